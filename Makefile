@@ -1,0 +1,64 @@
+# Every command that a person or CI needs. `make` alone lists them.
+PYTHON     ?= python3
+VENV       := .venv
+BIN        := $(VENV)/bin
+UV         := $(BIN)/uv
+UV_VERSION := 0.13.8
+STAMP      := $(VENV)/.installed
+MEMBERS    := $(patsubst %/pyproject.toml,%,$(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml)))
+PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
+NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
+CODE       := $(MEMBERS) tests bench
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types deep chaos bench format lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## install everything into .venv, where `fairlead` then is
+
+$(STAMP): requirements.lock $(PROJECTS)
+	@$(PYTHON) -c 'import sys; sys.exit("Fairlead needs Python 3.13: make setup PYTHON=/path/to/python3.13" if sys.version_info < (3, 13) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(UV) || $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(addprefix -e ,$(MEMBERS))
+	$(UV) pip check --quiet --python $(BIN)/python
+	touch $@
+
+demo: $(STAMP) ## three times more jobs than GPUs: watch them ordered fairly; ends within two minutes
+	$(BIN)/fairlead demo
+
+test: check ## what CI runs
+	$(BIN)/python -m pytest -m "not deep"
+
+check: lint types ## linters, import walls and type checkers
+
+lint: $(STAMP)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/lint-imports --no-cache
+
+types: $(STAMP)
+	$(BIN)/mypy $(CODE)
+
+deep: check ## the long forms of the tests
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
+
+chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under load
+	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 1200 -m chaos tests/chaos
+
+bench: $(STAMP) ## figures, a JSON object a line
+	$(BIN)/python bench/run.py
+
+format: $(STAMP) ## let ruff mend what it can
+	-$(BIN)/ruff check --fix --quiet $(CODE)
+	$(BIN)/ruff format --quiet $(CODE)
+
+lock: ## resolve requirements.lock anew from the members' pyproject files
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	  $(addprefix --no-emit-package ,$(NAMES)) $(PROJECTS) --group pyproject.toml:dev -o requirements.lock
+
+clean: ## remove what setup and the tests made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

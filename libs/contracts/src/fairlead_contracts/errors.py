@@ -1,0 +1,47 @@
+"""The errors of this library, under one root."""
+
+
+class ContractError(Exception):
+    """A message, name or document does not keep the contract. Never worth a retry: the bytes will not change."""
+
+
+class MalformedError(ContractError):
+    """The payload is not of the expected encoding or shape."""
+
+
+class UnsupportedVersionError(ContractError):
+    """The payload's major schema version is not one that this release reads."""
+
+    def __init__(self, kind: str, found: object, supported: int) -> None:
+        super().__init__(f"{kind} has schema version {found!r}; this release reads version {supported}")
+        self.kind = kind
+        self.found = found
+        self.supported = supported
+
+
+class FieldError(ContractError):
+    """One field of a message or document is wrong: which, what was found and why it cannot be taken."""
+
+    def __init__(self, field: str, value: object, reason: str) -> None:
+        super().__init__(f"{field}: {reason} (found {shown(value)})")
+        self.field = field
+        self.value = value
+        self.reason = reason
+
+
+class DocumentError(ContractError):
+    """A policy document does not validate; carries every problem found, not only the first."""
+
+    def __init__(self, problems: list[FieldError]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+SHOWN_CHARACTERS = 120
+"""A refused value is quoted back to its sender; a long one only in part."""
+
+
+def shown(value: object) -> str:
+    """The value as an error message quotes it, shortened."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"

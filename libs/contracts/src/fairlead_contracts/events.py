@@ -1,0 +1,67 @@
+"""Events: the lifecycle of jobs and the log of what was written, for audit, replay and learning.
+
+JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. Delivery is at least once: an event's
+`id` is the same in each copy.
+"""
+
+from datetime import datetime
+
+from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.state import Outcome
+
+
+class Event(Message, frozen=True, kw_only=True):
+    """What every event has."""
+
+    id: str
+    at: datetime
+    cluster: str
+    tenant: str
+    """The tenant, where the writer knows it, else the job's scope."""
+    scope: str
+    job: str
+    uid: str
+    submission: str | None = None
+    traceparent: str | None = None
+
+
+class JobQueued(Event, frozen=True, kw_only=True, tag_field="kind", tag="queued"):
+    """The job stands in its frontend's queue."""
+
+    queue: str
+    demand: dict[str, int]
+    requested_class: str | None = None
+
+
+class JobStarted(Event, frozen=True, kw_only=True, tag_field="kind", tag="started"):
+    """The frontend admitted the job."""
+
+    waited_seconds: float
+    level: int
+    demand: dict[str, int]
+
+
+class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
+    """The job ended."""
+
+    outcome: Outcome
+    ran_seconds: float
+
+
+class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="level"):
+    """The admitter wrote a level, and from which decision."""
+
+    before: int
+    level: int
+    pool: str
+    shard: int
+    epoch: int
+    turn: int
+    rank: int
+    """Place in the pool's merged front, from 0; -1 where the job left the front and went back to the default."""
+    because: str
+
+
+type AnyEvent = JobQueued | JobStarted | JobEnded | LevelWritten
+
+EVENT: Codec[AnyEvent] = Codec(JobQueued | JobStarted | JobEnded | LevelWritten, "event", packed=False)

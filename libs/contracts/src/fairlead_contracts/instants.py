@@ -1,0 +1,34 @@
+"""Instants: integer microseconds since the Unix epoch inside, RFC 3339 where people read.
+
+Integers keep the aging term exact: two instants compare, and differ, without rounding.
+"""
+
+from datetime import UTC, datetime
+
+type Micros = int
+"""Microseconds since the Unix epoch (an instant), or a number of microseconds (a duration)."""
+
+SECOND: Micros = 1_000_000
+HOUR: Micros = 3600 * SECOND
+
+
+def from_seconds(seconds: float) -> Micros:
+    """The instant or duration of `seconds`, rounded to the microsecond."""
+    return round(seconds * SECOND)
+
+
+def to_seconds(instant: Micros) -> float:
+    """The instant or duration in seconds."""
+    return instant / SECOND
+
+
+def to_datetime(instant: Micros) -> datetime:
+    """The instant as an aware datetime in UTC."""
+    seconds, micros = divmod(instant, SECOND)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
+
+
+def from_datetime(moment: datetime) -> Micros:
+    """The instant of an aware datetime."""
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds

@@ -1,0 +1,48 @@
+"""Leases in the `members` bucket: which replicas live, and who leads where.
+
+A lease is renewed each second and expires after three. Keys: `member.<role>.<replica>` for replicas that share work,
+`leader.<role>.<cluster>` for the one that leads. An owner's lease is also its "alive": quiet and dead differ.
+"""
+
+import msgspec
+
+from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.instants import Micros
+
+LEASE_SECONDS = 3.0
+RENEW_SECONDS = 1.0
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """The shards of one pool that a replica owns, and what it has decided from."""
+
+    pool: str
+    shards: list[int]
+    current: bool
+    """Whether its state is complete and the pool's sync marks are current; otherwise its decisions stand still."""
+
+
+class MemberLease(Message, frozen=True, kw_only=True):
+    """One live replica of a role."""
+
+    role: str
+    replica: str
+    renewed: Micros
+    holdings: list[Holding] = []
+    state_seq: int = 0
+    """The state-stream sequence up to which the replica has decided."""
+
+
+class LeaderLease(Message, frozen=True, kw_only=True):
+    """The one replica that leads its role for a cluster. The sequence of the key's first write is its epoch."""
+
+    role: str
+    cluster: str
+    replica: str
+    epoch: int
+    """0 in the write that acquires the lease: the epoch is that write's own sequence."""
+    renewed: Micros
+
+
+MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)
+LEADER_LEASE: Codec[LeaderLease] = Codec(LeaderLease, "leader lease", packed=False)

@@ -1,0 +1,62 @@
+"""Resource quantities: integers in base units inside, Kubernetes notation where people write.
+
+Base units: `memory`, `ephemeral-storage` and `hugepages-*` in bytes, everything else in thousandths (millicores of
+`cpu`, thousandths of a card). Integers keep sums and comparisons exact until the final division. The notation is
+that of Kubernetes' `resource.Quantity`: decimal suffixes n u m k M G T P E, binary suffixes Ki Mi Gi Ti Pi Ei,
+decimal exponents. A value finer than the base unit is rounded up, as Kubernetes does.
+"""
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+from fairlead_contracts.errors import FieldError
+
+MAX_QUANTITY = 2**60
+"""The largest quantity of one job or node, in base units: an exbibyte of memory, 10^15 cards."""
+
+_BYTES = ("memory", "ephemeral-storage")
+_SUFFIXES = {
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
+    **{suffix + "i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
+}
+# Digits are bounded: an exponent such as 1e999999999 must not cost a second of arithmetic.
+_NOTATION = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?)([a-zA-Z]{0,2})")
+
+
+def base_units(resource: str) -> int:
+    """How many base units make one unit of the resource: 1 for bytes, 1000 for everything counted."""
+    return 1 if resource in _BYTES or resource.startswith("hugepages-") else 1000
+
+
+def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> int:
+    """The quantity in base units of the resource.
+
+    Raises:
+        FieldError: not a number in Kubernetes notation, negative, not finite, or above MAX_QUANTITY.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise FieldError(field, value, 'a quantity is a number or a string such as "500m" or "64Gi"')
+    match = _NOTATION.fullmatch(value.strip() if isinstance(value, str) else repr(value))
+    if match is None or match[2] not in _SUFFIXES:
+        raise FieldError(field, value, 'a quantity is a finite number or a string such as "500m" or "64Gi"')
+    amount = Decimal(match[1]) * _SUFFIXES[match[2]] * base_units(resource)
+    if amount < 0:
+        raise FieldError(field, value, "a quantity may not be negative")
+    if amount > MAX_QUANTITY:
+        raise FieldError(field, value, "the quantity is larger than any cluster")
+    return int(amount.to_integral_value(rounding=ROUND_CEILING))
+
+
+def format_quantity(resource: str, amount: int) -> str:
+    """The quantity as a person reads it: `1500m`, `64Gi`, `8`. Parses back to the same amount."""
+    if base_units(resource) == 1:
+        for power, suffix in reversed(list(enumerate("KMGTPE", start=1))):
+            if amount and amount % 1024**power == 0:
+                return f"{amount // 1024**power}{suffix}i"
+        return str(amount)
+    whole, rest = divmod(amount, 1000)
+    return str(whole) if rest == 0 else f"{amount}m"

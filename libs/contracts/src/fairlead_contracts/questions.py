@@ -1,0 +1,168 @@
+"""Questions that people ask, and their answers: JSON over request-reply.
+
+`fairlead.v1.ask.<question>.<tenant>` is answered by one scorer, which asks the owners of the shards on the internal
+`fairlead.v1.shard.<pool>.<shard>.<question>`. `_` as tenant asks about all tenants.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.instants import Micros
+
+
+class QueueQuestion(Message, frozen=True, kw_only=True):
+    """Who waits, in order?"""
+
+    pool: str | None = None
+    """None for all pools."""
+    tenant: str | None = None
+    limit: int = 50
+    """At most so many places a pool; 0 for all of them."""
+
+
+class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A place with its rank in the pool, from 0."""
+
+    rank: int
+    place: Place
+
+
+class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's order, or its beginning."""
+
+    pool: str
+    waiting: int
+    places: list[RankedPlace]
+    silent_shards: list[int] = []
+    """Shards whose owner did not answer: the order lacks their tenants."""
+
+
+class QueueReply(Message, frozen=True, kw_only=True):
+    """The order of each pool asked for."""
+
+    at: datetime
+    pools: list[PoolQueue]
+
+
+class TenantsQuestion(Message, frozen=True, kw_only=True):
+    """Who has what, of what they may have?"""
+
+    pool: str | None = None
+
+
+class TenantLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One tenant of a pool."""
+
+    standing: Standing
+    entitlement: float
+    """Its weight over the sum of the weights of tenants that run or wait; 0 for one that does neither."""
+
+
+class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's tenants, largest entitlement first."""
+
+    pool: str
+    capacity: dict[str, int]
+    tenants: list[TenantLine]
+    silent_shards: list[int] = []
+
+
+class TenantsReply(Message, frozen=True, kw_only=True):
+    """The tenants of each pool asked for."""
+
+    at: datetime
+    pools: list[PoolTenants]
+
+
+class ExplainQuestion(Message, frozen=True, kw_only=True):
+    """Why does this job stand where it stands?"""
+
+    job: str
+    """Id, uid, submission id, or `<scope>/<id>`."""
+    tenant: str | None = None
+
+
+class AheadOf(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs of a tenant stand before the job."""
+
+    tenant: str
+    jobs: int
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """One job and everything that its place is made of."""
+
+    cluster: str
+    scope: str
+    id: str
+    uid: str
+    phase: str
+    queue: str
+    submission: str | None = None
+    pool: str | None = None
+    tenant: str | None = None
+    rank: int | None = None
+    waiting: int | None = None
+    place: Place | None = None
+    standing: Standing | None = None
+    level: int = 0
+    ahead: list[AheadOf] = []
+    waited_seconds: float = 0.0
+    refused_class: str | None = None
+    """A class that it asked for and was not granted."""
+    reasons: list[str] = []
+    """The same in words."""
+
+
+class ExplainReply(Message, frozen=True, kw_only=True):
+    """What is known of the job; several where the name is not unique, none where nobody knows it."""
+
+    at: datetime
+    found: list[Explanation]
+
+
+class ShardQuestion(Message, frozen=True, kw_only=True):
+    """From a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
+
+    at: Micros
+    limit: int = 0
+    tenant: str | None = None
+    below: Place | None = None
+    """Count the places that stand before this one, by tenant."""
+    uid: str | None = None
+    """Give this job's place alone."""
+
+
+class ShardReply(Message, frozen=True, kw_only=True):
+    """One shard's part of an answer."""
+
+    pool: str
+    shard: int
+    policy: int
+    capacity: dict[str, int]
+    waiting: int
+    places: list[Place] = []
+    standings: list[Standing] = []
+    ahead: list[AheadOf] = []
+
+
+class Problem(Message, frozen=True, kw_only=True):
+    """A question that could not be answered: the field, what was found, why."""
+
+    field: str
+    value: str
+    reason: str
+
+
+QUEUE_QUESTION: Codec[QueueQuestion] = Codec(QueueQuestion, "queue question", packed=False)
+QUEUE_REPLY: Codec[QueueReply] = Codec(QueueReply, "queue reply", packed=False)
+TENANTS_QUESTION: Codec[TenantsQuestion] = Codec(TenantsQuestion, "tenants question", packed=False)
+TENANTS_REPLY: Codec[TenantsReply] = Codec(TenantsReply, "tenants reply", packed=False)
+EXPLAIN_QUESTION: Codec[ExplainQuestion] = Codec(ExplainQuestion, "explain question", packed=False)
+EXPLAIN_REPLY: Codec[ExplainReply] = Codec(ExplainReply, "explain reply", packed=False)
+SHARD_QUESTION: Codec[ShardQuestion] = Codec(ShardQuestion, "shard question", packed=True)
+SHARD_REPLY: Codec[ShardReply] = Codec(ShardReply, "shard reply", packed=True)
+PROBLEM: Codec[Problem] = Codec(Problem, "problem", packed=False)

@@ -1,0 +1,131 @@
+"""The state of clusters, as their watcher states it on NATS: facts only, no policy.
+
+One message per object on `fairlead.v1.state.<cluster>.<kind>.<scope>.<id>`, last value per subject. Each carries its
+writer's leadership epoch and a revision that only grows per object; a reader drops what is lower than what it has.
+All quantities are integers in base units (see quantities), all instants microseconds since the Unix epoch.
+"""
+
+import enum
+
+from fairlead_contracts.codec import Codec, Message, to_packed
+from fairlead_contracts.instants import Micros
+
+
+class Phase(enum.StrEnum):
+    """Where a job stands in its frontend."""
+
+    WAITING = "waiting"
+    """Queued and eligible: it has a place in the order."""
+    HELD = "held"
+    """Queued, but not eligible to start: inactive, gated, backing off or on hold. It has no place in the order."""
+    RUNNING = "running"
+    """Admitted: its demand counts as its tenant's use."""
+    ENDED = "ended"
+    """Finished, failed or cancelled; stated for a while so that questions can still be answered, then deleted."""
+
+
+class Outcome(enum.StrEnum):
+    """How a job ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Stated(Message, frozen=True, kw_only=True):
+    """What every object of the state has."""
+
+    cluster: str
+    epoch: int
+    """Leadership epoch of the writer."""
+    rev: int
+    """Grows with each change of this object."""
+
+
+class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node"):
+    """One node of a cluster."""
+
+    name: str
+    allocatable: dict[str, int]
+    labels: dict[str, str] = {}
+    ready: bool = True
+
+
+class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool"):
+    """One fairness domain as the cluster has it: the capacity that a set of queues competes for."""
+
+    name: str
+    capacity: dict[str, int]
+    enforcement: str = "exact"
+    """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
+
+
+class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
+    """One queue of a frontend: where its jobs stand, and the levels that it takes."""
+
+    name: str
+    pool: str
+    frontend: str
+    default_level: int = 0
+    """The level of a job that nobody labelled."""
+    lowest_level: int = 1
+    highest_level: int = 1_000_000
+    """The band in which levels may be written."""
+
+
+class TenantState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="tenant"):
+    """One account or local queue through which jobs enter a queue."""
+
+    name: str
+    scope: str
+    queue: str
+
+
+class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """One job: the unit of admission."""
+
+    id: str
+    """Its name, unique in its scope."""
+    uid: str
+    """Unique over all clusters and all time; the last tie-breaker of the order."""
+    scope: str
+    """Namespace or account."""
+    queue: str
+    demand: dict[str, int]
+    """Of the whole job, all pods together."""
+    phase: Phase
+    submitted: Micros
+    queue_time: Micros
+    """The instant by which the frontend breaks ties between equal levels."""
+    level: int = 0
+    pods: int = 1
+    requested_class: str | None = None
+    submission: str | None = None
+    """The id under which it was submitted on NATS, where it was."""
+    started: Micros | None = None
+    ended: Micros | None = None
+    outcome: Outcome | None = None
+    run_limit: Micros | None = None
+    labels: dict[str, str] = {}
+    traceparent: str | None = None
+
+
+class SyncMark(Stated, frozen=True, kw_only=True, tag_field="kind", tag="mark"):
+    """The watcher has made the state on NATS equal to its cluster, on this incarnation of the server.
+
+    A server crash can bring deleted objects back. The watcher reconciles after each (re)connect and then publishes a
+    mark with the incarnation that it is connected to; a pool is scored only while the marks of its clusters carry
+    the reader's own incarnation.
+    """
+
+    incarnation: str
+    at: Micros
+
+
+type State = NodeState | PoolState | QueueState | TenantState | JobState | SyncMark
+
+STATE: Codec[State] = Codec(
+    NodeState | PoolState | QueueState | TenantState | JobState | SyncMark, "state", packed=True
+)
+
+encode_state = to_packed

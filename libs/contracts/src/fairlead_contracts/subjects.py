@@ -1,0 +1,146 @@
+"""Every subject and key, built in one place. Names are encoded here and nowhere else."""
+
+from typing import Literal, NamedTuple
+
+from fairlead_contracts.tokens import NO_NAME, decode_token, encode_key, encode_token
+
+ROOT = "fairlead.v1"
+ANY_CLUSTER = "any"
+
+type StateKind = Literal["node", "pool", "queue", "tenant", "job", "mark"]
+type Question = Literal["explain", "queue", "tenants"]
+type SimVerb = Literal["create", "level", "delete"]
+
+
+def state(cluster: str, kind: StateKind, name: str, *, scope: str | None = None) -> str:
+    """Of one object of a cluster's state."""
+    place = NO_NAME if scope is None else encode_token(scope)
+    return f"{ROOT}.state.{encode_token(cluster)}.{kind}.{place}.{encode_token(name)}"
+
+
+def mark(cluster: str) -> str:
+    """Of a cluster's sync mark."""
+    return state(cluster, "mark", "sync")
+
+
+def state_filter(cluster: str | None = None) -> str:
+    """Of all state of a cluster, or of all clusters."""
+    return f"{ROOT}.state.>" if cluster is None else f"{ROOT}.state.{encode_token(cluster)}.>"
+
+
+def decision(pool: str, shard: int) -> str:
+    """Of one shard's decision."""
+    return f"{ROOT}.decision.{encode_token(pool)}.{shard}"
+
+
+def decision_filter(pool: str | None = None) -> str:
+    """Of all decisions of a pool, or of all pools."""
+    return f"{ROOT}.decision.>" if pool is None else f"{ROOT}.decision.{encode_token(pool)}.>"
+
+
+def submit(cluster: str, tenant: str) -> str:
+    """To publish a job of a tenant for a cluster, or for `any`."""
+    return f"{ROOT}.submit.{encode_token(cluster)}.{encode_token(tenant)}"
+
+
+def submit_filter(cluster: str) -> str:
+    """Of everything submitted for a cluster. Takes more tokens than one behind it: a tenant whose dots were not
+    encoded shall hear of it instead of nothing.
+    """
+    return f"{ROOT}.submit.{encode_token(cluster)}.>"
+
+
+def tenant_of_submit(subject: str) -> str:
+    """The tenant that a submit subject names; dots that were not encoded stay part of it."""
+    return decode_token(subject.split(".", 4)[4])
+
+
+def answer(tenant: str, submission: str) -> str:
+    """Where the sender of a submission hears of it."""
+    return f"{ROOT}.answer.{encode_token(tenant)}.{encode_token(submission)}"
+
+
+def answer_filter(tenant: str | None = None) -> str:
+    """Of all answers to a tenant, or to all."""
+    return f"{ROOT}.answer.>" if tenant is None else f"{ROOT}.answer.{encode_token(tenant)}.>"
+
+
+def event(tenant: str, cluster: str, job: str) -> str:
+    """Of one job's events."""
+    return f"{ROOT}.event.{encode_token(tenant)}.{encode_token(cluster)}.{encode_token(job)}"
+
+
+def event_filter(cluster: str | None = None) -> str:
+    """Of all events of a cluster, or of all clusters."""
+    return f"{ROOT}.event.>" if cluster is None else f"{ROOT}.event.*.{encode_token(cluster)}.>"
+
+
+def dead(subject: str) -> str:
+    """Where a message that failed its last delivery goes: `fairlead.v1.dead.<the rest of its subject>`."""
+    return f"{ROOT}.dead.{subject.removeprefix(ROOT + '.')}"
+
+
+def ask(question: Question, tenant: str | None = None) -> str:
+    """To ask a question, about one tenant or about all."""
+    return f"{ROOT}.ask.{question}.{NO_NAME if tenant is None else encode_token(tenant)}"
+
+
+def ask_filter(question: Question) -> str:
+    """Where a question is answered."""
+    return f"{ROOT}.ask.{question}.*"
+
+
+def shard_question(pool: str, shard: int, question: Question) -> str:
+    """Where the owner of a shard answers another scorer."""
+    return f"{ROOT}.shard.{encode_token(pool)}.{shard}.{question}"
+
+
+def sim(cluster: str, verb: SimVerb) -> str:
+    """To a simulated cluster."""
+    return f"{ROOT}.sim.{encode_token(cluster)}.{verb}"
+
+
+class StateName(NamedTuple):
+    """What a state subject names; scope is None where the kind has none."""
+
+    cluster: str
+    kind: str
+    scope: str | None
+    name: str
+
+
+def parse_state(subject: str) -> StateName:
+    """The object that a state subject names."""
+    _, _, _, cluster, kind, scope, name = subject.split(".")
+    return StateName(
+        decode_token(cluster), kind, None if scope == NO_NAME else decode_token(scope), decode_token(name)
+    )
+
+
+def member_key(role: str, replica: str) -> str:
+    """Key of a replica's lease in the `members` bucket."""
+    return f"member.{role}.{encode_key(replica)}"
+
+
+def leader_key(role: str, cluster: str) -> str:
+    """Key of the leader's lease of a role for a cluster in the `members` bucket."""
+    return f"leader.{role}.{encode_key(cluster)}"
+
+
+def control_key(pool: str | None = None) -> str:
+    """Key of an operator's word in the `policy` bucket, on one pool or on all."""
+    return f"control.{NO_NAME if pool is None else encode_key(pool)}"
+
+
+DOCUMENT_KEY = "document"
+"""Key of the policy document in the `policy` bucket."""
+
+
+def route_key(tenant: str, submission: str) -> str:
+    """Key in the `routes` bucket of the cluster that a submission for `any` was sent to."""
+    return f"{encode_key(tenant)}.{encode_key(submission)}"
+
+
+def kv_subject(bucket: str, key: str) -> str:
+    """The subject under a key, for writes that need headers and for mirrors."""
+    return f"$KV.{bucket}.{key}"

@@ -1,0 +1,250 @@
+"""Jobs published on NATS, and what their senders hear.
+
+A submission is JSON on `fairlead.v1.submit.<cluster>.<tenant>`. The tenant of the subject counts. Its id is the
+body's `id`, else the header Nats-Msg-Id, else `seq-<stream sequence>`: malformed input can be answered too. Answers
+are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
+"""
+
+import hashlib
+import re
+from datetime import datetime
+from typing import Literal, get_type_hints
+
+import msgspec
+
+from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.state import Outcome
+
+MAX_PAYLOAD = 256 * 1024
+"""Bytes of a submission's body. Larger ones are refused with an answer, up to what the server lets through."""
+
+MAX_ID = 128
+_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_RESOURCE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
+MAX_PODS = 100_000
+MAX_RUN_SECONDS = 366 * 86_400.0
+
+
+class Submission(Message, frozen=True, kw_only=True):
+    """One job that somebody asks for, as checked: quantities are in base units."""
+
+    id: str
+    tenant: str
+    demand: dict[str, int]
+    """Of the whole job, all pods together."""
+    pods: int = 1
+    urgency: str | None = None
+    """The class asked for; None takes the policy's last one."""
+    queue: str | None = None
+    """None takes the tenant's queue."""
+    run_seconds: float | None = None
+    """How long it is expected to run. A simulated cluster runs it so long; others take it as an estimate."""
+    run_limit_seconds: float | None = None
+    labels: dict[str, str] = {}
+    traceparent: str | None = None
+
+    def digest(self) -> str:
+        """Identifies the body: the same id with another digest is another job and is refused."""
+        plain = msgspec.structs.replace(self, traceparent=None)
+        return hashlib.blake2b(msgspec.json.encode(plain, order="sorted"), digest_size=16).hexdigest()
+
+
+class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
+    """The body as people write it; the types of the fields before their own rules."""
+
+    v: int = 1
+    id: str | None = None
+    tenant: str | None = None
+    demand: dict[str, int | float | str]
+    pods: int = 1
+    urgency: str | None = None
+    queue: str | None = None
+    run_seconds: float | None = None
+    run_limit_seconds: float | None = None
+    labels: dict[str, str] = {}
+    traceparent: str | None = None
+
+
+_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(_Body)}
+_TYPES = get_type_hints(_Body)
+_EXPECTED = {
+    "v": "must be a whole number",
+    "demand": "must be an object of resources and quantities",
+    "pods": "must be a whole number",
+    "labels": "must be an object of strings",
+    "run_seconds": "must be a number of seconds",
+    "run_limit_seconds": "must be a number of seconds",
+}
+
+
+def peek_id(payload: bytes) -> str | None:
+    """The body's `id` where one can be read, however wrong the rest is: the answer must reach its sender."""
+    try:
+        body = msgspec.json.decode(payload[:MAX_PAYLOAD])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    found = body.get("id") if isinstance(body, dict) else None
+    return found if isinstance(found, str) and found and len(found) <= MAX_ID else None
+
+
+def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submission:
+    """The submission in a payload, checked as far as the message alone tells.
+
+    Args:
+        payload: the body as published.
+        tenant: of the subject that it was published on.
+        fallback_id: the Nats-Msg-Id or `seq-<stream sequence>`, used where the body has no id.
+
+    Raises:
+        MalformedError: not a JSON object.
+        UnsupportedVersionError: of another major schema version.
+        FieldError: a field is missing or wrong; says which, what was found, and why.
+    """
+    body = _typed(_object(payload))
+    if body.v != Submission.VERSION:
+        raise UnsupportedVersionError("submission", body.v, Submission.VERSION)
+    if body.tenant is not None and body.tenant != tenant:
+        raise FieldError(
+            "tenant", body.tenant, f"the subject names tenant {tenant!r}, and the subject counts"
+        )
+    return Submission(
+        id=_checked_id(body.id if body.id is not None else fallback_id),
+        tenant=tenant,
+        demand=_checked_demand(body.demand),
+        pods=_checked_pods(body.pods),
+        urgency=body.urgency,
+        queue=body.queue,
+        run_seconds=_checked_seconds("run_seconds", body.run_seconds),
+        run_limit_seconds=_checked_seconds("run_limit_seconds", body.run_limit_seconds),
+        labels=body.labels,
+        traceparent=body.traceparent,
+    )
+
+
+def _object(payload: bytes) -> dict[str, object]:
+    if len(payload) > MAX_PAYLOAD:
+        raise FieldError("body", f"{len(payload)} bytes", f"a submission may have {MAX_PAYLOAD} bytes")
+    try:
+        found = msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedError(f"the body is not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise MalformedError(f"the body must be a JSON object, not a {type(found).__name__}")
+    return found
+
+
+def _typed(found: dict[str, object]) -> _Body:
+    """Each field by itself, so that the error can name the field and show its value."""
+    values: dict[str, object] = {}
+    for name, field in _FIELDS.items():
+        if name not in found:
+            if field.required:
+                raise FieldError(name, None, "is missing")
+            continue
+        try:
+            values[field.name] = msgspec.convert(found[name], _TYPES[field.name])
+        except msgspec.ValidationError as error:
+            raise FieldError(name, found[name], _EXPECTED.get(name, "must be a string")) from error
+    return _Body(**values)  # type: ignore[arg-type] # each value was converted to its field's type above
+
+
+def _checked_id(found: str) -> str:
+    if len(found) > MAX_ID or not _ID.fullmatch(found):
+        raise FieldError(
+            "id",
+            found,
+            f"an id has up to {MAX_ID} letters, digits, '.', '-' or '_' and starts and ends with one of the first two",
+        )
+    return found
+
+
+def _checked_demand(found: dict[str, int | float | str]) -> dict[str, int]:
+    demand: dict[str, int] = {}
+    for resource, value in found.items():
+        field = f"demand.{resource}"
+        if len(resource) > MAX_ID or not _RESOURCE.fullmatch(resource):
+            raise FieldError(field, value, "is not the name of a resource")
+        amount = parse_quantity(resource, value, field=field)
+        if amount:
+            demand[resource] = amount
+    if not demand:
+        raise FieldError("demand", found, "a job must ask for something")
+    return demand
+
+
+def _checked_pods(found: int) -> int:
+    if not 1 <= found <= MAX_PODS:
+        raise FieldError("pods", found, f"must lie between 1 and {MAX_PODS}")
+    return found
+
+
+def _checked_seconds(field: str, found: float | None) -> float | None:
+    if found is not None and not 0 < found <= MAX_RUN_SECONDS:
+        raise FieldError(field, found, f"must be positive and at most {MAX_RUN_SECONDS:.0f}")
+    return found
+
+
+class Answer(Message, frozen=True, kw_only=True):
+    """What the sender of a submission hears."""
+
+    id: str
+    tenant: str
+    cluster: str
+    at: datetime
+
+
+class Accepted(Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted"):
+    """The job stands in a queue."""
+
+    job: str
+    queue: str
+    urgency: str
+
+
+class Refused(Answer, frozen=True, kw_only=True, tag_field="kind", tag="refused"):
+    """The job was not taken: which field, what was found there, why, and what to do."""
+
+    field: str
+    value: str
+    reason: str
+
+
+class Started(Answer, frozen=True, kw_only=True, tag_field="kind", tag="started"):
+    """The frontend admitted the job."""
+
+    job: str
+    waited_seconds: float
+
+
+class Ended(Answer, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
+    """The job ended. The last answer of a submission."""
+
+    job: str
+    outcome: Outcome
+    ran_seconds: float
+
+
+type AnyAnswer = Accepted | Refused | Started | Ended
+
+ANSWER: Codec[AnyAnswer] = Codec(Accepted | Refused | Started | Ended, "answer", packed=False)
+
+
+class DeadLetter(Message, frozen=True, kw_only=True):
+    """A message that failed its last delivery, put aside with the reason."""
+
+    subject: str
+    stream_seq: int
+    deliveries: int
+    reason: str
+    payload: bytes
+    at: datetime
+
+
+DEAD_LETTER: Codec[DeadLetter] = Codec(DeadLetter, "dead letter", packed=False)
+
+type RefusalReason = Literal[
+    "malformed", "version", "field", "tenant", "class", "resource", "size", "conflict", "queue"
+]
+"""The bounded label of the refusal counter."""

@@ -1,0 +1,49 @@
+"""Names as tokens of NATS subjects and as parts of KV keys.
+
+A subject token may not hold dots, blanks, `*` or `>`; names of jobs, namespaces and tenants do. Tokens are
+percent-encoded over UTF-8. KV keys refuse `%`, so `=` takes its place there.
+"""
+
+from urllib.parse import quote, unquote
+
+from fairlead_contracts.errors import FieldError
+
+NO_NAME = "_"
+"""The token where an object has no scope. A name that is itself `_` is encoded, so the two cannot be confused."""
+
+# quote() leaves letters, digits, "_", ".", "-" and "~" as they are; a dot separates tokens, and KV keys refuse "~".
+_STILL_RESERVED = {".": "%2E", "~": "%7E"}
+
+
+def encode_token(name: str) -> str:
+    """The name as one subject token.
+
+    Raises:
+        FieldError: the name is empty or is not valid Unicode.
+    """
+    if not name:
+        raise FieldError("name", name, "a name may not be empty")
+    if name == NO_NAME:
+        return "%5F"
+    try:
+        token = quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise FieldError("name", name, "a name must be valid Unicode") from error
+    for character, escape in _STILL_RESERVED.items():
+        token = token.replace(character, escape)
+    return token
+
+
+def decode_token(token: str) -> str:
+    """The name behind a subject token; tokens that were never encoded come back as they are."""
+    return unquote(token, errors="replace")
+
+
+def encode_key(name: str) -> str:
+    """The name as one part of a KV key."""
+    return encode_token(name).replace("%", "=")
+
+
+def decode_key(part: str) -> str:
+    """The name behind one part of a KV key."""
+    return decode_token(part.replace("=", "%"))

@@ -1,0 +1,147 @@
+"""Streams, buckets and durables as data; the ops command of `bus` makes the server equal to it.
+
+Limits are stated with their reasons. Storage is file and sync the server's default: a killed server loses nothing,
+and `always` costs twenty times the throughput.
+"""
+
+import enum
+
+import msgspec
+
+from fairlead_contracts import subjects
+from fairlead_contracts.members import LEASE_SECONDS
+from fairlead_contracts.tokens import encode_key
+
+STATE = "state"
+DECISION = "decision"
+SUBMIT = "submit"
+ANSWER = "answer"
+EVENT = "event"
+DEAD = "dead"
+POLICY = "policy"
+MEMBERS = "members"
+ROUTES = "routes"
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+TOMBSTONE_SECONDS = HOUR
+"""How long a delete stays: longer than any reader is expected to be away without replaying from scratch."""
+
+
+class Retention(enum.StrEnum):
+    """When a stream lets go of a message."""
+
+    LAST_VALUE = "last-value"
+    """One message per subject."""
+    AGE = "age"
+    """After a time."""
+    WORK_QUEUE = "work-queue"
+    """When it was acked."""
+
+
+class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream."""
+
+    name: str
+    subjects: list[str]
+    retention: Retention
+    max_age_seconds: float = 0.0
+    """0 for ever."""
+    message_ttl: bool = False
+    """Whether single messages may carry a TTL: tombstones do."""
+    duplicate_window_seconds: float = 120.0
+
+
+class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One KV bucket."""
+
+    name: str
+    history: int = 1
+    ttl_seconds: float = 0.0
+    expiry_markers: bool = False
+    """Whether watchers hear of an expired key."""
+
+
+class DurableSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One durable pull consumer, shared by the replicas of its readers."""
+
+    stream: str
+    name: str
+    filter: str
+    ack_wait_seconds: float = 10.0
+    """Above the slowest handling: after it, the message is given to another replica."""
+    max_deliver: int = 8
+    """After so many failures the message goes to its dead-letter subject."""
+    max_ack_pending: int = 2048
+
+
+class Topology(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the server must hold."""
+
+    streams: list[StreamSpec]
+    buckets: list[BucketSpec]
+    durables: list[DurableSpec]
+
+
+def submit_durable(cluster: str) -> str:
+    """Name of the durable that takes a cluster's submissions."""
+    return f"submit-{encode_key(cluster)}"
+
+
+def answers_durable(cluster: str) -> str:
+    """Name of the durable that turns a cluster's events into answers."""
+    return f"answers-{encode_key(cluster)}"
+
+
+def topology(clusters: list[str]) -> Topology:
+    """The topology for these clusters. A submit to any other cluster fails at once: no stream takes it."""
+    targets = [*clusters, subjects.ANY_CLUSTER]
+    return Topology(
+        streams=[
+            StreamSpec(
+                name=STATE,
+                subjects=[subjects.state_filter()],
+                retention=Retention.LAST_VALUE,
+                message_ttl=True,
+            ),
+            StreamSpec(name=DECISION, subjects=[subjects.decision_filter()], retention=Retention.LAST_VALUE),
+            StreamSpec(
+                name=SUBMIT,
+                subjects=[subjects.submit_filter(cluster) for cluster in targets],
+                retention=Retention.WORK_QUEUE,
+                duplicate_window_seconds=600.0,
+            ),
+            StreamSpec(
+                name=ANSWER,
+                subjects=[subjects.answer_filter()],
+                retention=Retention.AGE,
+                max_age_seconds=HOUR,
+            ),
+            StreamSpec(
+                name=EVENT,
+                subjects=[subjects.event_filter()],
+                retention=Retention.AGE,
+                max_age_seconds=7 * DAY,
+            ),
+            StreamSpec(
+                name=DEAD, subjects=[subjects.dead(">")], retention=Retention.AGE, max_age_seconds=30 * DAY
+            ),
+        ],
+        buckets=[
+            BucketSpec(name=POLICY, history=32),
+            BucketSpec(name=MEMBERS, ttl_seconds=LEASE_SECONDS, expiry_markers=True),
+            BucketSpec(name=ROUTES, ttl_seconds=7 * DAY),
+        ],
+        durables=[
+            *(
+                DurableSpec(stream=SUBMIT, name=submit_durable(target), filter=subjects.submit_filter(target))
+                for target in targets
+            ),
+            *(
+                DurableSpec(
+                    stream=EVENT, name=answers_durable(cluster), filter=subjects.event_filter(cluster)
+                )
+                for cluster in clusters
+            ),
+        ],
+    )
