@@ -1,0 +1,137 @@
+"""Health over HTTP: is the loop alive, is the service ready and why not, and its metrics.
+
+`/healthz` (alias `/health`) answers as long as the event loop turns. `/readyz` asks the named checks; a service that
+has named none is not ready. `/metrics` speaks OpenMetrics where asked to, and has exemplars only then.
+"""
+
+import http.client
+from collections.abc import Callable
+from typing import Self
+
+import msgspec
+from aiohttp import web
+
+from fairlead_runtime.errors import PortTakenError
+from fairlead_runtime.metrics import Metrics
+
+type Check = Callable[[], str | None]
+"""Gives the reason for not being ready, or None. Asked at each request: it must be quick and must not block."""
+
+NO_PORT = -1
+_ANSWER_SECONDS = 2.0
+
+
+class Readiness:
+    """The named checks of a service."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add(self, name: str, check: Check) -> None:
+        """Name a check; one of the same name is replaced."""
+        self._checks[name] = check
+
+    def remove(self, name: str) -> None:
+        """Forget a check; an unknown name is no error."""
+        self._checks.pop(name, None)
+
+    def reasons(self) -> dict[str, str]:
+        """Why the service is not ready, by check; empty means ready."""
+        if not self._checks:
+            return {"start": "the service is starting"}
+        found = {name: _ask(check) for name, check in self._checks.items()}
+        return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def _ask(check: Check) -> str | None:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001 # a broken check means "not ready", with the reason
+        return f"the check itself failed: {error!r}"
+
+
+class HealthReport(msgspec.Struct, frozen=True):
+    """The body of `/readyz`."""
+
+    ready: bool
+    reasons: dict[str, str]
+
+
+class HealthServer:
+    """Serves health and metrics while the `async with` block lasts.
+
+    Args:
+        metrics: what `/metrics` shows.
+        readiness: what `/readyz` asks.
+        host: address to listen on.
+        port: 0 takes a free one, which `port` then says; -1 opens none.
+    """
+
+    def __init__(self, metrics: Metrics, readiness: Readiness, *, host: str = "127.0.0.1", port: int) -> None:
+        self._metrics = metrics
+        self._readiness = readiness
+        self._host = host
+        self.port = port
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        if self.port == NO_PORT:
+            return self
+        application = web.Application()
+        application.add_routes(
+            [
+                web.get("/healthz", self._alive),
+                web.get("/health", self._alive),
+                web.get("/readyz", self._ready),
+                web.get("/metrics", self._expose),
+            ]
+        )
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host, self.port, shutdown_timeout=1).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise PortTakenError(
+                f"the health port {self._host}:{self.port} cannot be opened: {error.strerror}"
+            ) from error
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _alive(self, _: web.Request) -> web.Response:
+        return web.json_response({"alive": True})
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        reasons = self._readiness.reasons()
+        report = HealthReport(ready=not reasons, reasons=reasons)
+        return web.Response(
+            body=msgspec.json.encode(report), content_type="application/json", status=503 if reasons else 200
+        )
+
+    async def _expose(self, request: web.Request) -> web.Response:
+        body, content_type = self._metrics.expose(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def ask_health(host: str, port: int) -> HealthReport:
+    """What the service that runs on this host and port says of its readiness. Blocks, at most two seconds a step."""
+    if port <= 0:
+        return HealthReport(
+            ready=False, reasons={"port": f"health port {port} names no port; give the one it listens on"}
+        )
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 # where to ask, not where to listen
+    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        return msgspec.json.decode(connection.getresponse().read(), type=HealthReport)
+    except (OSError, http.client.HTTPException) as error:
+        reason = f"{address}:{port} does not answer: {error}"
+    except msgspec.MsgspecError as error:
+        reason = f"{address}:{port} does not answer like a service of Fairlead: {error}"
+    finally:
+        connection.close()
+    return HealthReport(ready=False, reasons={"answer": reason})

@@ -1,0 +1,116 @@
+"""Metrics: one Prometheus registry a process, names with their unit, labels with few values.
+
+Names are `fairlead_<subsystem>_<name>_<unit>`. A label's values must be few and known (a pool, a cluster, a class, a
+reason), never a job or a person. Exemplars carry trace ids where a span is sampled.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+import structlog
+from opentelemetry import trace
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.exposition import choose_encoder
+
+NAMESPACE = "fairlead"
+type Unit = Literal[
+    "", "seconds", "bytes", "ratio", "jobs", "messages", "shards", "levels", "tenants", "timestamp_seconds"
+]
+LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds. Around the aims: an event becomes a level in 50 ms, a replica's shards are taken over in 4 s."""
+
+
+class Metrics:
+    """Declares metrics of one subsystem in the process's registry.
+
+    Args:
+        subsystem: the service or library that the metrics are of.
+        registry: an existing one; by default a new one with the standard process, platform and GC metrics.
+    """
+
+    def __init__(self, subsystem: str, *, registry: CollectorRegistry | None = None) -> None:
+        self.subsystem = subsystem
+        if registry is None:
+            registry = CollectorRegistry(auto_describe=True)
+            ProcessCollector(registry=registry)
+            PlatformCollector(registry=registry)
+            GCCollector(registry=registry)
+        self.registry = registry
+
+    def of(self, subsystem: str) -> Self:
+        """The same registry for another subsystem."""
+        return type(self)(subsystem, registry=self.registry)
+
+    def counter(
+        self, name: str, documentation: str, *, unit: Unit = "", labels: Sequence[str] = ()
+    ) -> Counter:
+        """What only grows: `fairlead_<subsystem>_<name>[_<unit>]_total`."""
+        return Counter(name, documentation, labels, NAMESPACE, self.subsystem, unit, registry=self.registry)
+
+    def gauge(self, name: str, documentation: str, *, unit: Unit = "", labels: Sequence[str] = ()) -> Gauge:
+        """What goes up and down: `fairlead_<subsystem>_<name>[_<unit>]`."""
+        return Gauge(name, documentation, labels, NAMESPACE, self.subsystem, unit, registry=self.registry)
+
+    def histogram(
+        self,
+        name: str,
+        documentation: str,
+        *,
+        unit: Unit = "seconds",
+        labels: Sequence[str] = (),
+        buckets: Sequence[float] = LATENCY_BUCKETS,
+    ) -> Histogram:
+        """A distribution: `fairlead_<subsystem>_<name>_<unit>`."""
+        return Histogram(
+            name, documentation, labels, NAMESPACE, self.subsystem, unit, self.registry, buckets=buckets
+        )
+
+    def expose(self, accept: str = "") -> tuple[bytes, str]:
+        """All metrics as text, and its content type.
+
+        Args:
+            accept: the request's Accept header; exemplars are in the OpenMetrics form alone.
+        """
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+
+def exemplar() -> dict[str, str] | None:
+    """The current trace as an exemplar for `observe` and `inc`; None outside of a sampled span."""
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid or not context.trace_flags.sampled:
+        return None
+    return {"trace_id": trace.format_trace_id(context.trace_id)}
+
+
+class MetricsObserver:
+    """Counts and logs what a library tells its observer; fits the observer protocol of `bus` by its shape.
+
+    Args:
+        metrics: of the process; the counter is `fairlead_<subsystem>_events_total{what=...}`.
+        subsystem: the library that is observed.
+    """
+
+    def __init__(self, metrics: Metrics, subsystem: str = "bus") -> None:
+        self._events = metrics.of(subsystem).counter(
+            "events", f"What {subsystem} met, by kind.", labels=["what"]
+        )
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._subsystem = subsystem
+
+    def count(self, what: str, amount: int = 1) -> None:
+        """Count something that happens too often to log."""
+        self._events.labels(what).inc(amount)
+
+    def note(self, what: str, **facts: object) -> None:
+        """Count and log something that an operator should hear of."""
+        self._events.labels(what).inc()
+        self._log.bind(**facts).info(what, subsystem=self._subsystem)

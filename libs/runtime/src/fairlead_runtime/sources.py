@@ -1,0 +1,156 @@
+"""Where settings come from: defaults, below a YAML file, below the environment, below flags.
+
+Each value is converted by itself, so that all problems are told at once, each with the place that it came from. The
+file is our own: a key in it that no setting has is an error. The environment is shared by several services and is not.
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args, get_origin
+
+import msgspec
+
+from fairlead_runtime.errors import SettingsError
+from fairlead_runtime.settings import PREFIX, Setting, describe, hide_user_info
+
+_SHOWN_CHARACTERS = 80
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A value with the place it was found at."""
+
+    value: object
+    place: str
+    text: bool
+    """Whether it is text that still has to be read as the field's type: of the environment or a flag."""
+
+
+def load_settings[T: msgspec.Struct](
+    kind: type[T],
+    *,
+    environ: Mapping[str, str],
+    file: str | None = None,
+    arguments: Mapping[str, str] | None = None,
+    prefix: str = PREFIX,
+) -> T:
+    """The settings: flags over environment over file over defaults.
+
+    Args:
+        kind: the settings struct.
+        environ: the environment; field `nats_url` is `FAIRLEAD_NATS_URL` there.
+        file: path of a YAML file with the fields as keys.
+        arguments: flags as given, by field name.
+        prefix: of the variables.
+
+    Raises:
+        SettingsError: with every problem found.
+    """
+    settings = describe(kind)
+    found, problems = _from_file(settings, file)
+    for setting in settings:
+        if (variable := setting.variable(prefix)) in environ:
+            found[setting.name] = _Found(environ[variable], variable, text=True)
+        if arguments and setting.name in arguments:
+            found[setting.name] = _Found(arguments[setting.name], setting.flag, text=True)
+    values: dict[str, object] = {}
+    for setting in settings:
+        if setting.name not in found:
+            if setting.default is msgspec.NODEFAULT:
+                problems.append(f"{setting.flag} or {setting.variable(prefix)} must be given: {setting.doc}")
+            continue
+        try:
+            values[setting.name] = _convert(setting, found[setting.name])
+        except msgspec.ValidationError as error:
+            problems.append(_problem(setting, found[setting.name], error))
+    if problems:
+        raise SettingsError(problems)
+    return _build(kind, values)
+
+
+def add_arguments(parser: argparse.ArgumentParser, kind: type[msgspec.Struct]) -> None:
+    """Add a flag for each setting but secrets: everybody on a host can read its processes' command lines."""
+    for setting in describe(kind):
+        text = f"{setting.doc} [{setting.variable()}{_default_text(setting)}]".replace("%", "%%")
+        if setting.secret:
+            continue
+        if setting.hint is bool:
+            parser.add_argument(setting.flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            parser.add_argument(setting.flag, metavar=_metavar(setting), default=None, help=text)
+
+
+def given_arguments(parsed: argparse.Namespace, kind: type[msgspec.Struct]) -> dict[str, str]:
+    """The flags that were given, as `load_settings` takes them."""
+    given = {setting.name: getattr(parsed, setting.name, None) for setting in describe(kind)}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[str, _Found], list[str]]:
+    if file is None:
+        return {}, []
+    import yaml  # here: most services are told everything by environment and flags
+
+    try:
+        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
+    if content is None:
+        return {}, []
+    if not isinstance(content, dict):
+        return {}, [f"{file}: must hold keys and values, not a {type(content).__name__}"]
+    known = {setting.name for setting in settings}
+    problems = [f"{file}: {key!r} is no setting of this service" for key in content if key not in known]
+    return {
+        str(key): _Found(value, f"{file}: {key}", text=False)
+        for key, value in content.items()
+        if key in known
+    }, problems
+
+
+def _convert(setting: Setting, found: _Found) -> object:
+    if not found.text:
+        return msgspec.convert(found.value, setting.hint)
+    return msgspec.convert(_parted(setting.hint, str(found.value)), setting.hint, strict=False)
+
+
+def _parted(hint: object, text: str) -> object:
+    """Text of the environment in the shape of the field: lists as `a,b`, maps as `a=1,b=2`; empty text is None."""
+    kinds = [get_origin(kind) or kind for kind in (hint, *get_args(hint))]
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if list in kinds:
+        return parts
+    if dict in kinds:
+        return {key.strip(): value.strip() for key, _, value in (part.partition("=") for part in parts)}
+    return None if text == "" and type(None) in kinds else text
+
+
+def _problem(setting: Setting, found: _Found, error: msgspec.ValidationError) -> str:
+    if setting.secret:
+        return f"{found.place}: {error}"
+    shown = hide_user_info(repr(found.value))
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[: _SHOWN_CHARACTERS - 1] + "…"
+    return f"{found.place}: {error} (found {shown})"
+
+
+def _build[T: msgspec.Struct](kind: type[T], values: dict[str, object]) -> T:
+    """The struct itself; a `__post_init__` may still refuse a combination by raising ValueError."""
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise SettingsError([str(error)]) from error
+
+
+def _default_text(setting: Setting) -> str:
+    if setting.default is msgspec.NODEFAULT:
+        return ", required"
+    return "" if setting.default is None else f", default {setting.default}"
+
+
+def _metavar(setting: Setting) -> str:
+    return setting.name.rpartition("_")[2].upper()
