@@ -134,6 +134,8 @@ class ShardQuestion(Message, frozen=True, kw_only=True):
     """Count the places that stand before this one, by tenant."""
     uid: str | None = None
     """Give this job's place alone."""
+    among: list[Place] = []
+    """For each of these places, count how many of the shard's jobs stand before it."""
 
 
 class ShardReply(Message, frozen=True, kw_only=True):
@@ -147,6 +149,8 @@ class ShardReply(Message, frozen=True, kw_only=True):
     places: list[Place] = []
     standings: list[Standing] = []
     ahead: list[AheadOf] = []
+    before: list[int] = []
+    """The counts for the question's `among`, in its order."""
 
 
 class Problem(Message, frozen=True, kw_only=True):

@@ -95,6 +95,11 @@ def shard_question(pool: str, shard: int, question: Question) -> str:
     return f"{ROOT}.shard.{encode_token(pool)}.{shard}.{question}"
 
 
+def shard_questions(pool: str, shard: int) -> str:
+    """Where the owner of a shard listens for all of them."""
+    return f"{ROOT}.shard.{encode_token(pool)}.{shard}.*"
+
+
 def sim(cluster: str, verb: SimVerb) -> str:
     """To a simulated cluster."""
     return f"{ROOT}.sim.{encode_token(cluster)}.{verb}"
