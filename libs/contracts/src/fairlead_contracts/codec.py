@@ -1,10 +1,10 @@
 """Encoding and decoding: MessagePack on the hot paths, JSON where people publish or read.
 
 Each message class has a field `v`, its major schema version. Unknown fields are accepted: a newer minor release may
-add some. An unknown major version is refused, loudly and before anything else is read from the message.
+add some. An unknown major version is refused, loudly, and named as the reason whatever else is wrong with the message.
 """
 
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import msgspec
 
@@ -12,7 +12,10 @@ from fairlead_contracts.errors import MalformedError, UnsupportedVersionError
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """The root of everything that travels. Subclasses raise `VERSION` only when old readers must stop reading."""
+    """The root of everything that travels.
+
+    A subclass raises `VERSION`, and the default of `v` with it, only when old readers must stop reading.
+    """
 
     VERSION: ClassVar[int] = 1
 
@@ -40,11 +43,19 @@ def to_packed(message: Message) -> bytes:
 
 
 class Codec[T]:
-    """Decodes one message type, or a tagged union of them, from one encoding. Build it once: it is the fast part."""
+    """Decodes one message type, or a tagged union of them, from one encoding. Build it once: it is the fast part.
 
-    def __init__(self, kind: type[T] | object, name: str, *, packed: bool, version: int = 1) -> None:
-        self._name = name
-        self._version = version
+    Args:
+        kind: a subclass of Message, or a union of several of one schema version.
+        name: what errors call the message.
+        packed: whether it travels as MessagePack; else as JSON.
+    """
+
+    def __init__(self, kind: type[T] | object, name: str, *, packed: bool) -> None:
+        self.kind = kind
+        self.name = name
+        self.packed = packed
+        self._version = _version_of(kind)
         self._decoder: msgspec.msgpack.Decoder[T] | msgspec.json.Decoder[T]
         self._envelope: msgspec.msgpack.Decoder[_Envelope] | msgspec.json.Decoder[_Envelope]
         if packed:
@@ -65,10 +76,10 @@ class Codec[T]:
             message = self._decoder.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._refuse_other_version(payload)
-            raise MalformedError(f"{self._name}: {error}") from error
+            raise MalformedError(f"{self.name}: {error}") from error
         version = getattr(message, "v", None)
         if version != self._version:
-            raise UnsupportedVersionError(self._name, version, self._version)
+            raise UnsupportedVersionError(self.name, version, self._version)
         return message
 
     def _refuse_other_version(self, payload: bytes) -> None:
@@ -77,5 +88,16 @@ class Codec[T]:
             found = self._envelope.decode(payload).v
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
-        if found is not None and found != self._version:
-            raise UnsupportedVersionError(self._name, found, self._version)
+        if isinstance(found, int) and found != self._version:
+            raise UnsupportedVersionError(self.name, found, self._version)
+
+
+def _version_of(kind: object) -> int:
+    """The one schema version of a message type or of all the members of a union."""
+    versions = set()
+    for member in get_args(kind) or (kind,):
+        default = next(field.default for field in msgspec.structs.fields(member) if field.name == "v")
+        versions |= {default, member.VERSION}
+    if len(versions) != 1:
+        raise TypeError(f"{kind} mixes schema versions, or a class differs from its own default: {versions}")
+    return int(versions.pop())

@@ -4,9 +4,9 @@ Stored in the `policy` bucket under `control.<pool>`, or `control._` for every p
 """
 
 import enum
-from datetime import datetime
 
 from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.instants import Moment
 
 
 class Mode(enum.StrEnum):
@@ -24,7 +24,7 @@ class Control(Message, frozen=True, kw_only=True):
     """The mode of a pool, who set it and why."""
 
     mode: Mode
-    at: datetime
+    at: Moment
     by: str = ""
     why: str = ""
 

@@ -29,6 +29,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base units of the dominant resource that the tenant's use and its jobs before this one come to."""
     tag: float
     key: float
+    """Both are finite, and 0 where `unbounded`: JSON has no infinity."""
     submitted: Micros
     unbounded: bool = False
     """The tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its class."""
@@ -60,7 +61,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     use: dict[str, int]
     share: float
-    """Dominant share, not divided by the weight: the fraction of the pool that it holds."""
+    """Dominant share, not divided by the weight: the fraction of the pool that it holds. Finite: a resource that the
+    pool has none of is left out."""
     dominant: str
     waiting: int
     running: int

@@ -43,5 +43,8 @@ SHOWN_CHARACTERS = 120
 
 def shown(value: object) -> str:
     """The value as an error message quotes it, shortened."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        text = f"a {type(value).__name__} of many digits"
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"

@@ -4,9 +4,8 @@ JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. De
 `id` is the same in each copy.
 """
 
-from datetime import datetime
-
 from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.instants import Moment
 from fairlead_contracts.state import Outcome
 
 
@@ -14,7 +13,7 @@ class Event(Message, frozen=True, kw_only=True):
     """What every event has."""
 
     id: str
-    at: datetime
+    at: Moment
     cluster: str
     tenant: str
     """The tenant, where the writer knows it, else the job's scope."""

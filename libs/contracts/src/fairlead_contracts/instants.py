@@ -4,9 +4,15 @@ Integers keep the aging term exact: two instants compare, and differ, without ro
 """
 
 from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
 
 type Micros = int
 """Microseconds since the Unix epoch (an instant), or a number of microseconds (a duration)."""
+
+type Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""An instant in a message that people read: RFC 3339 with its offset; one without an offset is refused."""
 
 SECOND: Micros = 1_000_000
 HOUR: Micros = 3600 * SECOND

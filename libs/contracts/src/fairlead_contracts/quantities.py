@@ -3,11 +3,12 @@
 Base units: `memory`, `ephemeral-storage` and `hugepages-*` in bytes, everything else in thousandths (millicores of
 `cpu`, thousandths of a card). Integers keep sums and comparisons exact until the final division. The notation is
 that of Kubernetes' `resource.Quantity`: decimal suffixes n u m k M G T P E, binary suffixes Ki Mi Gi Ti Pi Ei,
-decimal exponents. A value finer than the base unit is rounded up, as Kubernetes does.
+decimal exponents. A value finer than the base unit is rounded up, as Kubernetes does. A fraction that JSON gives as
+a number means its shortest decimal notation: 0.1 is a tenth.
 """
 
 import re
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 
 from fairlead_contracts.errors import FieldError
 
@@ -24,7 +25,11 @@ _SUFFIXES = {
     **{suffix + "i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
 # Digits are bounded: an exponent such as 1e999999999 must not cost a second of arithmetic.
-_NOTATION = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?)([a-zA-Z]{0,2})")
+_NOTATION = re.compile(
+    r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Z]{0,2})"
+)
+_EXACT = Context(prec=120)
+"""Room for 60 digits, the largest suffix and the base unit: nothing is rounded before the rounding that we mean."""
 
 
 def base_units(resource: str) -> int:
@@ -40,15 +45,19 @@ def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> 
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise FieldError(field, value, 'a quantity is a number or a string such as "500m" or "64Gi"')
+    if isinstance(value, int) and abs(value) > MAX_QUANTITY:
+        raise FieldError(field, value, _out_of_range(value))
     match = _NOTATION.fullmatch(value.strip() if isinstance(value, str) else repr(value))
     if match is None or match[2] not in _SUFFIXES:
         raise FieldError(field, value, 'a quantity is a finite number or a string such as "500m" or "64Gi"')
-    amount = Decimal(match[1]) * _SUFFIXES[match[2]] * base_units(resource)
-    if amount < 0:
-        raise FieldError(field, value, "a quantity may not be negative")
-    if amount > MAX_QUANTITY:
-        raise FieldError(field, value, "the quantity is larger than any cluster")
+    amount = _EXACT.multiply(_EXACT.multiply(Decimal(match[1]), _SUFFIXES[match[2]]), base_units(resource))
+    if amount < 0 or amount > MAX_QUANTITY:
+        raise FieldError(field, value, _out_of_range(amount))
     return int(amount.to_integral_value(rounding=ROUND_CEILING))
+
+
+def _out_of_range(amount: Decimal | int) -> str:
+    return "a quantity may not be negative" if amount < 0 else "the quantity is larger than any cluster"
 
 
 def format_quantity(resource: str, amount: int) -> str:

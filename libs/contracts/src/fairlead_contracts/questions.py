@@ -4,13 +4,13 @@
 `fairlead.v1.shard.<pool>.<shard>.<question>`. `_` as tenant asks about all tenants.
 """
 
-from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.instants import Micros, Moment
 
 
 class QueueQuestion(Message, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class QueueQuestion(Message, frozen=True, kw_only=True):
     pool: str | None = None
     """None for all pools."""
     tenant: str | None = None
-    limit: int = 50
+    limit: Annotated[int, msgspec.Meta(ge=0)] = 50
     """At most so many places a pool; 0 for all of them."""
 
 
@@ -43,7 +43,7 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
 class QueueReply(Message, frozen=True, kw_only=True):
     """The order of each pool asked for."""
 
-    at: datetime
+    at: Moment
     pools: list[PoolQueue]
 
 
@@ -73,7 +73,7 @@ class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
 class TenantsReply(Message, frozen=True, kw_only=True):
     """The tenants of each pool asked for."""
 
-    at: datetime
+    at: Moment
     pools: list[PoolTenants]
 
 
@@ -120,7 +120,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 class ExplainReply(Message, frozen=True, kw_only=True):
     """What is known of the job; several where the name is not unique, none where nobody knows it."""
 
-    at: datetime
+    at: Moment
     found: list[Explanation]
 
 
@@ -128,7 +128,7 @@ class ShardQuestion(Message, frozen=True, kw_only=True):
     """From a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
 
     at: Micros
-    limit: int = 0
+    limit: Annotated[int, msgspec.Meta(ge=0)] = 0
     tenant: str | None = None
     below: Place | None = None
     """Count the places that stand before this one, by tenant."""

@@ -1,11 +1,15 @@
 """Every subject and key, built in one place. Names are encoded here and nowhere else."""
 
+import hashlib
 from typing import Literal, NamedTuple
 
-from fairlead_contracts.tokens import NO_NAME, decode_token, encode_key, encode_token
+from fairlead_contracts.errors import MalformedError
+from fairlead_contracts.tokens import MAX_TOKEN, NO_NAME, decode_token, encode_key, encode_token
 
 ROOT = "fairlead.v1"
 ANY_CLUSTER = "any"
+MAX_REST = 3 * MAX_TOKEN
+"""Bytes of the part of a subject behind the root: three names fit."""
 
 type StateKind = Literal["node", "pool", "queue", "tenant", "job", "mark"]
 type Question = Literal["explain", "queue", "tenants"]
@@ -44,15 +48,24 @@ def submit(cluster: str, tenant: str) -> str:
 
 
 def submit_filter(cluster: str) -> str:
-    """Of everything submitted for a cluster. Takes more tokens than one behind it: a tenant whose dots were not
-    encoded shall hear of it instead of nothing.
+    """Of everything submitted for a cluster.
+
+    It takes more tokens than one behind the cluster: a tenant whose dots were not encoded is heard, too.
     """
     return f"{ROOT}.submit.{encode_token(cluster)}.>"
 
 
 def tenant_of_submit(subject: str) -> str:
-    """The tenant that a submit subject names; dots that were not encoded stay part of it."""
-    return decode_token(subject.split(".", 4)[4])
+    """The tenant that a submit subject names; dots that were not encoded stay part of it.
+
+    Raises:
+        MalformedError: it is not a submit subject.
+    """
+    _, marker, rest = subject.partition(f"{ROOT}.submit.")
+    _, dot, tenant = rest.partition(".")
+    if not marker or not dot or not tenant:
+        raise MalformedError(f"{subject!r} is not a submit subject")
+    return decode_token(tenant)
 
 
 def answer(tenant: str, submission: str) -> str:
@@ -76,8 +89,14 @@ def event_filter(cluster: str | None = None) -> str:
 
 
 def dead(subject: str) -> str:
-    """Where a message that failed its last delivery goes: `fairlead.v1.dead.<the rest of its subject>`."""
-    return f"{ROOT}.dead.{subject.removeprefix(ROOT + '.')}"
+    """Where a message that failed its last delivery goes: `fairlead.v1.dead.<the rest of its subject>`.
+
+    A subject too long to be prolonged safely is named by its digest; the dead letter's body has it in full.
+    """
+    rest = subject.removeprefix(ROOT + ".")
+    if len(rest) > MAX_REST:
+        rest = f"long.{hashlib.blake2b(subject.encode(), digest_size=16).hexdigest()}"
+    return f"{ROOT}.dead.{rest}"
 
 
 def ask(question: Question, tenant: str | None = None) -> str:
@@ -105,6 +124,9 @@ def sim(cluster: str, verb: SimVerb) -> str:
     return f"{ROOT}.sim.{encode_token(cluster)}.{verb}"
 
 
+_STATE_TOKENS = 4
+
+
 class StateName(NamedTuple):
     """What a state subject names; scope is None where the kind has none."""
 
@@ -115,8 +137,15 @@ class StateName(NamedTuple):
 
 
 def parse_state(subject: str) -> StateName:
-    """The object that a state subject names."""
-    _, _, _, cluster, kind, scope, name = subject.split(".")
+    """The object that a state subject names.
+
+    Raises:
+        MalformedError: it is not a subject of one object of the state.
+    """
+    tokens = subject.removeprefix(f"{ROOT}.state.").split(".")
+    if len(tokens) != _STATE_TOKENS or not subject.startswith(f"{ROOT}.state."):
+        raise MalformedError(f"{subject!r} is not the subject of an object of the state")
+    cluster, kind, scope, name = tokens
     return StateName(
         decode_token(cluster), kind, None if scope == NO_NAME else decode_token(scope), decode_token(name)
     )

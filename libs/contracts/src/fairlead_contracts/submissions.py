@@ -7,13 +7,13 @@ are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
 
 import hashlib
 import re
-from datetime import datetime
-from typing import Literal, get_type_hints
+from typing import Literal
 
 import msgspec
 
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.instants import Moment
 from fairlead_contracts.quantities import parse_quantity
 from fairlead_contracts.state import Outcome
 
@@ -46,9 +46,24 @@ class Submission(Message, frozen=True, kw_only=True):
     traceparent: str | None = None
 
     def digest(self) -> str:
-        """Identifies the body: the same id with another digest is another job and is refused."""
+        """Identifies the body: the same id with another digest is another job and is refused.
+
+        Fields at their default do not count, so that a release with one more field gives the same digest to a
+        submission that an older release has already made a job of.
+        """
         plain = msgspec.structs.replace(self, traceparent=None)
-        return hashlib.blake2b(msgspec.json.encode(plain, order="sorted"), digest_size=16).hexdigest()
+        told = {
+            field.name: value
+            for field in msgspec.structs.fields(self)
+            if (value := getattr(plain, field.name)) != _default_of(field)
+        }
+        return hashlib.blake2b(msgspec.json.encode(told, order="sorted"), digest_size=16).hexdigest()
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> object:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
 
 
 class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
@@ -57,7 +72,7 @@ class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
     v: int = 1
     id: str | None = None
     tenant: str | None = None
-    demand: dict[str, int | float | str]
+    demand: dict[str, msgspec.Raw]
     pods: int = 1
     urgency: str | None = None
     queue: str | None = None
@@ -68,7 +83,7 @@ class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
 
 
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(_Body)}
-_TYPES = get_type_hints(_Body)
+_DECODERS = {name: msgspec.json.Decoder(field.type) for name, field in _FIELDS.items()}
 _EXPECTED = {
     "v": "must be a whole number",
     "demand": "must be an object of resources and quantities",
@@ -77,16 +92,18 @@ _EXPECTED = {
     "run_seconds": "must be a number of seconds",
     "run_limit_seconds": "must be a number of seconds",
 }
+_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# Values stay as they were written until their field's turn: a number that fits nowhere must not hide the other fields.
+_raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def peek_id(payload: bytes) -> str | None:
     """The body's `id` where one can be read, however wrong the rest is: the answer must reach its sender."""
     try:
-        body = msgspec.json.decode(payload[:MAX_PAYLOAD])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = _DECODERS["id"].decode(_raw_object.decode(payload)["id"])
+    except (*_ERRORS, KeyError):
         return None
-    found = body.get("id") if isinstance(body, dict) else None
-    return found if isinstance(found, str) and found and len(found) <= MAX_ID else None
+    return found if found and len(found) <= MAX_ID else None
 
 
 def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submission:
@@ -103,8 +120,6 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
         FieldError: a field is missing or wrong; says which, what was found, and why.
     """
     body = _typed(_object(payload))
-    if body.v != Submission.VERSION:
-        raise UnsupportedVersionError("submission", body.v, Submission.VERSION)
     if body.tenant is not None and body.tenant != tenant:
         raise FieldError(
             "tenant", body.tenant, f"the subject names tenant {tenant!r}, and the subject counts"
@@ -123,20 +138,19 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
     )
 
 
-def _object(payload: bytes) -> dict[str, object]:
+def _object(payload: bytes) -> dict[str, msgspec.Raw]:
     if len(payload) > MAX_PAYLOAD:
         raise FieldError("body", f"{len(payload)} bytes", f"a submission may have {MAX_PAYLOAD} bytes")
     try:
-        found = msgspec.json.decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _raw_object.decode(payload)
+    except msgspec.ValidationError as error:
+        raise MalformedError("the body must be a JSON object") from error
+    except _ERRORS as error:
         raise MalformedError(f"the body is not valid JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise MalformedError(f"the body must be a JSON object, not a {type(found).__name__}")
-    return found
 
 
-def _typed(found: dict[str, object]) -> _Body:
-    """Each field by itself, so that the error can name the field and show its value."""
+def _typed(found: dict[str, msgspec.Raw]) -> _Body:
+    """Each field by itself, the version first, so that the error can name the field and show its value."""
     values: dict[str, object] = {}
     for name, field in _FIELDS.items():
         if name not in found:
@@ -144,10 +158,20 @@ def _typed(found: dict[str, object]) -> _Body:
                 raise FieldError(name, None, "is missing")
             continue
         try:
-            values[field.name] = msgspec.convert(found[name], _TYPES[field.name])
-        except msgspec.ValidationError as error:
-            raise FieldError(name, found[name], _EXPECTED.get(name, "must be a string")) from error
-    return _Body(**values)  # type: ignore[arg-type] # each value was converted to its field's type above
+            values[field.name] = _DECODERS[name].decode(found[name])
+        except _ERRORS as error:
+            raise FieldError(name, _readable(found[name]), _EXPECTED.get(name, "must be a string")) from error
+        if name == "v" and values["v"] != Submission.VERSION:
+            raise UnsupportedVersionError("submission", values["v"], Submission.VERSION)
+    return _Body(**values)  # type: ignore[arg-type] # each value was decoded as its field's type above
+
+
+def _readable(raw: msgspec.Raw) -> object:
+    """A refused value for its error: as Python has it, else as it was written."""
+    try:
+        return msgspec.json.decode(raw)
+    except _ERRORS:
+        return bytes(raw).decode(errors="replace")
 
 
 def _checked_id(found: str) -> str:
@@ -160,17 +184,18 @@ def _checked_id(found: str) -> str:
     return found
 
 
-def _checked_demand(found: dict[str, int | float | str]) -> dict[str, int]:
+def _checked_demand(found: dict[str, msgspec.Raw]) -> dict[str, int]:
     demand: dict[str, int] = {}
-    for resource, value in found.items():
+    for resource, raw in found.items():
         field = f"demand.{resource}"
+        value = _readable(raw)
         if len(resource) > MAX_ID or not _RESOURCE.fullmatch(resource):
             raise FieldError(field, value, "is not the name of a resource")
         amount = parse_quantity(resource, value, field=field)
         if amount:
             demand[resource] = amount
     if not demand:
-        raise FieldError("demand", found, "a job must ask for something")
+        raise FieldError("demand", sorted(found), "a job must ask for something")
     return demand
 
 
@@ -192,7 +217,7 @@ class Answer(Message, frozen=True, kw_only=True):
     id: str
     tenant: str
     cluster: str
-    at: datetime
+    at: Moment
 
 
 class Accepted(Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted"):
@@ -239,7 +264,7 @@ class DeadLetter(Message, frozen=True, kw_only=True):
     deliveries: int
     reason: str
     payload: bytes
-    at: datetime
+    at: Moment
 
 
 DEAD_LETTER: Codec[DeadLetter] = Codec(DeadLetter, "dead letter", packed=False)

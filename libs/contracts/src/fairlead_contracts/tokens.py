@@ -1,7 +1,9 @@
 """Names as tokens of NATS subjects and as parts of KV keys.
 
 A subject token may not hold dots, blanks, `*` or `>`; names of jobs, namespaces and tenants do. Tokens are
-percent-encoded over UTF-8. KV keys refuse `%`, so `=` takes its place there.
+percent-encoded over UTF-8. KV keys refuse `%`, so `=` takes its place there. Their length is limited: a server closes
+the connection of a client whose subject does not fit into its control line (4,096 bytes), so a name that somebody
+else chose could otherwise cut off whoever writes about it.
 """
 
 from urllib.parse import quote, unquote
@@ -11,6 +13,9 @@ from fairlead_contracts.errors import FieldError
 NO_NAME = "_"
 """The token where an object has no scope. A name that is itself `_` is encoded, so the two cannot be confused."""
 
+MAX_TOKEN = 1024
+"""Bytes of an encoded name. A subject holds at most three of them."""
+
 # quote() leaves letters, digits, "_", ".", "-" and "~" as they are; a dot separates tokens, and KV keys refuse "~".
 _STILL_RESERVED = {".": "%2E", "~": "%7E"}
 
@@ -19,7 +24,7 @@ def encode_token(name: str) -> str:
     """The name as one subject token.
 
     Raises:
-        FieldError: the name is empty or is not valid Unicode.
+        FieldError: the name is empty, too long, or is not valid Unicode.
     """
     if not name:
         raise FieldError("name", name, "a name may not be empty")
@@ -31,6 +36,8 @@ def encode_token(name: str) -> str:
         raise FieldError("name", name, "a name must be valid Unicode") from error
     for character, escape in _STILL_RESERVED.items():
         token = token.replace(character, escape)
+    if len(token) > MAX_TOKEN:
+        raise FieldError("name", name, f"a name may have {MAX_TOKEN} bytes when encoded, not {len(token)}")
     return token
 
 

@@ -9,6 +9,7 @@ import enum
 import msgspec
 
 from fairlead_contracts import subjects
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.members import LEASE_SECONDS
 from fairlead_contracts.tokens import encode_key
 
@@ -22,7 +23,7 @@ POLICY = "policy"
 MEMBERS = "members"
 ROUTES = "routes"
 
-HOUR = 3600.0
+HOUR = 3600
 DAY = 24 * HOUR
 TOMBSTONE_SECONDS = HOUR
 """How long a delete stays: longer than any reader is expected to be away without replaying from scratch."""
@@ -94,8 +95,15 @@ def answers_durable(cluster: str) -> str:
 
 
 def topology(clusters: list[str]) -> Topology:
-    """The topology for these clusters. A submit to any other cluster fails at once: no stream takes it."""
+    """The topology for these clusters. A submit to any other cluster fails at once: no stream takes it.
+
+    Raises:
+        FieldError: a cluster is named twice, or has the name that stands for all of them.
+    """
     targets = [*clusters, subjects.ANY_CLUSTER]
+    for cluster in clusters:
+        if targets.count(cluster) > 1:
+            raise FieldError("clusters", cluster, "a cluster needs a name of its own, and not 'any'")
     return Topology(
         streams=[
             StreamSpec(

@@ -1,0 +1,85 @@
+"""The parts of the policy document, as types. Read and checked by `document`, which also gives them out."""
+
+from typing import Literal
+
+import msgspec
+
+POLICY_VERSION = 1
+SHARDS = 16
+"""Shards of a pool unless the policy says otherwise; independent of the number of scorers."""
+
+
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parts of our own configuration: a misspelled key is an error, not a silent default."""
+
+
+class Aging(Strict, frozen=True, kw_only=True):
+    """Aging as an exchange rate: waiting one hour is worth `share_per_hour` of dominant share, up to `cap_hours`."""
+
+    share_per_hour: float = 0.06
+    cap_hours: float | None = 336.0
+
+
+class Match(Strict, frozen=True, kw_only=True):
+    """Which jobs are a tenant's: every list that is given must hold the job's value."""
+
+    scopes: list[str] | None = None
+    """Namespaces or accounts."""
+    queues: list[str] | None = None
+    clusters: list[str] | None = None
+    labels: dict[str, str] = {}
+
+
+class Tenant(Strict, frozen=True, kw_only=True):
+    """One tenant: a leaf of the tree, or the parent of others."""
+
+    name: str
+    weight: float = 1.0
+    """0 lets its jobs stand last; else from a millionth to a billion."""
+    parent: str | None = None
+    pool: str | None = None
+    """The only pool that it counts in; None for all. Inherited from the parent."""
+    match: Match | None = None
+    """None matches the scope that has the tenant's name."""
+
+
+class Pool(Strict, frozen=True, kw_only=True):
+    """A fairness domain by its own name, of one or several clusters' pools."""
+
+    name: str
+    members: list[str]
+    """`<cluster>/<pool>`, as the clusters state them. A stated pool that no policy pool names is its own pool, under
+    that same `<cluster>/<pool>`."""
+
+
+class Grant(Strict, frozen=True, kw_only=True):
+    """Classes that a tenant's jobs may have beside the last one, which everybody may."""
+
+    tenant: str
+    classes: list[str]
+    job: str | None = None
+    """Only this job, by id or uid."""
+    by: str = ""
+    why: str = ""
+
+
+class PolicyDocument(Strict, frozen=True, kw_only=True):
+    """Who may have what: tenants and weights, classes and grants, aging, and how levels are written."""
+
+    version: Literal[1] = 1
+    classes: list[str] = msgspec.field(default_factory=lambda: ["urgent", "approved", "normal"])
+    """First goes first; the last is everybody's default."""
+    aging: Aging = msgspec.field(default_factory=Aging)
+    resource_weights: dict[str, float] = {}
+    """Default 1; 0 leaves a resource out of the dominant share."""
+    window: int = 100
+    """How many jobs of each queue's front are labelled."""
+    shards: int = SHARDS
+    preemption: Literal["never", "protect", "accept"] = "never"
+    """Where a level may be written although the frontend could preempt by it."""
+    unlisted_weight: float | None = None
+    """The weight of a tenant that the document does not name; None refuses its submissions, and jobs of it that
+    enter a queue by another way stand last."""
+    pools: list[Pool] = []
+    tenants: list[Tenant] = []
+    grants: list[Grant] = []
