@@ -1,1 +1,103 @@
-"""Placeholder."""
+"""Fairlead on NATS: mirrors that know when they are complete, owners, leases, workers, questions.
+
+The only importer of nats-py. Each trap of the server and of the client that was met on a real server is handled here
+once, named in a comment and covered by a test. Errors are typed: `RetryableBusError` or `FatalBusError`.
+"""
+
+from fairlead_bus.assignment import assign
+from fairlead_bus.bucket import Bucket, Entry, bucket_stream
+from fairlead_bus.bus import Bus, connect
+from fairlead_bus.delivery import Delivery
+from fairlead_bus.errors import (
+    AnswerTimeoutError,
+    BusError,
+    ClosedError,
+    ConnectFailedError,
+    ConnectionLostError,
+    DeniedError,
+    DisconnectedError,
+    FatalBusError,
+    InvalidMessageError,
+    KeyExistsError,
+    LostOwnershipError,
+    NobodyAnswersError,
+    NoStreamError,
+    NotFoundError,
+    PayloadTooLargeError,
+    PoisonError,
+    PublishUncertainError,
+    RefusedError,
+    Rejected,
+    RemoteError,
+    ReplayBrokenError,
+    RetryableBusError,
+    UnavailableError,
+    WrongLastSequenceError,
+    WrongRevisionError,
+)
+from fairlead_bus.follower import Follower
+from fairlead_bus.jetstream import Ack, Stored
+from fairlead_bus.leadership import Leadership
+from fairlead_bus.membership import Membership
+from fairlead_bus.mirror import Changes, Mirror
+from fairlead_bus.observer import SILENT, BusObserver
+from fairlead_bus.owner import OwnedSubject
+from fairlead_bus.provision import provision
+from fairlead_bus.publisher import Publisher, PublishFailedError
+from fairlead_bus.roster import Roster
+from fairlead_bus.serving import Asked, Endpoint
+from fairlead_bus.settings import ConnectionSettings
+from fairlead_bus.worker import Worker
+
+__all__ = [
+    "SILENT",
+    "Ack",
+    "AnswerTimeoutError",
+    "Asked",
+    "Bucket",
+    "Bus",
+    "BusError",
+    "BusObserver",
+    "Changes",
+    "ClosedError",
+    "ConnectFailedError",
+    "ConnectionLostError",
+    "ConnectionSettings",
+    "Delivery",
+    "DeniedError",
+    "DisconnectedError",
+    "Endpoint",
+    "Entry",
+    "FatalBusError",
+    "Follower",
+    "InvalidMessageError",
+    "KeyExistsError",
+    "Leadership",
+    "LostOwnershipError",
+    "Membership",
+    "Mirror",
+    "NoStreamError",
+    "NobodyAnswersError",
+    "NotFoundError",
+    "OwnedSubject",
+    "PayloadTooLargeError",
+    "PoisonError",
+    "PublishFailedError",
+    "PublishUncertainError",
+    "Publisher",
+    "RefusedError",
+    "Rejected",
+    "RemoteError",
+    "ReplayBrokenError",
+    "RetryableBusError",
+    "Roster",
+    "Stored",
+    "UnavailableError",
+    "Worker",
+    "WrongLastSequenceError",
+    "WrongRevisionError",
+    "assign",
+    "bucket_stream",
+    "connect",
+    "provision",
+]

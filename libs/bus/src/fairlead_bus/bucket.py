@@ -1,0 +1,96 @@
+"""Keys and values, with revisions that hold."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_bus.bus import Bus
+from fairlead_bus.errors import KeyExistsError, WrongLastSequenceError, WrongRevisionError
+from fairlead_bus.jetstream import Stored
+from fairlead_bus.mirror import is_deletion
+from fairlead_contracts.subjects import kv_subject
+
+_DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A value and the revision that an update must name."""
+
+    value: bytes
+    rev: int
+
+
+def bucket_stream(bucket: str) -> str:
+    """The stream under a bucket."""
+    return f"KV_{bucket}"
+
+
+class Bucket:
+    """One KV bucket, in the layout that every NATS client knows.
+
+    Traps of nats-py's own: `get` may be served by a replica that lags; an expired key looks alive; `create` fails on
+    a key that has expired until its marker is gone; `update(last=None)` means "must not exist"; `keys(filters=)` is
+    a substring test. To follow a bucket use a `Mirror` of its stream: watchers say "caught up" too early.
+    """
+
+    def __init__(self, bus: Bus, name: str) -> None:
+        self._bus = bus
+        self._name = name
+        self._stream = bucket_stream(name)
+
+    async def get(self, key: str) -> Entry | None:
+        """The value, from the stream's leader; None where there is none, it was deleted or has expired."""
+        found = await self._bus.last(self._stream, self._subject(key))
+        return None if found is None or is_deletion(found.headers) else Entry(found.payload, found.seq)
+
+    async def put(self, key: str, value: bytes) -> int:
+        """Writes whatever stands there; returns the revision."""
+        return (await self._bus.publish(self._subject(key), value)).seq
+
+    async def create(self, key: str, value: bytes) -> int:
+        """Writes where there is no value; returns the revision.
+
+        Raises:
+            KeyExistsError: there is one.
+        """
+        found = await self._bus.last(self._stream, self._subject(key))
+        if found is not None and not is_deletion(found.headers):
+            raise KeyExistsError(400, 10071, f"the key {key} has a value")
+        try:
+            return await self._swap(key, value, found.seq if found else 0)
+        except WrongLastSequenceError as error:
+            raise KeyExistsError(error.code, error.err_code, f"the key {key} has a value") from error
+
+    async def update(self, key: str, value: bytes, rev: int) -> int:
+        """Writes if `rev` is the key's last revision; returns the new one.
+
+        Raises:
+            WrongRevisionError: it is not.
+        """
+        try:
+            return await self._swap(key, value, rev)
+        except WrongLastSequenceError as error:
+            raise WrongRevisionError(error.code, error.err_code, f"{key}: {error.description}") from error
+
+    async def delete(self, key: str) -> None:
+        """Leaves a delete marker; a key that does not exist is no error."""
+        await self._bus.publish(self._subject(key), b"", headers=_DELETED)
+
+    async def history(self, key: str) -> list[Stored]:
+        """All that the bucket keeps of the key, oldest first, deletes too; as many as its history is long."""
+        last = await self._bus.last(self._stream, self._subject(key))
+        kept: list[Stored] = []
+        seq = 1
+        while last is not None and seq <= last.seq:
+            found = await self._bus.jetstream.next_of(self._stream, self._subject(key), seq)
+            if found is None:
+                break
+            kept.append(found)
+            seq = found.seq + 1
+        return kept
+
+    async def _swap(self, key: str, value: bytes, expected: int) -> int:
+        return (await self._bus.publish(self._subject(key), value, expect_last=expected)).seq
+
+    def _subject(self, key: str) -> str:
+        return kv_subject(self._name, key)

@@ -1,0 +1,84 @@
+"""The nats-py client with the corrections that its public options cannot express.
+
+Each override names the trap that it closes. They lean on private parts of nats-py 2.16; the tests of this library
+run each of them against a real server, so an upgrade that moves them is noticed.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from nats.aio.client import Client
+from nats.errors import Error
+
+
+class UnbufferedClient(Client):
+    """A client that sends now or not at all, and that notices when it is dead."""
+
+    def __init__(self, on_down: Callable[[], None]) -> None:
+        super().__init__()
+        self._on_down = on_down
+
+    @property
+    def server_id(self) -> str:
+        """Id of the server; a standalone server takes a new one at each start."""
+        return str(self._server_info.get("server_id", ""))
+
+    @property
+    def cluster_name(self) -> str | None:
+        """Name of the cluster that the server belongs to; None for a lone server."""
+        name = self._server_info.get("cluster")
+        return str(name) if name else None
+
+    @property
+    def inbox_prefix(self) -> str:
+        """What our inboxes begin with."""
+        return self._inbox_prefix.decode()
+
+    async def _attempt_reconnect(self) -> None:
+        """Reconnects; what was not sent by now is dropped.
+
+        Trap: commands that were queued but not written when the connection broke are flushed after the reconnect, so a
+        publish that failed for its caller is stored later. New ones are refused by `pending_size=0`; the queued
+        ones are dropped here. Subscriptions are not lost: they are sent again from the client's own table.
+
+        Trap: closing a half-open socket waits until its buffer is written, which never happens. It is aborted.
+
+        Trap: an exception of an unexpected type ends the task that reconnects, and nothing tells: the client would
+        stay "reconnecting" for ever. It is closed instead, and `closed_cb` ends the process.
+        """
+        self._pending.clear()
+        self._pending_data_size = 0
+        self.abort()
+        self._on_down()
+        try:
+            await super()._attempt_reconnect()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody else would hear of it
+            await self._error_cb(error)
+            await self.close()
+        if self.is_closed and self._closed_cb is not None:
+            await self._closed_cb()
+
+    async def _process_pong(self) -> None:
+        """Trap: a pong whose waiter was cancelled or timed out raises in the read loop and ends it: a deaf client."""
+        if self._pongs and self._pongs[0].done():
+            self._pongs.pop(0)
+            self._pongs_received += 1
+            self._pings_outstanding = 0
+            return
+        await super()._process_pong()
+
+    def abort(self) -> None:
+        """Drops the socket without waiting for its buffer."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
+    async def close_within(self, seconds: float) -> None:
+        """Closes; a server that does not read cannot hold us up."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.close()
+        except (TimeoutError, Error, OSError):
+            self.abort()

@@ -1,0 +1,127 @@
+"""The errors of this library, under one root.
+
+Whether a retry of the same call can succeed is visible in the type: `RetryableBusError` or `FatalBusError`.
+"""
+
+
+class BusError(Exception):
+    """Anything that goes wrong between a service and NATS."""
+
+
+class RetryableBusError(BusError):
+    """The same call may succeed later."""
+
+
+class FatalBusError(BusError):
+    """The same call cannot succeed, however often it is made."""
+
+
+class DisconnectedError(RetryableBusError):
+    """There is no connection right now; nothing was sent, and nothing is kept to be sent later."""
+
+
+class ConnectionLostError(RetryableBusError):
+    """The connection went down after the message was sent and before it was answered."""
+
+
+class AnswerTimeoutError(RetryableBusError):
+    """Nobody answered in time; the question may have been heard all the same."""
+
+
+class NobodyAnswersError(RetryableBusError):
+    """Nobody listens on the subject."""
+
+
+class NoStreamError(RetryableBusError):
+    """No stream takes the subject: an unknown name in it, or JetStream is still starting."""
+
+
+class UnavailableError(RetryableBusError):
+    """JetStream cannot serve the call just now."""
+
+
+class PublishUncertainError(RetryableBusError):
+    """No ack came: the message may be stored, may arrive later, or may be lost."""
+
+
+class ReplayBrokenError(RetryableBusError):
+    """A replay met a gap, went silent or lost its connection; whatever it showed must be built again."""
+
+
+class ClosedError(FatalBusError):
+    """The connection is closed for good."""
+
+
+class ConnectFailedError(FatalBusError):
+    """No server let us in within the time given."""
+
+
+class DeniedError(FatalBusError):
+    """The server denies this subject to our user."""
+
+
+class PayloadTooLargeError(FatalBusError):
+    """Payload and headers together exceed what the server takes."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"the message has {size} bytes; the server takes {limit}")
+        self.size = size
+        self.limit = limit
+
+
+class InvalidMessageError(FatalBusError):
+    """The subject or a header cannot be sent."""
+
+
+class RefusedError(FatalBusError):
+    """JetStream refused the call; carries its codes."""
+
+    def __init__(self, code: int, err_code: int, description: str) -> None:
+        super().__init__(f"{description} (code {code}, error {err_code})")
+        self.code = code
+        self.err_code = err_code
+        self.description = description
+
+
+class NotFoundError(RefusedError):
+    """There is no such stream, consumer or message."""
+
+
+class WrongLastSequenceError(RefusedError):
+    """A compare-and-swap was refused: the subject's last sequence is not the expected one."""
+
+
+class WrongRevisionError(WrongLastSequenceError):
+    """The key's revision is not the expected one."""
+
+
+class KeyExistsError(WrongLastSequenceError):
+    """The key has a value already."""
+
+
+class LostOwnershipError(FatalBusError):
+    """Somebody else has written the owned subject: this owner's epoch is over."""
+
+
+class RemoteError(FatalBusError):
+    """The other side answered a question with an error; `payload` may explain it in its own schema."""
+
+    def __init__(self, code: int, text: str, payload: bytes) -> None:
+        super().__init__(f"{text} (code {code})")
+        self.code = code
+        self.text = text
+        self.payload = payload
+
+
+class Rejected(Exception):  # noqa: N818 - a handler's verdict on a question, not a failure of ours
+    """Raised by a handler of questions: the asker gets a `RemoteError` with the same code, text and payload."""
+
+    def __init__(self, code: int, text: str, payload: bytes = b"") -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.payload = payload
+
+
+class PoisonError(Exception):
+    """Raised by a handler of deliveries: the message can never be handled, put it aside now."""

@@ -1,0 +1,183 @@
+"""One ordered replay of a stream, from a start until the first doubt.
+
+A push consumer without acks, in the server's memory. Whatever could hide a message breaks the feed: a gap, silence, a
+lost connection. It is never resumed by sequence here: a delete whose tombstone expired meanwhile would be missed.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from fairlead_bus.bus import Bus
+from fairlead_bus.errors import ClosedError, ReplayBrokenError
+from fairlead_bus.jetstream import ConsumerFacts
+
+HEARTBEAT_SECONDS = 1.0
+SILENCE_SECONDS = 2.2
+"""Two heartbeats and a little."""
+_NANO = 1_000_000_000
+_PLAIN_TOKENS = 9
+_NOT_AWAITED = float("inf")
+
+type Deliver = Callable[[Msg, int], None]
+"""Takes a message and its stream sequence."""
+
+LAST_PER_SUBJECT: Mapping[str, object] = {"deliver_policy": "last_per_subject"}
+NEW: Mapping[str, object] = {"deliver_policy": "new"}
+
+
+class Feed:
+    """Calls `deliver` with each message in order; `broken` ends with the reason once order is in doubt."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        stream: str,
+        subject: str,
+        deliver: Deliver,
+        start: Mapping[str, object] = LAST_PER_SUBJECT,
+    ) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._subject = subject
+        self._deliver = deliver
+        self._start = start
+        self._name = f"feed-{secrets.token_hex(8)}"
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.seq = 0
+        """Stream sequence of the last message processed."""
+        self._count = 0
+        self._awaited: float = _NOT_AWAITED
+        self._reached = asyncio.Event()
+        self._heard = True
+        self._subscription: Subscription | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._forget_connection: Callable[[], None] = lambda: None
+
+    async def __aenter__(self) -> Self:
+        inbox = self._bus.wire.new_inbox()
+        self._forget_connection = self._bus.on_connection(self._on_connection)
+        self._watch_silence()
+        try:
+            self._subscription = await self._bus.wire.listen(inbox, self._on_message)
+            self.created = await self._bus.jetstream.create_consumer(self._stream, self._config(inbox))
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The server removes the consumer when nobody listens on its inbox any more: no grant to delete is needed."""
+        self._forget_connection()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._subscription is not None:
+            await self._bus.wire.unlisten(self._subscription)
+        if self.broken.done() and not self.broken.cancelled():
+            self.broken.exception()
+        else:
+            self.broken.cancel()
+
+    def _config(self, inbox: str) -> Mapping[str, object]:
+        return {
+            "name": self._name,  # named, so that a grant can restrict the filter
+            "deliver_subject": inbox,
+            "filter_subject": self._subject,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "replay_policy": "instant",
+            "flow_control": True,
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": 5 * _NANO,
+            **self._start,
+        }
+
+    async def position(self) -> ConsumerFacts:
+        """Where the server stands with this feed."""
+        return await self._bus.jetstream.consumer(self._stream, self._name)
+
+    async def reach(self, seq: int) -> None:
+        """Returns when the message with this stream sequence, or a later one, is processed.
+
+        Raises:
+            ReplayBrokenError: it will not be.
+        """
+        self._reached.clear()
+        self._awaited = seq
+        if self.seq < seq:
+            await self._reached.wait()
+        self._awaited = _NOT_AWAITED
+        self.check()
+
+    def check(self) -> None:
+        """Raises the reason once the feed is broken."""
+        if self.broken.done():
+            self.broken.result()
+
+    async def until_broken(self) -> None:
+        """Waits for ever, or raises the reason for which the feed broke."""
+        await asyncio.shield(self.broken)
+
+    def abandon(self, reason: str) -> None:
+        """Breaks the feed."""
+        if not self.broken.done():
+            closed = self._bus.wire.closed.is_set()
+            self.broken.set_exception(ClosedError(reason) if closed else ReplayBrokenError(reason))
+            self._reached.set()
+
+    async def _on_message(self, message: Msg) -> None:
+        self._heard = True
+        if self.broken.done():
+            return
+        headers = message.headers
+        if headers is not None and not message.data and "Status" in headers:
+            await self._on_status(message, headers)
+            return
+        tokens = message.reply.split(".")
+        first = 5 if len(tokens) == _PLAIN_TOKENS else 7  # as in `read_delivery`, without its cost
+        self._count += 1
+        # Trap: a full subscription queue drops messages and tells only the error callback. Counting shows each gap.
+        if int(tokens[first + 1]) != self._count:
+            self.abandon(f"a gap after message {self._count - 1} of the replay")
+            return
+        seq = int(tokens[first])
+        try:
+            self._deliver(message, seq)
+        except Exception as error:
+            # Trap: an exception in a callback goes to the error callback alone, and the message would be skipped.
+            self.abandon(f"message {seq} could not be taken in: {error!r}")
+            raise
+        self.seq = seq
+        if seq >= self._awaited:
+            self._reached.set()
+
+    async def _on_status(self, message: Msg, headers: Mapping[str, str]) -> None:
+        """Flow control is answered when all before it is processed: exactly here."""
+        if message.reply:
+            await self._bus.wire.send(message.reply)
+        elif stalled := headers.get("Nats-Consumer-Stalled"):
+            await self._bus.wire.send(stalled)
+        sent = headers.get("Nats-Last-Consumer")
+        if sent is not None and int(sent) != self._count:
+            self.abandon(f"the server sent {sent} messages, {self._count} arrived")
+
+    def _on_connection(self, up: bool) -> None:  # noqa: FBT001 - the listener's form
+        self.abandon("reconnected" if up else "disconnected")
+
+    def _watch_silence(self) -> None:
+        """Trap: a consumer lost with its server's memory is silent; only missing heartbeats tell."""
+        if not self._heard:
+            self.abandon(f"silent for {SILENCE_SECONDS} s")
+            return
+        self._heard = False
+        self._timer = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._watch_silence)

@@ -1,0 +1,120 @@
+"""Many publishes in flight at once."""
+
+import asyncio
+from collections.abc import Mapping
+
+from nats.aio.msg import Msg
+
+from fairlead_bus import trace
+from fairlead_bus.bus import Bus, with_publish_headers
+from fairlead_bus.errors import AnswerTimeoutError, BusError, ConnectionLostError, PublishUncertainError
+from fairlead_bus.jetstream import Ack, read_ack
+
+WINDOW = 4096
+"""Unacked messages at a time: the measured optimum lies flat around it, and it bounds the memory."""
+ACK_SECONDS = 5.0
+
+
+class PublishFailedError(PublishUncertainError):
+    """Some of what was put since the last flush was not acked; `errors` holds what happened to each."""
+
+    def __init__(self, errors: list[tuple[str, BusError]]) -> None:
+        subject, first = errors[0]
+        super().__init__(f"{len(errors)} publishes failed; the first, to {subject}: {first!r}")
+        self.errors = errors
+
+
+class Publisher:
+    """Publishes without waiting for each ack: some twenty times faster than one by one.
+
+    Each `put` gives a future of its ack. Whoever does not look at the futures learns of failures in `flush`.
+    """
+
+    def __init__(self, bus: Bus, *, window: int = WINDOW, ack_seconds: float = ACK_SECONDS) -> None:
+        self._bus = bus
+        self._window = window
+        self._ack_seconds = ack_seconds
+        self._pending: dict[asyncio.Future[Ack], str] = {}
+        self._failed: list[tuple[str, BusError]] = []
+        self._freed = asyncio.Event()
+
+    async def put(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        msg_id: str | None = None,
+        ttl_seconds: float | None = None,
+    ) -> asyncio.Future[Ack]:
+        """Sends; waits only while the window is full.
+
+        Raises:
+            DisconnectedError, ClosedError, PayloadTooLargeError, InvalidMessageError: this message was not sent.
+            AnswerTimeoutError: the window is full and the server is silent.
+        """
+        while len(self._pending) >= self._window:
+            await self._one_less()
+        own = trace.inject(with_publish_headers(headers, msg_id=msg_id, ttl_seconds=ttl_seconds))
+        replies = self._bus.wire.replies
+        reply, answer = replies.expect(subject)
+        acked: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+        try:
+            await self._bus.wire.send(subject, payload, reply=reply, headers=own)
+        except BusError:
+            replies.forget(reply)
+            raise
+        self._pending[acked] = subject
+        answer.add_done_callback(lambda done: self._settle(subject, acked, done, len(payload)))
+        return acked
+
+    async def flush(self) -> None:
+        """Returns when everything put so far is acked.
+
+        Raises:
+            PublishFailedError: something is not; told once, each failure with its subject.
+        """
+        while self._pending:
+            try:
+                await self._one_less()
+            except AnswerTimeoutError as error:
+                self._give_up(error)
+        if self._failed:
+            failed, self._failed = self._failed, []
+            raise PublishFailedError(failed)
+
+    async def _one_less(self) -> None:
+        self._freed.clear()
+        try:
+            async with asyncio.timeout(self._ack_seconds):
+                await self._freed.wait()
+        except TimeoutError as error:
+            raise AnswerTimeoutError(f"no ack within {self._ack_seconds} s") from error
+
+    def _settle(
+        self, subject: str, acked: asyncio.Future[Ack], answer: asyncio.Future[Msg], size: int
+    ) -> None:
+        if self._pending.pop(acked, None) is None:
+            return
+        self._freed.set()
+        try:
+            ack = read_ack(answer.result(), size)
+        except ConnectionLostError as error:
+            self._fail(subject, acked, PublishUncertainError(str(error)))
+        except BusError as error:
+            self._fail(subject, acked, error)
+        else:
+            if not acked.done():
+                acked.set_result(ack)
+
+    def _give_up(self, reason: BusError) -> None:
+        pending, self._pending = self._pending, {}
+        for acked, subject in pending.items():
+            self._fail(subject, acked, PublishUncertainError(str(reason)))
+
+    def _fail(self, subject: str, acked: asyncio.Future[Ack], error: BusError) -> None:
+        self._bus.observer.count("publish.failed")
+        self._failed.append((subject, error))
+        if not acked.done():
+            acked.set_exception(error)
+            acked.exception()  # seen: `flush` tells it, whether or not anybody awaits this future

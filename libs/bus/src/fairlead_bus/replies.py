@@ -1,0 +1,64 @@
+"""Answers to what we sent, told apart by the last token of one inbox.
+
+nats-py's own request gives each call a random token and a timer, waits out the whole timeout when the connection
+drops, and reports a denied subject only to the error callback. Here a waiter fails as soon as either happens.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+
+from nats.aio.msg import Msg
+
+from fairlead_bus.errors import BusError, DeniedError
+
+_DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
+
+
+class Replies:
+    """Waiters for answers on one inbox."""
+
+    def __init__(self, inbox: str) -> None:
+        self.subject = f"{inbox}.*"
+        self._prefix = f"{inbox}."
+        self._skip = len(self._prefix)
+        self._next = 0
+        self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+
+    def expect(self, subject: str) -> tuple[str, asyncio.Future[Msg]]:
+        """The reply subject to send along to `subject`, and the future of its answer."""
+        self._next += 1
+        token = str(self._next)
+        future: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = (subject, future)
+        return self._prefix + token, future
+
+    def forget(self, reply: str) -> None:
+        """Nobody waits for this answer any more."""
+        self._waiting.pop(reply[self._skip :], None)
+
+    async def on_message(self, message: Msg) -> None:
+        """Hands an answer to its waiter; an answer that comes too late is dropped."""
+        found = self._waiting.pop(message.subject[self._skip :], None)
+        if found is not None and not found[1].done():
+            found[1].set_result(message)
+
+    def fail_all(self, error: Callable[[], BusError]) -> None:
+        """The connection is gone: no answer will come."""
+        waiting, self._waiting = self._waiting, {}
+        for _, future in waiting.values():
+            if not future.done():
+                future.set_exception(error())
+
+    def deny(self, text: str) -> bool:
+        """Fails the waiters for a subject that the server denies; False where the text is of something else.
+
+        The protocol has no code for it: the sentence is all there is, and nats-py hands it on in lower case.
+        """
+        match = _DENIED.search(text)
+        if match is None:
+            return False
+        for subject, future in self._waiting.values():
+            if subject.lower() == match[1] and not future.done():
+                future.set_exception(DeniedError(f"our user may not publish to {subject}"))
+        return True

@@ -1,0 +1,83 @@
+"""How to reach NATS and who we are there."""
+
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+_SECRETS = frozenset({"password", "token", "url"})
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Servers and credentials. `repr` shows no secret, so it may be logged."""
+
+    url: str = "nats://127.0.0.1:4222"
+    """One server, or several separated by commas."""
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+    creds: str | None = None
+    """Path of a credentials file (user JWT and seed)."""
+    nkey_seed: str | None = None
+    """Path of a file with an NKey seed."""
+    tls_ca: str | None = None
+    """Path of the authority's certificate; the system's authorities are trusted where TLS is on without it."""
+    tls_cert: str | None = None
+    """Path of our own certificate, for servers that verify clients."""
+    tls_key: str | None = None
+    connect_timeout_seconds: float = 10.0
+    """How long to try before the first connection stands. Later ones are tried for ever."""
+    ping_interval_seconds: float = 2.0
+    """A server that misses two pings counts as gone: the client's own default takes six minutes to notice."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.redacted().items())
+        return f"ConnectionSettings({shown})"
+
+    def redacted(self) -> dict[str, object]:
+        """The settings that are set, for logs."""
+        return {
+            name: _shown(name, value)
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) is not None
+        }
+
+    def servers(self) -> list[str]:
+        """The servers one by one."""
+        return [part.strip() for part in self.url.split(",") if part.strip()]
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS context where one is asked for.
+
+        Raises:
+            OSError: a certificate or key cannot be read.
+        """
+        if not (self.tls_ca or self.tls_cert or self.url.startswith(("tls://", "wss://"))):
+            return None
+        context = ssl.create_default_context(cafile=self.tls_ca)
+        if self.tls_cert:
+            context.load_cert_chain(self.tls_cert, self.tls_key)
+        return context
+
+    def seed(self) -> str | None:
+        """The NKey seed where one is set.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return Path(self.nkey_seed).read_text(encoding="ascii").strip() if self.nkey_seed else None
+
+
+def _shown(name: str, value: object) -> object:
+    if name not in _SECRETS:
+        return value
+    return _without_userinfo(str(value)) if name == "url" else "***"
+
+
+def _without_userinfo(url: str) -> str:
+    """A URL may carry a password or a token before its `@`."""
+    return ",".join(
+        f"{urlsplit(part).scheme}://***@{part.rpartition('@')[2]}" if "@" in part else part
+        for part in url.split(",")
+    )

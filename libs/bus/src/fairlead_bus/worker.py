@@ -1,0 +1,283 @@
+"""Handling the messages of a durable, each one to its end."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from fairlead_bus.bus import Bus
+from fairlead_bus.delivery import Delivery, read_delivery
+from fairlead_bus.errors import (
+    BusError,
+    PayloadTooLargeError,
+    PoisonError,
+    RetryableBusError,
+)
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.submissions import DeadLetter
+
+MAX_DELIVER = "fairlead-max-deliver"
+"""Key of the limit in the consumer's metadata; the server's own limit is off, see `Worker`."""
+DEFAULT_MAX_DELIVER = 8
+
+PULL_SECONDS = 10.0
+HEARTBEAT_SECONDS = 1.0
+SILENCE_SECONDS = 2.2
+_FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
+_ACK_SECONDS = 2.0
+_NANO = 1_000_000_000
+_CUT_BYTES = 64 * 1024
+
+type Handle = Callable[[Delivery], Awaitable[None]]
+
+
+class Worker:
+    """Pulls from a durable, handles up to `parallel` messages at once, acks each after its effect.
+
+    At least once: `handle` must be idempotent by a name of its own, as a message may come again after its effect (a lost
+    ack, a killed worker, a killed server).
+
+    An exception puts the message back with a growing delay; on its last delivery, or with `PoisonError` at once, it goes
+    to its dead-letter subject and is taken out of the stream.
+
+    Trap: after the server's `max_deliver` a message stays in the stream for ever, told by an advisory alone, which is
+    lost when nobody listens. So the server's limit is off; a message whose last delivery was never finished, because
+    the worker died over it, comes once more and is put aside unhandled.
+    """
+
+    def __init__(self, bus: Bus, *, stream: str, durable: str, handle: Handle, parallel: int = 64) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._durable = durable
+        self._handle = handle
+        self._parallel = parallel
+        self._max_deliver = DEFAULT_MAX_DELIVER
+        self._ack_wait = 30.0
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+        self._wanted = 0
+        self._busy: dict[asyncio.Task[None], Msg] = {}
+        self._heard = 0.0
+        self._turn = asyncio.Event()
+        self._stopping = False
+        self._group: asyncio.TaskGroup | None = None
+
+    def stop(self) -> None:
+        """Pulls no more; `run` returns when what is being handled is finished."""
+        self._stopping = True
+        self._turn.set()
+
+    async def run(self) -> None:
+        """Works until stopped. When cancelled, what is being handled may still finish within the ack wait.
+
+        Raises:
+            ClosedError: the connection is closed for good.
+            FatalBusError: the durable or the right to pull from it is missing.
+        """
+        forget = self._bus.on_connection(lambda _: self._forget_pull())
+        try:
+            await self._learn_limits()
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                ticker = group.create_task(self._say_in_progress(), name=f"in progress of {self._durable}")
+                try:
+                    await self._pull_and_handle()
+                finally:
+                    await self._unlisten()
+                    await self._finish()
+                    ticker.cancel()
+        finally:
+            forget()
+
+    async def _learn_limits(self) -> None:
+        while True:
+            await self._bus.wire.until_connected()
+            try:
+                facts = await self._bus.jetstream.consumer(self._stream, self._durable)
+            except RetryableBusError:
+                await asyncio.sleep(0.2)
+                continue
+            config = msgspec.convert(facts.config, _DurableConfig)
+            self._max_deliver = int(config.metadata.get(MAX_DELIVER, DEFAULT_MAX_DELIVER))
+            self._ack_wait = config.ack_wait / _NANO
+            return
+
+    # --- pulling
+
+    async def _pull_and_handle(self) -> None:
+        """Asks for as many as there are free places, and again when those have come or can come no more."""
+        while not self._stopping:
+            # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
+            self._bus.wire.check_open()
+            self._turn.clear()
+            free = self._parallel - len(self._busy)
+            if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
+                self._bus.observer.count("worker.silent")
+                self._forget_pull()
+            if self._wanted == 0 and free > 0:
+                await self._pull(free)
+            await self._next_turn()
+
+    async def _next_turn(self) -> None:
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                await self._turn.wait()
+        except TimeoutError:
+            return
+
+    async def _pull(self, batch: int) -> None:
+        """One request. A fresh inbox after each doubt: an old request whose inbox is gone gets nothing any more."""
+        try:
+            await self._bus.wire.until_connected()
+            if self._subscription is None:
+                self._inbox = self._bus.wire.new_inbox()
+                self._subscription = await self._bus.wire.listen(self._inbox, self._on_message)
+            request = {
+                "batch": batch,
+                "expires": int(PULL_SECONDS * _NANO),
+                "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
+            }
+            verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}"
+            await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
+        except RetryableBusError:
+            await asyncio.sleep(0.05)
+            return
+        self._wanted = batch
+        self._heard = time.monotonic()
+
+    def _forget_pull(self) -> None:
+        """What was asked for may never come: the next pull starts afresh."""
+        self._wanted = 0
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None and self._group is not None:
+            self._group.create_task(self._bus.wire.unlisten(subscription))
+        self._turn.set()
+
+    async def _unlisten(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await self._bus.wire.unlisten(subscription)
+
+    async def _on_message(self, message: Msg) -> None:
+        self._heard = time.monotonic()
+        headers = message.headers
+        if headers is not None and not message.data and "Status" in headers:
+            if headers["Status"] != "100":  # 404, 408, 409, 503: this request is over
+                self._wanted = 0
+                self._turn.set()
+            return
+        self._wanted = max(0, self._wanted - 1)
+        if self._stopping or self._group is None:
+            return  # it comes again after the ack wait, to somebody else
+        task = self._group.create_task(self._work_on(message), name=f"delivery of {message.subject}")
+        self._busy[task] = message
+        task.add_done_callback(self._finished)
+        if self._wanted == 0:
+            self._turn.set()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._busy.pop(task, None)
+        self._turn.set()
+
+    async def _finish(self) -> None:
+        """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
+        self._stopping = True
+        if self._busy:
+            await asyncio.wait(list(self._busy), timeout=self._ack_wait)
+
+    # --- one message
+
+    async def _work_on(self, message: Msg) -> None:
+        delivery = read_delivery(message)
+        try:
+            if delivery.deliveries > self._max_deliver:
+                reason = f"delivery {delivery.deliveries - 1}, its last, was never finished"
+                await self._put_aside(message, delivery, reason)
+            else:
+                await self._try(message, delivery)
+        except BusError as error:
+            # Nothing is lost: without an ack it comes again after the ack wait.
+            self._bus.observer.count("worker.unsettled")
+            self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
+
+    async def _try(self, message: Msg, delivery: Delivery) -> None:
+        try:
+            await self._handle(delivery)
+        except PoisonError as error:
+            await self._put_aside(message, delivery, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises, the message must be settled
+            self._bus.observer.count("worker.failed")
+            self._bus.observer.note(
+                "worker.failed",
+                subject=delivery.subject,
+                deliveries=delivery.deliveries,
+                error=repr(error),
+            )
+            if delivery.deliveries >= self._max_deliver:
+                await self._put_aside(message, delivery, repr(error))
+            else:
+                await self._put_back(message, delivery.deliveries)
+        else:
+            await self._settle(message, b"+ACK")
+            self._bus.observer.count("worker.handled")
+
+    async def _settle(self, message: Msg, verdict: bytes) -> None:
+        """Waits for the server to confirm, once more over a reconnect: an ack may be lost like any message."""
+        try:
+            await self._bus.wire.ask(message.reply, verdict, timeout=_ACK_SECONDS)
+        except RetryableBusError:
+            await self._bus.wire.until_connected()
+            await self._bus.wire.ask(message.reply, verdict, timeout=_ACK_SECONDS)
+
+    async def _put_back(self, message: Msg, deliveries: int) -> None:
+        delay = min(_FIRST_DELAY * 2 ** (deliveries - 1), _LONGEST_DELAY) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
+
+    async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
+        """First the dead letter, then the end: killed between the two, it is put aside twice under one Msg-Id."""
+        try:
+            await self._publish_dead(delivery, delivery.payload, reason)
+        except PayloadTooLargeError:
+            cut = f"{reason} (payload of {len(delivery.payload)} bytes, cut)"
+            await self._publish_dead(delivery, delivery.payload[:_CUT_BYTES], cut)
+        await self._settle(message, b"+TERM")
+        self._bus.observer.count("worker.dead_letters")
+        self._bus.observer.note("worker.dead_letter", subject=delivery.subject, reason=reason)
+
+    async def _publish_dead(self, delivery: Delivery, payload: bytes, reason: str) -> None:
+        letter = DeadLetter(
+            subject=delivery.subject,
+            stream_seq=delivery.stream_seq,
+            deliveries=delivery.deliveries,
+            reason=reason,
+            payload=payload,
+            at=datetime.now(UTC),
+        )
+        await self._bus.publish(
+            subjects.dead(delivery.subject),
+            to_json(letter),
+            msg_id=f"dead.{self._stream}.{delivery.stream_seq}",
+        )
+
+    async def _say_in_progress(self) -> None:
+        """A slow handler keeps its message: without a word it would be given to another worker meanwhile."""
+        while True:
+            await asyncio.sleep(self._ack_wait / 3)
+            for message in list(self._busy.values()):
+                try:
+                    await self._bus.wire.send(message.reply, b"+WPI")
+                except RetryableBusError:
+                    break
+
+
+class _DurableConfig(msgspec.Struct):
+    """The part of a consumer's configuration that a worker goes by."""
+
+    ack_wait: int = 30 * _NANO
+    metadata: dict[str, str] = {}
