@@ -1,0 +1,77 @@
+"""Waiting in tests: for an event where there is one, and by short polls where another process has to get there.
+
+This is the only place where tests poll. A fixed sleep is never right: too short on a busy machine, too long elsewhere.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import overload
+
+POLL_SECONDS = 0.02
+
+
+class NeverHappenedError(AssertionError):
+    """The condition did not come true in time; carries what it said last."""
+
+
+@overload
+async def eventually[T](
+    condition: Callable[[], Awaitable[T]],
+    timeout: float = ...,  # noqa: ASYNC109 # as below
+    *,
+    on: asyncio.Event | None = ...,
+    what: str = ...,
+) -> T: ...
+@overload
+async def eventually[T](
+    condition: Callable[[], T],
+    timeout: float = ...,  # noqa: ASYNC109 # as below
+    *,
+    on: asyncio.Event | None = ...,
+    what: str = ...,
+) -> T: ...
+async def eventually[T](
+    condition: Callable[[], Awaitable[T]] | Callable[[], T],
+    timeout: float = 10.0,  # noqa: ASYNC109 # a missed deadline is this function's own, worded failure
+    *,
+    on: asyncio.Event | None = None,
+    what: str = "",
+) -> T:
+    """Wait until the condition gives something true, and return that.
+
+    Args:
+        condition: asked again and again; may be a coroutine function.
+        timeout: seconds; give generous ones, they are only spent on failure.
+        on: set whenever something may have changed: then the condition is asked after each set instead of by polling.
+        what: words for the error message.
+
+    Raises:
+        NeverHappenedError: the time is over.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        if on is not None:
+            on.clear()
+        found = condition()
+        value = await found if inspect.isawaitable(found) else found
+        if value:
+            return value
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise NeverHappenedError(
+                f"not within {timeout} s: {what or condition}; the last value was {value!r}"
+            )
+        await _pause(on, left)
+
+
+async def _pause(on: asyncio.Event | None, left: float) -> None:
+    if on is None:
+        await asyncio.sleep(min(POLL_SECONDS, left))
+        return
+    try:
+        async with asyncio.timeout(left):
+            await on.wait()
+    except TimeoutError:
+        return

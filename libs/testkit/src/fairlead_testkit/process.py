@@ -1,0 +1,220 @@
+"""A service of Fairlead as the process that it is in production: `python -m fairlead_<service>`.
+
+Its standard error goes to a file in the test's directory, as one JSON object a line. When a test fails inside the
+`with` block, the end of that file is printed, and pytest shows it with the failure.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from fairlead_testkit.awaiting import eventually
+
+if TYPE_CHECKING:
+    from fairlead_runtime import HealthReport
+
+LISTENING = "health listening"
+"""The event of the log line that names the health port."""
+_SHOWN_CHARACTERS = 8000
+_END_SECONDS = 20.0
+
+
+class ServiceDiedError(Exception):
+    """The process ended while the test waited for it."""
+
+
+class ServiceProcess:
+    """One process of a service.
+
+    Args:
+        service: `scorer`, `admitter`, `sim`.
+        directory: where its log goes; shared with others, the name tells them apart.
+        settings: by field name, given as environment variables FAIRLEAD_<FIELD>.
+        arguments: flags.
+        name: of the log file; by default the service's.
+        module: what is run; by default `fairlead_<service>`.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        directory: Path,
+        settings: Mapping[str, object] | None = None,
+        arguments: Sequence[str] = (),
+        *,
+        name: str | None = None,
+        module: str | None = None,
+    ) -> None:
+        self.service = service
+        self.name = name or service
+        self.log_path = directory / f"{self.name}.log"
+        self._command = [sys.executable, "-m", module or f"fairlead_{service}", *arguments]
+        given = {"health_port": 0} | dict(settings or {})
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("FAIRLEAD_")}
+        self._environ = inherited | {f"FAIRLEAD_{key.upper()}": str(value) for key, value in given.items()}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start_offset = 0
+        self._paused = False
+
+    def start(self) -> Self:
+        """Start it, or start it again; returns at once. Its log is continued."""
+        if self.running:
+            raise ServiceDiedError(f"{self.name} runs already")
+        self._start_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 # our own module under our own interpreter
+                self._command, env=self._environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        return self
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives; a paused one does."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id.
+
+        Raises:
+            ServiceDiedError: it was never started.
+        """
+        return self._started().pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code once it has ended; negative where a signal ended it."""
+        return None if self._process is None else self._process.poll()
+
+    @property
+    def log(self) -> str:
+        """All that it wrote, over all its starts."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def events(self) -> list[dict[str, object]]:
+        """The log lines of this start; lines that are not JSON (a crash of the interpreter) are left out."""
+        with self.log_path.open("rb") as log:
+            log.seek(self._start_offset)
+            lines = log.read().splitlines()
+        found = []
+        for line in lines:
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                found.append(msgspec.json.decode(line, type=dict[str, object]))
+        return found
+
+    async def logged(self, event: str, timeout: float = 20.0) -> dict[str, object]:  # noqa: ASYNC109 # passed on to eventually
+        """Wait for a log line of this start and return it.
+
+        Raises:
+            ServiceDiedError: the process ended before.
+        """
+
+        def line() -> dict[str, object] | None:
+            found = next((line for line in self.events() if line.get("event") == event), None)
+            if found is None:
+                self._check_alive()
+            return found
+
+        found = await eventually(line, timeout, what=f"{self.name} logs {event!r}")
+        assert found is not None  # noqa: S101 # eventually returns what is true
+        return found
+
+    async def health_port(self) -> int:
+        """The port that its health server took."""
+        port = (await self.logged(LISTENING))["port"]
+        assert isinstance(port, int)  # noqa: S101 # our own log line
+        return port
+
+    async def health(self) -> "HealthReport":
+        """What /readyz says now."""
+        from fairlead_runtime import (
+            ask_health,
+        )  # here: the plugin must not load a web server into every test run
+
+        return ask_health("127.0.0.1", await self.health_port())
+
+    async def ready(self, timeout: float = 30.0) -> Self:  # noqa: ASYNC109 # passed on to eventually
+        """Wait until /readyz says yes.
+
+        Raises:
+            ServiceDiedError: the process ended before.
+            NeverHappenedError: it did not become ready in time.
+        """
+
+        async def ready() -> bool:
+            self._check_alive()
+            return (await self.health()).ready
+
+        await eventually(ready, timeout, what=f"{self.name} is ready")
+        return self
+
+    async def stop(self) -> int:
+        """SIGTERM, and wait for its clean end; returns the exit code."""
+        self.signal(signal.SIGTERM)
+        if self._paused:
+            self.resume()
+        return await self.ended()
+
+    async def ended(self, timeout: float = _END_SECONDS) -> int:  # noqa: ASYNC109 # passed on to eventually
+        """Wait for its end, by whatever cause; returns the exit code."""
+        await eventually(lambda: not self.running, timeout, what=f"{self.name} ends")
+        code = self._started().wait()
+        self._process = None
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL. Does nothing where it is not running."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        self._paused = False
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its connections and does nothing."""
+        self.signal(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.signal(signal.SIGCONT)
+        self._paused = False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._started().send_signal(number)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.kill()
+        if kind is not None:
+            sys.stderr.write(f"--- log of {self.name}\n{self.log[-_SHOWN_CHARACTERS:]}\n")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise ServiceDiedError(f"{self.name} is not running")
+        return self._process
+
+    def _check_alive(self) -> None:
+        if not self.running:
+            raise ServiceDiedError(
+                f"{self.name} ended with {self.exit_code}:\n{self.log[-_SHOWN_CHARACTERS:]}"
+            )
+
+
+@contextlib.contextmanager
+def running(*processes: ServiceProcess) -> Iterator[None]:
+    """All of them started, in this order, and killed at the end."""
+    with contextlib.ExitStack() as stack:
+        for process in processes:
+            stack.enter_context(process)
+        yield
