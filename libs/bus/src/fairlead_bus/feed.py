@@ -6,7 +6,7 @@ lost connection. It is never resumed by sequence here: a delete whose tombstone 
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -65,7 +65,7 @@ class Feed:
         self._forget_connection = self._bus.on_connection(self._on_connection)
         self._watch_silence()
         try:
-            self._subscription = await self._bus.wire.listen(inbox, self._on_message)
+            self._subscription = await self._bus.wire.drink(inbox, self._on_message)
             self.created = await self._bus.jetstream.create_consumer(self._stream, self._config(inbox))
         except BaseException:
             await self.__aexit__(None, None, None)
@@ -135,21 +135,20 @@ class Feed:
             self.broken.set_exception(ClosedError(reason) if closed else ReplayBrokenError(reason))
             self._reached.set()
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> Awaitable[None] | None:
         self._heard = True
         if self.broken.done():
-            return
+            return None
         headers = message.headers
         if headers is not None and not message.data and "Status" in headers:
-            await self._on_status(message, headers)
-            return
+            return self._on_status(message, headers)
         tokens = message.reply.split(".")
         first = 5 if len(tokens) == _PLAIN_TOKENS else 7  # as in `read_delivery`, without its cost
         self._count += 1
-        # Trap: a full subscription queue drops messages and tells only the error callback. Counting shows each gap.
+        # Trap: the server drops what a client cannot take, and an ordered consumer may skip. Counting shows each gap.
         if int(tokens[first + 1]) != self._count:
             self.abandon(f"a gap after message {self._count - 1} of the replay")
-            return
+            return None
         seq = int(tokens[first])
         try:
             self._deliver(message, seq)
@@ -160,6 +159,7 @@ class Feed:
         self.seq = seq
         if seq >= self._awaited:
             self._reached.set()
+        return None
 
     async def _on_status(self, message: Msg, headers: Mapping[str, str]) -> None:
         """Flow control is answered when all before it is processed: exactly here."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from nats.aio.msg import Msg
 
@@ -37,6 +38,7 @@ class Publisher:
         self._pending: dict[asyncio.Future[Ack], str] = {}
         self._failed: list[tuple[str, BusError]] = []
         self._freed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
     async def put(
         self,
@@ -56,16 +58,15 @@ class Publisher:
         while len(self._pending) >= self._window:
             await self._one_less()
         own = trace.inject(with_publish_headers(headers, msg_id=msg_id, ttl_seconds=ttl_seconds))
-        replies = self._bus.wire.replies
-        reply, answer = replies.expect(subject)
-        acked: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+        wire = self._bus.wire
+        acked: asyncio.Future[Ack] = self._loop.create_future()
+        reply = wire.replies.expect(subject, partial(self._settle, acked, len(payload)))
         try:
-            await self._bus.wire.send(subject, payload, reply=reply, headers=own)
+            await wire.send(subject, payload, reply=reply, headers=own)
         except BusError:
-            replies.forget(reply)
+            wire.replies.forget(reply)
             raise
         self._pending[acked] = subject
-        answer.add_done_callback(lambda done: self._settle(subject, acked, done, len(payload)))
         return acked
 
     async def flush(self) -> None:
@@ -91,16 +92,13 @@ class Publisher:
         except TimeoutError as error:
             raise AnswerTimeoutError(f"no ack within {self._ack_seconds} s") from error
 
-    def _settle(
-        self, subject: str, acked: asyncio.Future[Ack], answer: asyncio.Future[Msg], size: int
-    ) -> None:
-        if self._pending.pop(acked, None) is None:
+    def _settle(self, acked: asyncio.Future[Ack], size: int, answer: Msg | BusError) -> None:
+        subject = self._pending.pop(acked, None)
+        if subject is None:
             return
         self._freed.set()
         try:
-            ack = read_ack(answer.result(), size)
-        except ConnectionLostError as error:
-            self._fail(subject, acked, PublishUncertainError(str(error)))
+            ack = _ack_in(answer, size)
         except BusError as error:
             self._fail(subject, acked, error)
         else:
@@ -118,3 +116,11 @@ class Publisher:
         if not acked.done():
             acked.set_exception(error)
             acked.exception()  # seen: `flush` tells it, whether or not anybody awaits this future
+
+
+def _ack_in(answer: Msg | BusError, size: int) -> Ack:
+    if isinstance(answer, ConnectionLostError):
+        raise PublishUncertainError(str(answer)) from answer
+    if isinstance(answer, BusError):
+        raise answer
+    return read_ack(answer, size)

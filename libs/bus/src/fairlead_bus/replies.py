@@ -4,7 +4,6 @@ nats-py's own request gives each call a random token and a timer, waits out the 
 drops, and reports a denied subject only to the error callback. Here a waiter fails as soon as either happens.
 """
 
-import asyncio
 import re
 from collections.abc import Callable
 
@@ -15,6 +14,10 @@ from fairlead_bus.errors import BusError, DeniedError
 _DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
 
 
+type Settle = Callable[[Msg | BusError], None]
+"""Takes the answer, or the reason why none will come."""
+
+
 class Replies:
     """Waiters for answers on one inbox."""
 
@@ -23,32 +26,30 @@ class Replies:
         self._prefix = f"{inbox}."
         self._skip = len(self._prefix)
         self._next = 0
-        self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        self._waiting: dict[str, tuple[str, Settle]] = {}
 
-    def expect(self, subject: str) -> tuple[str, asyncio.Future[Msg]]:
-        """The reply subject to send along to `subject`, and the future of its answer."""
+    def expect(self, subject: str, settle: Settle) -> str:
+        """The reply subject to send along to `subject`; `settle` is called once, unless forgotten."""
         self._next += 1
         token = str(self._next)
-        future: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
-        self._waiting[token] = (subject, future)
-        return self._prefix + token, future
+        self._waiting[token] = (subject, settle)
+        return self._prefix + token
 
     def forget(self, reply: str) -> None:
         """Nobody waits for this answer any more."""
         self._waiting.pop(reply[self._skip :], None)
 
-    async def on_message(self, message: Msg) -> None:
+    def take(self, message: Msg) -> None:
         """Hands an answer to its waiter; an answer that comes too late is dropped."""
         found = self._waiting.pop(message.subject[self._skip :], None)
-        if found is not None and not found[1].done():
-            found[1].set_result(message)
+        if found is not None:
+            found[1](message)
 
     def fail_all(self, error: Callable[[], BusError]) -> None:
         """The connection is gone: no answer will come."""
         waiting, self._waiting = self._waiting, {}
-        for _, future in waiting.values():
-            if not future.done():
-                future.set_exception(error())
+        for _, settle in waiting.values():
+            settle(error())
 
     def deny(self, text: str) -> bool:
         """Fails the waiters for a subject that the server denies; False where the text is of something else.
@@ -58,7 +59,8 @@ class Replies:
         match = _DENIED.search(text)
         if match is None:
             return False
-        for subject, future in self._waiting.values():
-            if subject.lower() == match[1] and not future.done():
-                future.set_exception(DeniedError(f"our user may not publish to {subject}"))
+        for token, (subject, settle) in list(self._waiting.items()):
+            if subject.lower() == match[1]:
+                del self._waiting[token]
+                settle(DeniedError(f"our user may not publish to {subject}"))
         return True

@@ -7,9 +7,10 @@ from nats import errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from fairlead_bus.client import UnbufferedClient
+from fairlead_bus.client import Sink, UnbufferedClient
 from fairlead_bus.errors import (
     AnswerTimeoutError,
+    BusError,
     ClosedError,
     ConnectionLostError,
     DisconnectedError,
@@ -53,7 +54,7 @@ class Wire:
             closed_cb=self._on_closed,
         )
         self._replies = Replies(self._client.new_inbox())
-        await self._client.subscribe(self._replies.subject, cb=self._replies.on_message)
+        await self._client.subscribe_sink(self._replies.subject, self._replies.take)
         self._came_up()
 
     async def close(self) -> None:
@@ -177,6 +178,17 @@ class Wire:
         except errors.BadSubjectError as error:
             raise InvalidMessageError(f"{subject!r}: {error}") from error
 
+    async def drink(self, subject: str, sink: Sink) -> Subscription:
+        """As `listen`, for one who takes each message at once: the hot paths.
+
+        Raises:
+            ClosedError: the connection is closed.
+        """
+        try:
+            return await self._client.subscribe_sink(subject, sink)
+        except (errors.ConnectionClosedError, errors.ConnectionDrainingError) as error:
+            raise ClosedError("the connection is closed") from error
+
     async def unlisten(self, subscription: Subscription) -> None:
         """Ends a `listen`; what the connection's end has ended already is no error."""
         try:
@@ -212,7 +224,17 @@ class Wire:
             DeniedError: our user may not send to it.
             DisconnectedError, ClosedError, PayloadTooLargeError, InvalidMessageError: nothing was sent.
         """
-        reply, answer = self.replies.expect(subject)
+        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+
+        def settle(found: Msg | BusError) -> None:
+            if answer.done():
+                return
+            if isinstance(found, BusError):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+        reply = self.replies.expect(subject, settle)
         try:
             await self.send(subject, payload, reply=reply, headers=headers)
             async with asyncio.timeout(timeout):
