@@ -1,1 +1,30 @@
-"""Placeholder."""
+"""The pure core that decides: rules from the policy document, the order of waiting jobs, and levels from an order.
+
+No I/O, clock, randomness or logging: facts and an instant go in, the same facts give the same bytes. The order is
+that of weighted Dominant Resource Fairness with aging, exact: integers and fractions decide wherever floats could
+be wrong.
+"""
+
+from fairlead_policy.flips import next_flip_of
+from fairlead_policy.jobs import Queue, WaitingJob
+from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.order import PoolOrder
+from fairlead_policy.places import merge_places, sort_key
+from fairlead_policy.rulebook import Granted, Rulebook
+from fairlead_policy.rules import PoolRules
+
+__all__ = [
+    "Band",
+    "Granted",
+    "LabelledJob",
+    "LevelPlan",
+    "PoolOrder",
+    "PoolRules",
+    "Queue",
+    "Rulebook",
+    "WaitingJob",
+    "merge_places",
+    "next_flip_of",
+    "plan_levels",
+    "sort_key",
+]

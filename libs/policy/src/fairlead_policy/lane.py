@@ -1,0 +1,260 @@
+"""One tenant in one pool: what runs, what waits in the tenant's own order, and the scores of that.
+
+With strict classes and one level of tenants, tuples ascend along a tenant's own order (class, submitted, uid): the
+class never falls, the tag is a sum that never falls, and the aged instant rises with the submit instant. So the
+running maximum of the tuple, which the order is defined by, is the tuple itself. Once classes are not strict, or
+tenants form a tree, `scored` is where the running maximum comes in.
+"""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from fairlead_contracts.instants import Micros
+from fairlead_policy.jobs import Queue, WaitingJob
+from fairlead_policy.ranking import Ints, Rows
+from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules
+from fairlead_policy.scoring import Measure, Scale, Scores, lacking_of, sums_before
+
+type OwnKey = tuple[int, Micros, str]
+"""(class, submitted, uid): what a tenant's own order goes by."""
+
+_RANK, _SUBMITTED, _QUEUE, _LACKING, _DEMAND = range(5)
+_FEW = 16
+"""Changes between two reads that are spliced in one by one; more are sorted in at once."""
+
+
+class QueueNumbers:
+    """Numbers a pool's queues, so that arrays can hold them."""
+
+    def __init__(self) -> None:
+        self.queues: list[Queue] = []
+        self._numbers: dict[Queue, int] = {}
+
+    def number(self, queue: Queue) -> int:
+        """The queue's number."""
+        found = self._numbers.get(queue)
+        if found is None:
+            found = self._numbers[queue] = len(self.queues)
+            self.queues.append(queue)
+        return found
+
+
+class Lane:
+    """One tenant's state in a pool. Changes are noted at once and sorted in when somebody looks."""
+
+    def __init__(self, tenant: str, measure: Measure, queues: QueueNumbers) -> None:
+        self.tenant = tenant
+        self.use: Counter[str] = Counter()
+        self.running = 0
+        self.waiting_by_queue: Counter[Queue] = Counter()
+        self._queues = queues
+        self._jobs: dict[str, WaitingJob] = {}
+        self._demanded: list[int] = []
+        self._adopt(measure)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def rules(self) -> PoolRules:
+        """The pool's rules."""
+        return self._scale.measure.rules
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing runs."""
+        return not self._jobs and not self.running
+
+    def adopt(self, measure: Measure) -> None:
+        """Follows new rules; keeps the sorted arrays where they still hold."""
+        before = self.rules
+        if measure.rules.resources == before.resources and measure.rules.classes == before.classes:
+            same_lacks = measure.rules.capacity.keys() == before.capacity.keys()
+            if same_lacks and measure.rules.resource_weights == before.resource_weights:
+                self._scale = Scale(measure, measure.rules.weight_of(self.tenant))
+                self._forget_scores()
+                return
+        self._adopt(measure)
+
+    def wait(self, job: WaitingJob) -> None:
+        """The job waits, in place of what was known under its uid."""
+        self.leave(job.uid)
+        self._jobs[job.uid] = job
+        self._touched[job.uid] = None
+        self._count(job, 1)
+        self._forget_scores()
+
+    def leave(self, uid: str) -> None:
+        """The job waits no more."""
+        job = self._jobs.pop(uid, None)
+        if job is not None:
+            self._touched[uid] = None
+            self._count(job, -1)
+            self._forget_scores()
+
+    def start(self, demand: Mapping[str, int]) -> None:
+        """A job runs: its demand is use."""
+        self.running += 1
+        self.use.update(demand)
+        self._forget_scores()
+
+    def end(self, demand: Mapping[str, int]) -> None:
+        """It runs no more."""
+        self.running -= 1
+        self.use.subtract(demand)
+        for resource in demand:
+            if not self.use[resource]:
+                del self.use[resource]
+        self._forget_scores()
+
+    def own_key(self, job: WaitingJob) -> OwnKey:
+        """The job's place in the tenant's own order."""
+        return self.rules.rank_of(job.urgency), _instant(job.submitted), job.uid
+
+    def uid_at(self, row: int) -> str:
+        """The uid of the row-th job of the own order."""
+        return self._keys[row][2]
+
+    def job_at(self, row: int) -> WaitingJob:
+        """The row-th job of the own order."""
+        return self._jobs[self._keys[row][2]]
+
+    def row_of(self, job: WaitingJob) -> int:
+        """The position in the own order of a job that waits here."""
+        self._sort_in()
+        return bisect_left(self._keys, self.own_key(job))
+
+    def scored(self, count: int | None = None) -> Scores:
+        """The scores of the first `count` jobs of the own order at least; of all by default."""
+        self._sort_in()
+        needed = len(self._keys) if count is None else min(count, len(self._keys))
+        if self._scores is None or len(self._scores.rows) < needed:
+            self._scores = self._score(needed)
+        return self._scores
+
+    def front_rows(self, window: int) -> tuple[Ints, Rows, Ints]:
+        """The first `window` jobs of each queue: positions in the own order, terms, queue numbers."""
+        if self._front is None or self._front[0] != window:
+            self._sort_in()
+            rows = self._first_of_queues(window)
+            scores = self.scored(int(rows[-1]) + 1 if len(rows) else 0)
+            self._front = window, rows, scores.rows.take(rows), self._columns[_QUEUE][rows]
+        return self._front[1:]
+
+    def multiplier(self, position: int) -> Fraction:
+        """`v_r / c_r / w_i` of the position-th resource of the pool."""
+        return self._scale.exact[position]
+
+    def lacking_at(self, row: int) -> tuple[str, int]:
+        """The resource that makes the share of the row-th job infinite, and how much of it: the first cause."""
+        name = lacking_of(self.use, self.rules)
+        if name is not None:
+            return name, min(self.use[name], LARGEST)
+        first = int(self._columns[_LACKING].argmax())
+        job = self.job_at(first)
+        name = lacking_of(job.demand, self.rules) if first < row else None
+        return ("", 0) if name is None else (name, min(job.demand[name], LARGEST))
+
+    def _adopt(self, measure: Measure) -> None:
+        self._scale = Scale(measure, measure.rules.weight_of(self.tenant))
+        self._keys: list[OwnKey] = []
+        self._placed: dict[str, OwnKey] = {}
+        self._touched: dict[str, None] = dict.fromkeys(self._jobs)
+        self._columns = np.empty((_DEMAND + len(measure.rules.resources), 0), np.int64)
+        self._demanded = [0] * len(measure.rules.resources)
+        for job in self._jobs.values():
+            self._add_demand(job, 1)
+        self._forget_scores()
+
+    def _forget_scores(self) -> None:
+        self._scores: Scores | None = None
+        self._front: tuple[int, Ints, Rows, Ints] | None = None
+
+    def _count(self, job: WaitingJob, sign: int) -> None:
+        self.waiting_by_queue[job.queue] += sign
+        if not self.waiting_by_queue[job.queue]:
+            del self.waiting_by_queue[job.queue]
+        self._add_demand(job, sign)
+
+    def _add_demand(self, job: WaitingJob, sign: int) -> None:
+        for position, amount in enumerate(self._demands(job)):
+            self._demanded[position] += sign * amount
+
+    def _demands(self, job: WaitingJob) -> list[int]:
+        return [_amount(job.demand.get(name, 0)) for name in self.rules.resources]
+
+    def _sort_in(self) -> None:
+        """Brings the sorted arrays up to date: splices a few changes, sorts many."""
+        if not self._touched:
+            return
+        touched, self._touched = self._touched, {}
+        gone = sorted(
+            bisect_left(self._keys, self._placed.pop(uid)) for uid in touched if uid in self._placed
+        )
+        come = sorted((self.own_key(self._jobs[uid]) for uid in touched if uid in self._jobs))
+        self._placed.update((key[2], key) for key in come)
+        self._remove(gone)
+        self._insert(come)
+
+    def _remove(self, rows: list[int]) -> None:
+        if not rows:
+            return
+        self._columns = np.delete(self._columns, rows, axis=1)
+        if len(rows) <= _FEW:
+            for row in reversed(rows):
+                del self._keys[row]
+        else:
+            absent = set(rows)
+            self._keys = [key for row, key in enumerate(self._keys) if row not in absent]
+
+    def _insert(self, keys: list[OwnKey]) -> None:
+        if not keys:
+            return
+        places = [bisect_left(self._keys, key) for key in keys]
+        columns = np.array([self._column(key) for key in keys], np.int64).T
+        self._columns = np.insert(self._columns, places, columns, axis=1) if self._keys else columns.copy()
+        if len(keys) <= _FEW:
+            for key in keys:
+                insort(self._keys, key)
+        else:
+            self._keys = sorted([*self._keys, *keys])
+
+    def _column(self, key: OwnKey) -> list[int]:
+        rank, submitted, uid = key
+        job = self._jobs[uid]
+        lacking = lacking_of(job.demand, self.rules) is not None
+        return [rank, submitted, self._queues.number(job.queue), int(lacking), *self._demands(job)]
+
+    def _score(self, count: int) -> Scores:
+        columns = self._columns[:, :count]
+        use = [_amount(self.use[name]) for name in self.rules.resources]
+        bound = max((a + b for a, b in zip(use, self._demanded, strict=True)), default=0)
+        before, beyond = sums_before(np.ascontiguousarray(columns[_DEMAND:].T), use, bound)
+        lacks_before = np.zeros(count, np.bool_)
+        if lacking_of(self.use, self.rules) is not None:
+            lacks_before[:] = True
+        else:
+            np.logical_or.accumulate(columns[_LACKING, :-1] > 0, out=lacks_before[1:])
+        return self._scale.score(columns[_RANK], columns[_SUBMITTED], before, beyond, lacks_before)
+
+    def _first_of_queues(self, window: int) -> Ints:
+        if len(self.waiting_by_queue) <= 1:
+            return np.arange(min(window, len(self._keys)))
+        numbers = self._columns[_QUEUE]
+        found = [
+            np.flatnonzero(numbers == self._queues.number(queue))[:window] for queue in self.waiting_by_queue
+        ]
+        return np.sort(np.concatenate(found))
+
+
+def _amount(stated: int) -> int:
+    """A stated quantity as it counts: facts are not refused, they are bounded."""
+    return min(max(stated, 0), LARGEST)
+
+
+def _instant(stated: Micros) -> Micros:
+    return min(max(stated, -FARTHEST), FARTHEST)

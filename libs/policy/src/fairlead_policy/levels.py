@@ -1,0 +1,228 @@
+"""From order to level: as few writes as the wanted order can be had with.
+
+A frontend orders by level, highest first, and breaks ties by itself. So a level has to differ only where the wanted
+order goes against the tie. With S_i such strict steps before position i, a window follows the order exactly if
+`x_i = level_i + S_i` never rises along it. What can stay is a longest non-rising subsequence of the standing x_i
+(patience sorting: Fredman, "On computing the length of longest increasing subsequences", 1975), within the bounds
+that the band and the jobs outside the window leave to each position.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+import msgspec
+
+from fairlead_contracts.instants import Micros
+
+type Tie = tuple[Micros, str]
+"""(queue_time, uid): by which the frontend orders jobs of equal level."""
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """The levels that may be written to a queue."""
+
+    default: int
+    """Of a job that nobody labelled; it stands behind every labelled one."""
+    lowest: int
+    highest: int
+
+
+class LabelledJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One waiting job as it stands in its frontend: the default level counts as a label like any other."""
+
+    uid: str
+    level: int
+    tie: Tie
+
+
+class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to write so that the frontend follows the order."""
+
+    writes: list[tuple[str, int]]
+    """(uid, level), to be written in this order: at no moment does it turn round a pair that stood right before."""
+    kept: int
+    """How many jobs of the window keep their level."""
+    dropped: int = 0
+    """How many jobs of the window's end the band has no level for; they were treated as outside."""
+
+
+def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], band: Band) -> LevelPlan:
+    """The fewest writes after which the queue's front is the window, in its order.
+
+    Args:
+        window: the queue's front as wanted, in order.
+        outside: the queue's other waiting jobs: all that are labelled, and of those at the default level at least
+            the first by tie.
+        band: of the queue.
+    """
+    front = _Front.fitting(window, outside, band)
+    if front is None:
+        return LevelPlan(writes=[], kept=0, dropped=len(window))
+    floor, kept = front.cheapest()
+    levels = front.spread(floor, kept)
+    changes = [(job, level) for job, level in zip(front.jobs, levels, strict=True) if job.level != level]
+    return LevelPlan(
+        writes=_in_safe_order(changes, front.to_lower(levels[-1]), band.default),
+        kept=len(front.jobs) - len(changes),
+        dropped=len(window) - len(front.jobs),
+    )
+
+
+class _Front:
+    """As much of the window as the band has levels for, and what stands behind it.
+
+    Inside, the default level is `bottom`, one below the lowest that may be written: levels are then whole numbers
+    without a gap. One band serves the queue, so of the bounds per position
+    `a_i = max over m >= i of (lo_m + S_m)` is the last position's for all, and `b_i = min over m <= i of (hi_m + S_m)`
+    the first one's.
+    """
+
+    def __init__(
+        self, jobs: Sequence[LabelledJob], behind: Sequence[LabelledJob], band: Band, steps: Sequence[int]
+    ) -> None:
+        self.jobs = jobs
+        self._behind = behind
+        self._band = band
+        self._steps = steps
+        self._bottom, self._highest = _limits(band)
+        self._last = jobs[-1].tie
+        self._lowest_floor = _floor(self._last, min((job.tie for job in behind), default=None), self._bottom)
+
+    @classmethod
+    def fitting(
+        cls, window: Sequence[LabelledJob], outside: Sequence[LabelledJob], band: Band
+    ) -> "_Front | None":
+        """The longest front of the window that fits into the band; None where not even one job does."""
+        steps = [0, *accumulate(int(one.tie > next_.tie) for one, next_ in pairwise(window))]
+        bottom, highest = _limits(band)
+        first_behind = min((job.tie for job in outside), default=None)
+        for count in range(len(window), 0, -1):
+            tie = window[count - 1].tie
+            if _floor(tie, first_behind, bottom) + steps[count - 1] <= highest:
+                return cls(window[:count], [*window[count:], *outside], band, steps[:count])
+            first_behind = tie if first_behind is None else min(first_behind, tie)
+        return None
+
+    def cheapest(self) -> tuple[int, list[int]]:
+        """The last job's least level and the positions that keep theirs, for the fewest writes.
+
+        A higher floor leaves more labelled jobs behind the window where they are, a lower one lets more of the
+        window stay. The number of writes changes only where the floor passes a level of a job outside.
+        """
+        standing = self._standing()
+        lengths, before = _longest_ending_at(standing)
+        ends = sorted((x, position) for position, x in enumerate(standing) if x is not None)
+        longest = list(accumulate(((lengths[at], at) for _, at in reversed(ends)), max))[::-1]
+        labels = sorted((job.level, job.tie < self._last) for job in self._behind)
+        best: tuple[int, int, int | None] | None = None
+        for floor in self._floors():
+            first = bisect_left(ends, (floor + self._steps[-1], -1))
+            kept, end = longest[first] if first < len(longest) else (0, None)
+            not_behind = len(labels) - bisect_left(labels, (self._real(floor), True))
+            cost = len(self.jobs) - kept + not_behind
+            if best is None or cost < best[0]:
+                best = cost, floor, end
+        assert best is not None  # noqa: S101 # the least floor is always among the floors
+        return best[1], _trace(best[2], before)
+
+    def spread(self, floor: int, kept: list[int]) -> list[int]:
+        """The level of each job: the kept ones' own, the others spread over the gaps between them."""
+        standing = self._standing()
+        xs = _spread(
+            len(self.jobs), [(at, standing[at]) for at in kept], self._highest, floor + self._steps[-1]
+        )
+        return [self._real(x - steps) for x, steps in zip(xs, self._steps, strict=True)]
+
+    def to_lower(self, last_level: int) -> list[LabelledJob]:
+        """The jobs outside that stand in front of the window's last job at that level."""
+        return [
+            job
+            for job in self._behind
+            if job.level > last_level or (job.level == last_level and job.tie < self._last)
+        ]
+
+    def _standing(self) -> list[int | None]:
+        """`x_i` of each job; None where its level is none that may be."""
+        return [
+            None
+            if (level := self._inside(job.level)) is None or level + steps > self._highest
+            else level + steps
+            for job, steps in zip(self.jobs, self._steps, strict=True)
+        ]
+
+    def _floors(self) -> list[int]:
+        least, most = self._lowest_floor, self._highest - self._steps[-1]
+        levels = {max(job.level, self._bottom + 1) for job in self._behind if job.level > self._band.default}
+        return sorted({least, *(at for level in levels for at in (level, level + 1) if least < at <= most)})
+
+    def _inside(self, level: int) -> int | None:
+        if level == self._band.default:
+            return self._bottom
+        return level if self._bottom < level <= self._highest else None
+
+    def _real(self, level: int) -> int:
+        return self._band.default if level == self._bottom else level
+
+
+def _limits(band: Band) -> tuple[int, int]:
+    bottom = max(band.lowest, band.default + 1) - 1
+    return bottom, max(band.highest, bottom)
+
+
+def _floor(last: Tie, first_behind: Tie | None, bottom: int) -> int:
+    """The least level of the window's last job: the default one only where its tie already wins."""
+    return bottom if first_behind is None or last < first_behind else bottom + 1
+
+
+def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[int | None]]:
+    """For each position, the length of the longest non-rising subsequence that ends there, and its one but last."""
+    lengths, before = [0] * len(values), list[int | None]([None] * len(values))
+    tails: list[int] = []  # negated: the last value of the best subsequence of each length, ascending
+    holders: list[int] = []
+    for position, value in enumerate(values):
+        if value is None:
+            continue
+        length = bisect_right(tails, -value)
+        if length == len(tails):
+            tails.append(-value)
+            holders.append(position)
+        else:
+            tails[length], holders[length] = -value, position
+        lengths[position] = length + 1
+        before[position] = holders[length - 1] if length else None
+    return lengths, before
+
+
+def _trace(end: int | None, before: Sequence[int | None]) -> list[int]:
+    positions = []
+    while end is not None:
+        positions.append(end)
+        end = before[end]
+    return positions[::-1]
+
+
+def _in_safe_order(
+    changes: Iterable[tuple[LabelledJob, int]], outside: Iterable[LabelledJob], default: int
+) -> list[tuple[str, int]]:
+    """Raised jobs front first, then lowered ones back first: no pair that stood right is ever turned round."""
+    raised, lowered = [], []
+    for job, level in changes:
+        (raised if level > job.level else lowered).append((job.uid, level))
+    gone = sorted(outside, key=lambda job: (-job.level, job.tie))
+    lowered += [(job.uid, default) for job in gone]
+    return [*raised, *reversed(lowered)]
+
+
+def _spread(count: int, kept: Sequence[tuple[int, int | None]], top: int, bottom: int) -> list[int]:
+    xs: list[int] = []
+    above = top
+    for at, x in [*kept, (count, bottom)]:
+        assert x is not None
+        run = at - len(xs)
+        gap = above - x
+        xs += [above - gap * place // (run + 1) for place in range(1, run + 1)]
+        if at < count:
+            xs.append(x)
+        above = x
+    return xs

@@ -1,0 +1,238 @@
+"""One sort by (class, infinite, key, submitted, uid), exact.
+
+Floats sort first, as they are fast; wherever two neighbours are closer than rounding could have moved them, integers
+decide. So the order is the order of the exact fractions, whatever the floats were.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead_contracts.instants import Micros
+from fairlead_policy.rules import PoolRules
+
+type Ints = NDArray[np.int64]
+type Floats = NDArray[np.float64]
+type Flags = NDArray[np.bool_]
+
+# A key is rounded at most six times, each by 2^-53 of it at most, since both its terms are at least 0. Two keys whose
+# floats differ by more than 2^-49 of the larger are in their true order; tiny numbers lose more and are always near.
+_NEAR = 2.0**-49
+_TINY = 1e-290
+_LONGEST_DENOMINATOR = 2048
+"""Bits. A common denominator makes exact keys plain integers; a pool of thousands of odd weights would make it huge."""
+
+
+def ratio(numerator: int, denominator: int) -> float:
+    """The float nearest to a fraction: the same for every way to write it. Too large ones give the largest float."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return sys.float_info.max
+
+
+class Multipliers:
+    """Numbers the distinct `v_r / c_r / w_i`, so that arrays can hold them; equal ones have one number."""
+
+    def __init__(self) -> None:
+        self.exact: list[Fraction] = []
+        self._numbers: dict[Fraction, int] = {}
+
+    def number(self, multiplier: Fraction) -> int:
+        """The multiplier's number."""
+        found = self._numbers.get(multiplier)
+        if found is None:
+            found = self._numbers[multiplier] = len(self.exact)
+            self.exact.append(multiplier)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Jobs as columns of equal length: the terms that their order depends on, but the uid."""
+
+    rank: Ints
+    """Twice the class's position, plus one where the share is infinite."""
+    use: Ints
+    """Of the dominant resource, base units; 0 where the share is infinite or there is none."""
+    multiplier: Ints
+    """Number of the dominant resource's multiplier; 0 where use is 0."""
+    tag: Floats
+    """use * multiplier, rounded."""
+    submitted: Ints
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def take(self, rows: Ints | slice) -> "Rows":
+        """Some of the rows."""
+        return Rows(
+            self.rank[rows], self.use[rows], self.multiplier[rows], self.tag[rows], self.submitted[rows]
+        )
+
+
+def join(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, one after the other."""
+    if not parts:
+        empty = np.empty(0, np.int64)
+        return Rows(empty, empty, empty, np.empty(0), empty)
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        np.concatenate([part.rank for part in parts]),
+        np.concatenate([part.use for part in parts]),
+        np.concatenate([part.multiplier for part in parts]),
+        np.concatenate([part.tag for part in parts]),
+        np.concatenate([part.submitted for part in parts]),
+    )
+
+
+class Ranking:
+    """Puts rows in their order at one instant.
+
+    Args:
+        rows: of any number of tenants.
+        rules: aging rate and cap.
+        multipliers: that the rows refer to.
+        now: what the cap is measured from.
+    """
+
+    def __init__(self, rows: Rows, rules: PoolRules, multipliers: Multipliers, now: Micros) -> None:
+        self._rows = rows
+        self._rules = rules
+        self._multipliers = multipliers
+        self._aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
+        self._keys = self._rounded_keys()
+
+    def order(self, uid_of: Callable[[int], str]) -> Ints:
+        """The rows' numbers, first job first.
+
+        Args:
+            uid_of: the uid of a row; asked only where everything else is equal, or cannot be told apart by floats.
+        """
+        order = self._roughly_sorted()
+        near = self._near(order)
+        if near.any():
+            _settle(order, near, self, uid_of)
+        return order
+
+    def likely_first(self, count: int) -> Ints:
+        """Numbers of rows among which the first `count` are for certain; few more where few keys tie."""
+        if len(self._rows) <= count:
+            return np.arange(len(self._rows))
+        rank = self._rows.rank
+        last = np.partition(rank, count - 1)[count - 1]
+        before, among = np.flatnonzero(rank < last), np.flatnonzero(rank == last)
+        keys = self._keys[among]
+        limit = np.partition(keys, count - len(before) - 1)[count - len(before) - 1]
+        close = among[keys <= limit + 2 * _NEAR * limit + _TINY]
+        return np.concatenate((before, close))
+
+    def same_tag(self, left: Ints, right: Ints) -> Flags:
+        """Whether pairs of rows surely have the same tag."""
+        rows = self._rows
+        same: Flags = (rows.use[left] == rows.use[right]) & (rows.multiplier[left] == rows.multiplier[right])
+        return same
+
+    def submitted(self, rows: Ints) -> Ints:
+        """The submit instants of rows."""
+        return self._rows.submitted[rows]
+
+    def exact_keys(self, rows: Ints) -> list[int] | list[Fraction]:
+        """The keys of rows as numbers that compare exactly with one another, and with nothing else."""
+        use, aged = self._rows.use[rows].tolist(), self._aged[rows].tolist()
+        numbers = self._rows.multiplier[rows].tolist()
+        exact, rate = self._multipliers.exact, self._rules.rate
+        used = {number for number, amount in zip(numbers, use, strict=True) if amount}
+        common = rate.denominator
+        for number in used:
+            common = lcm(common, exact[number].denominator)
+            if common.bit_length() > _LONGEST_DENOMINATOR:
+                return [
+                    (amount * exact[number] if amount else 0) + instant * rate
+                    for amount, number, instant in zip(use, numbers, aged, strict=True)
+                ]
+        scaled = {number: int(exact[number] * common) for number in used}
+        per_micro = int(rate * common)
+        return [
+            (amount * scaled[number] if amount else 0) + instant * per_micro
+            for amount, number, instant in zip(use, numbers, aged, strict=True)
+        ]
+
+    def _rounded_keys(self) -> Floats:
+        """Counted from the earliest instant among the rows: both terms are then 0 or more, and as small as can be."""
+        if not len(self._aged):
+            return self._rows.tag
+        rate = ratio(self._rules.rate.numerator, self._rules.rate.denominator)
+        with np.errstate(over="ignore"):
+            keys: Floats = self._rows.tag + (self._aged - self._aged.min()) * rate
+        return keys
+
+    def _roughly_sorted(self) -> Ints:
+        order: Ints = np.argsort(self._keys)
+        rank = self._rows.rank
+        if len(rank) and rank.min() != rank.max():
+            # Stable and of 16 bits: a radix sort, cheaper than a second sort of keys.
+            order = order[np.argsort(rank[order].astype(np.int16), kind="stable")]
+        return order
+
+    def _near(self, order: Ints) -> Flags:
+        """Whether each row of the order and the next are too close for floats to tell."""
+        keys, rank = self._keys[order], self._rows.rank[order]
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = keys[1:] - keys[:-1] > _NEAR * keys[1:] + _TINY
+        near: Flags = ~apart & (rank[1:] == rank[:-1])
+        return near
+
+
+def _settle(order: Ints, near: Flags, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
+    """Sorts each cluster of near rows exactly, in place."""
+    slots = np.flatnonzero(np.append(near, False) | np.insert(near, 0, False))
+    cluster = np.cumsum(np.insert(~near, 0, True))[slots]
+    rows = order[slots]
+    doubtful = np.flatnonzero(near)
+    mixed = doubtful[~ranking.same_tag(order[doubtful], order[doubtful + 1])]
+    is_mixed = np.isin(cluster, np.cumsum(np.insert(~near, 0, True))[mixed])
+    _settle_equal_tags(order, slots[~is_mixed], cluster[~is_mixed], rows[~is_mixed], ranking, uid_of)
+    _settle_mixed(order, slots[is_mixed], cluster[is_mixed], rows[is_mixed], ranking, uid_of)
+
+
+def _settle_equal_tags(
+    order: Ints, slots: Ints, cluster: Ints, rows: Ints, ranking: Ranking, uid_of: Callable[[int], str]
+) -> None:
+    """Equal tags leave the submit instant, by which keys ascend too, and then the uid."""
+    submitted = ranking.submitted(rows)
+    by_submit = np.lexsort((submitted, cluster))
+    rows, submitted, cluster = rows[by_submit], submitted[by_submit], cluster[by_submit]
+    tied = (submitted[1:] == submitted[:-1]) & (cluster[1:] == cluster[:-1])
+    starts = np.flatnonzero(np.insert(~tied, 0, True)).tolist()
+    if tied.any():
+        for start, end in pairwise([*starts, len(rows)]):
+            if end - start > 1:
+                rows[start:end] = sorted(rows[start:end].tolist(), key=uid_of)
+    order[slots] = rows
+
+
+def _settle_mixed(
+    order: Ints, slots: Ints, cluster: Ints, rows: Ints, ranking: Ranking, uid_of: Callable[[int], str]
+) -> None:
+    if not len(rows):
+        return
+    numbers = rows.tolist()
+    settled = sorted(
+        zip(
+            cluster.tolist(),
+            ranking.exact_keys(rows),
+            ranking.submitted(rows).tolist(),
+            map(uid_of, numbers),
+            numbers,
+            strict=True,
+        )
+    )
+    order[slots] = [number for *_, number in settled]

@@ -1,0 +1,222 @@
+"""The policy document applied to facts: whose a job is, what it may have, where it counts."""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from fairlead_contracts.document import Grant, Match, PolicyDocument, Tenant
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.instants import HOUR
+from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.state import JobState
+from fairlead_contracts.submissions import Submission
+
+from fairlead_policy.rules import NOTHING, PoolRules, exactly
+
+
+class Granted(NamedTuple):
+    """The class that a job has."""
+
+    urgency: str
+    refused: str | None
+    """The class that it asked for and may not have, or that does not exist."""
+
+
+class Asking(Protocol):
+    """What a class is granted to."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def requested_class(self) -> str | None:
+        """The class that it asks for; None for everybody's."""
+
+
+class Rulebook:
+    """Resolves facts to policy. Pure: the same document gives the same answers.
+
+    Args:
+        document: as checked by the contracts.
+        revision: of the document in its bucket.
+    """
+
+    def __init__(self, document: PolicyDocument, revision: int) -> None:
+        self.document = document
+        self.revision = revision
+        self._tenants = {tenant.name: tenant for tenant in document.tenants}
+        self._pool_by_member = {member: pool.name for pool in document.pools for member in pool.members}
+        self._members = {pool.name: [_member(name) for name in pool.members] for pool in document.pools}
+        self._grants: dict[str, list[Grant]] = {}
+        for grant in document.grants:
+            self._grants.setdefault(grant.tenant, []).append(grant)
+        # Most tenants match the scope of their name: only the others have to be tried one after another.
+        self._matchers = [
+            (place, tenant.name, tenant.match)
+            for place, tenant in enumerate(document.tenants)
+            if tenant.match is not None
+        ]
+        self._named = {t.name: place for place, t in enumerate(document.tenants) if t.match is None}
+        self._shards: dict[str, int] = {}
+
+    def pool_of(self, cluster: str, stated_pool: str) -> str:
+        """The policy's pool of a pool that a cluster states."""
+        member = f"{cluster}/{stated_pool}"
+        return self._pool_by_member.get(member, member)
+
+    def members_of(self, pool: str) -> list[tuple[str, str]]:
+        """The (cluster, stated pool) pairs that a pool joins."""
+        return self._members.get(pool) or [_member(pool)]
+
+    def tenant_of(self, job: JobState) -> str:
+        """Whose the job is: the first tenant of the document that matches it, else its scope's name.
+
+        A scope that bears the name of a tenant whose match rules do not take the job gets another name: it must not
+        enjoy that tenant's weight and grants. Names of tenants hold no blanks, so the two cannot be confused.
+        """
+        named = self._named.get(job.scope)
+        for place, name, match in self._matchers:
+            if named is not None and place > named:
+                break
+            if _matches(match, job):
+                return name
+        if named is None and job.scope in self._tenants:
+            return f"{job.scope} (unlisted)"
+        return job.scope
+
+    def is_listed(self, tenant: str) -> bool:
+        """Whether the policy names the tenant."""
+        return tenant in self._tenants
+
+    def class_of(self, job: Asking, tenant: str) -> Granted:
+        """The class that the job has: the one asked for where it is granted, else everybody's."""
+        everybodys = self.document.classes[-1]
+        asked = job.requested_class
+        if asked is None or asked == everybodys:
+            return Granted(everybodys, None)
+        for grant in self._grants.get(tenant, ()):
+            if asked in grant.classes and grant.job in {None, job.id, job.uid}:
+                return Granted(asked, None)
+        return Granted(everybodys, asked)
+
+    def shard_of(self, tenant: str) -> int:
+        """The shard that scores the tenant. The same on every machine and for ever: Python's own hash is not."""
+        shard = self._shards.get(tenant)
+        if shard is None:
+            digest = hashlib.blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            shard = self._shards[tenant] = int.from_bytes(digest) % self.document.shards
+        return shard
+
+    def weight_of(self, tenant: str, pool: str | None = None) -> Fraction:
+        """The tenant's weight, in a pool or wherever it counts. 0 for one that has none: it stands last."""
+        listed = self._tenants.get(tenant)
+        if listed is None:
+            unlisted = self.document.unlisted_weight
+            return NOTHING if unlisted is None else exactly(unlisted)
+        return exactly(listed.weight) if _counts_in(listed, pool) else NOTHING
+
+    def pool_rules(self, pool: str, capacity: Mapping[str, int]) -> PoolRules:
+        """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond."""
+        aging, unlisted = self.document.aging, self.document.unlisted_weight
+        return PoolRules(
+            capacity=dict(sorted(capacity.items())),
+            classes=tuple(self.document.classes),
+            rate=exactly(aging.share_per_hour) / HOUR,
+            cap=None if aging.cap_hours is None else round(exactly(aging.cap_hours) * HOUR),
+            resource_weights={
+                name: exactly(weight) for name, weight in sorted(self.document.resource_weights.items())
+            },
+            weights={tenant.name: self.weight_of(tenant.name, pool) for tenant in self.document.tenants},
+            unlisted_weight=NOTHING if unlisted is None else exactly(unlisted),
+        )
+
+    def check_submission(
+        self, submission: Submission, *, capacity: Mapping[str, int], queues: Collection[str] | None = None
+    ) -> None:
+        """Whether the policy and the pool let the job in at all.
+
+        Args:
+            submission: as read by the contracts.
+            capacity: of the pool that it would stand in, base units.
+            queues: the queues that the cluster has; None where they are not known.
+
+        Raises:
+            FieldError: the tenant, class, queue or resource is unknown or not granted, or the job is larger than
+                the pool and could never start.
+        """
+        self._check_tenant(submission.tenant)
+        self._check_class(submission)
+        if queues is not None and submission.queue is not None and submission.queue not in queues:
+            raise FieldError("queue", submission.queue, f"is not a queue; queues are {_listed(queues)}")
+        for resource, amount in submission.demand.items():
+            _check_size(resource, amount, capacity)
+
+    def _check_tenant(self, tenant: str) -> None:
+        if tenant not in self._tenants and self.document.unlisted_weight is None:
+            raise FieldError(
+                "tenant", tenant, "is not in the policy, and the policy takes only tenants that it names"
+            )
+
+    def _check_class(self, submission: Submission) -> None:
+        asked = submission.urgency
+        if asked is None:
+            return
+        if asked not in self.document.classes:
+            raise FieldError("class", asked, f"is not a class; classes are {_listed(self.document.classes)}")
+        if self.class_of(_SubmissionAsks(submission.id, submission.id, asked), submission.tenant).refused:
+            raise FieldError(
+                "class",
+                asked,
+                f"is not granted to tenant {submission.tenant!r}; "
+                "an operator grants it in the policy, to the tenant or to this job",
+            )
+
+
+class _SubmissionAsks(NamedTuple):
+    """A submission as something that asks for a class: its job has no name of its own yet."""
+
+    id: str
+    uid: str
+    requested_class: str | None
+
+
+def _member(name: str) -> tuple[str, str]:
+    cluster, _, pool = name.partition("/")
+    return cluster, pool
+
+
+def _counts_in(tenant: Tenant, pool: str | None) -> bool:
+    return pool is None or tenant.pool is None or tenant.pool == pool
+
+
+def _matches(match: Match, job: JobState) -> bool:
+    return (
+        (match.scopes is None or job.scope in match.scopes)
+        and (match.queues is None or job.queue in match.queues)
+        and (match.clusters is None or job.cluster in match.clusters)
+        and match.labels.items() <= job.labels.items()
+    )
+
+
+def _check_size(resource: str, amount: int, capacity: Mapping[str, int]) -> None:
+    if resource not in capacity:
+        raise FieldError(
+            f"demand.{resource}", format_quantity(resource, amount), f"the pool has only {_listed(capacity)}"
+        )
+    if amount > capacity[resource]:
+        raise FieldError(
+            f"demand.{resource}",
+            format_quantity(resource, amount),
+            f"is more than the whole pool has, {format_quantity(resource, capacity[resource])}",
+        )
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = sorted(names)[:20]
+    return (", ".join(shown) + (", …" if len(names) > len(shown) else "")) or "none"

@@ -1,0 +1,132 @@
+"""Start tags of one tenant's jobs: one cumulative sum along the tenant's own order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+
+import numpy as np
+
+from fairlead_policy.ranking import Flags, Floats, Ints, Multipliers, Rows, ratio
+from fairlead_policy.rules import LARGEST, PoolRules
+
+_NEAR = 2.0**-49
+_TINY = 1e-290
+
+
+class Measure:
+    """How the pool measures use: the resources that count, and which of them dominates. Shared by its tenants.
+
+    The tenant's weight divides all its resources alike, so the dominant resource does not depend on it.
+    """
+
+    def __init__(self, rules: PoolRules) -> None:
+        self.rules = rules
+        self.multipliers = Multipliers()
+        self.multipliers.number(Fraction(0))  # number 0: of rows that use nothing
+        self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
+        common = lcm(*(share.denominator for share in rules.unit_shares))
+        scaled = [int(share * common) for share in rules.unit_shares]
+        divisor = gcd(*scaled) or 1
+        self._scales = [scale // divisor for scale in scaled]
+
+    def dominant(self, use: Ints) -> Ints:
+        """The position of the dominant resource of each row of (jobs, resources); the first of equal ones."""
+        shares = use * self.unit_floats
+        best: Ints = shares.argmax(axis=1)
+        if shares.shape[1] > 1:
+            top = np.take_along_axis(shares, best[:, None], axis=1)
+            near = (shares >= top * (1 - _NEAR) - _TINY).sum(axis=1) > 1
+            if near.any():
+                best[near] = self._exactly_dominant(use[near])
+        return best
+
+    def _exactly_dominant(self, use: Ints) -> Ints:
+        """As integers over the shares' common denominator; of 64 bits where they fit."""
+        largest = max(int(column.max()) * scale for column, scale in zip(use.T, self._scales, strict=True))
+        kind = np.int64 if largest <= LARGEST else np.object_
+        exact = use.astype(kind) * np.array(self._scales, kind)
+        position: Ints = exact.argmax(axis=1)
+        return position
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The first jobs of one tenant in its own order, scored."""
+
+    rows: Rows
+    dominant: Ints
+    """Position of the dominant resource in the pool's resources."""
+    use: Ints
+    """Of the dominant resource: the tenant's use and its jobs before this one, base units."""
+    lacking: Flags
+    """Whether that use takes in a resource of which the pool has none."""
+
+
+class Scale:
+    """One tenant's measure: the pool's, divided by the tenant's weight."""
+
+    def __init__(self, measure: Measure, weight: Fraction) -> None:
+        self.measure = measure
+        self.unbounded = weight == 0
+        self.exact = [share / weight for share in measure.rules.unit_shares] if weight else []
+        self._numbers = np.array([measure.multipliers.number(exact) for exact in self.exact], np.int64)
+        self._floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
+
+    def score(self, rank: Ints, submitted: Ints, before: Ints, beyond: Flags, lacking: Flags) -> Scores:
+        """Scores jobs.
+
+        Args:
+            rank: class positions, (jobs,).
+            submitted: micros, (jobs,).
+            before: use of each resource before each job starts, (jobs, resources), base units.
+            beyond: whether that use is larger than can be counted, (jobs,).
+            lacking: whether it takes in a resource of which the pool has none, (jobs,).
+        """
+        if not len(self.measure.unit_floats):
+            nothing = np.zeros(len(rank), np.int64)
+            return self._scored(rank, submitted, nothing, nothing, beyond, lacking)
+        dominant = self.measure.dominant(before)
+        use: Ints = np.take_along_axis(before, dominant[:, None], axis=1)[:, 0]
+        return self._scored(rank, submitted, dominant, use, beyond, lacking)
+
+    def _scored(
+        self, rank: Ints, submitted: Ints, dominant: Ints, use: Ints, beyond: Flags, lacking: Flags
+    ) -> Scores:
+        # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
+        infinite: Flags = beyond | lacking
+        if self.unbounded:
+            infinite = np.ones(len(rank), np.bool_)
+        counted = np.where(infinite, 0, use)
+        if self.unbounded or not len(self._numbers):
+            multiplier, tag = np.zeros(len(rank), np.int64), np.zeros(len(rank), np.float64)
+        else:
+            multiplier = np.where(counted > 0, self._numbers[dominant], 0)
+            with np.errstate(over="ignore"):
+                tag = counted * self._floats[dominant]
+        return Scores(Rows(rank * 2 + infinite, counted, multiplier, tag, submitted), dominant, use, lacking)
+
+
+def sums_before(demand: Ints, use: list[int], bound: int) -> tuple[Ints, Flags]:
+    """Exclusive cumulative sums along a tenant's jobs, and whether each went beyond what can be counted.
+
+    Args:
+        demand: (jobs, resources), base units.
+        use: what runs, by resource.
+        bound: no sum is larger than this.
+    """
+    if bound <= LARGEST:
+        sums = np.empty_like(demand)
+        if len(sums):
+            sums[0] = use
+            np.cumsum(demand[:-1], axis=0, out=sums[1:])
+            sums[1:] += sums[0]
+        return sums, np.zeros(len(demand), np.bool_)
+    large = np.cumsum(np.vstack((np.array([use], np.object_), demand[:-1].astype(np.object_))), axis=0)
+    over: Flags = (large > LARGEST).any(axis=1)
+    return np.minimum(large, LARGEST).astype(np.int64), over
+
+
+def lacking_of(demand: Mapping[str, int], rules: PoolRules) -> str | None:
+    """The first resource by name that is asked for and that the pool has none of."""
+    return min((name for name, amount in demand.items() if amount > 0 and rules.lacks(name)), default=None)
