@@ -1,0 +1,103 @@
+"""The composition root: what a scorer is made of, and which of its tasks live together."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+
+from fairlead_bus import Bus, Roster, connect
+from fairlead_contracts.instants import Micros
+from fairlead_runtime import Lifecycle
+from fairlead_scorer.desk import Desk
+from fairlead_scorer.explaining import Explainer
+from fairlead_scorer.questions import Questions
+from fairlead_scorer.record import Record
+from fairlead_scorer.rehearsal import Rehearsal
+from fairlead_scorer.router import Router
+from fairlead_scorer.scene import Scene
+from fairlead_scorer.scorer import ROLE, Scorer
+from fairlead_scorer.settings import ScorerSettings
+from fairlead_scorer.shard_asking import ShardAsker
+
+_NANOS_PER_MICRO = 1000
+
+
+def wall_clock() -> Micros:
+    """Now."""
+    return time.time_ns() // _NANOS_PER_MICRO
+
+
+async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
+    """Runs one replica until it is asked to stop."""
+    record = Record(lifecycle.metrics)
+    wake = asyncio.Event()
+    async with connect(settings.connection(), name=ROLE, observer=lifecycle.observer) as bus:
+        scene = Scene(bus, wake, record)
+        lifecycle.readiness.add("state", scene.why_no_state)
+        lifecycle.readiness.add("policy", scene.why_no_policy)
+        if settings.dry_run:
+            await _rehearse(
+                bus, scene=scene, record=record, settings=settings, lifecycle=lifecycle, wake=wake
+            )
+        else:
+            await _score(bus, scene=scene, record=record, settings=settings, lifecycle=lifecycle, wake=wake)
+
+
+async def _score(
+    bus: Bus,
+    *,
+    scene: Scene,
+    record: Record,
+    settings: ScorerSettings,
+    lifecycle: Lifecycle,
+    wake: asyncio.Event,
+) -> None:
+    roster = Roster(bus, wake=wake)
+    router = Router(bus, scene.ledger, record, wall_clock)
+    scorer = Scorer(
+        bus,
+        scene,
+        roster,
+        router,
+        record,
+        settings=settings,
+        replica=lifecycle.replica,
+        wake=wake,
+        now=wall_clock,
+    )
+    asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
+    explainer = Explainer(scene.ledger, asker, scene.unmarked)
+    desk = Desk(
+        bus,
+        Questions(scene.ledger, asker, explainer, wall_clock),
+        record,
+        lambda: scene.why_no_state() or scene.why_no_policy(),
+    )
+    lifecycle.readiness.add(
+        "members", lambda: None if roster.complete else "the live scorers are not known yet"
+    )
+    async with AsyncExitStack() as until:
+        await desk.open(until)
+        async with lifecycle.supervise() as tasks:
+            # Ended last first: no decision leaves, then the lease is given back, and others take the shards at once.
+            tasks.start("connection", bus.wait_closed())
+            tasks.start("scene", scene.run())
+            tasks.start("roster", roster.run())
+            tasks.start("membership", scorer.membership.run())
+            tasks.start("score", scorer.run())
+            tasks.start("route", router.run())
+
+
+async def _rehearse(
+    bus: Bus,
+    *,
+    scene: Scene,
+    record: Record,
+    settings: ScorerSettings,
+    lifecycle: Lifecycle,
+    wake: asyncio.Event,
+) -> None:
+    rehearsal = Rehearsal(scene, record, wake=wake, pace=settings.pace_seconds, now=wall_clock)
+    async with lifecycle.supervise() as tasks:
+        tasks.start("connection", bus.wait_closed())
+        tasks.start("scene", scene.run())
+        tasks.start("rehearse", rehearsal.run())

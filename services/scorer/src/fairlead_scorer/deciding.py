@@ -1,0 +1,128 @@
+"""What one shard's decision says: the front of each queue, the tenants' standings, and what it was computed with.
+
+Pure. The same state and policy give the same content, byte for byte, whichever replica works it out.
+"""
+
+import msgspec
+
+from fairlead_contracts.codec import to_packed
+from fairlead_contracts.decisions import Basis, Decision, Front, Place, Standing
+from fairlead_contracts.instants import Micros
+from fairlead_scorer.pools import Pool
+
+PAYLOAD_LIMIT = 900_000
+"""Bytes of a decision: below the server's default limit of 1 MiB, with room for headers."""
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a decision that readers act on."""
+
+    basis: Basis
+    fronts: list[Front]
+    standings: list[Standing]
+    shortened: bool = False
+    """Whether fronts or standings were cut to keep the payload limit."""
+
+
+class Stamp(msgspec.Struct, frozen=True, kw_only=True):
+    """Who decided, as what, and from which state: the part that differs between equal decisions."""
+
+    pool: str
+    shard: int
+    owner: str
+    epoch: int
+    turn: int
+    at: Micros
+    state_seq: int
+    """The state-stream sequence that was processed."""
+    clusters: tuple[str, ...]
+    traceparent: str | None = None
+
+
+def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
+    """The shard's content at an instant.
+
+    A front that would break the payload limit is halved until it fits: readers see by `waiting` that it goes on.
+    A shard of so many tenants that even their standings do not fit gives the fronts alone.
+    """
+    window = pool.window
+    content = _content(pool, shard, now, window)
+    while _size(content) > limit and window > 1:
+        window //= 2
+        content = msgspec.structs.replace(_content(pool, shard, now, window), shortened=True)
+    if _size(content) > limit:
+        content = msgspec.structs.replace(content, standings=[], shortened=True)
+    return content
+
+
+def _content(pool: Pool, shard: int, now: Micros, window: int) -> Content:
+    places = pool.fronts(shard, now, window)
+    return Content(
+        basis=Basis(policy=pool.policy, capacity=pool.shape.capacity),
+        fronts=[
+            Front(cluster=cluster, queue=queue, waiting=waiting, places=places.get((cluster, queue), []))
+            for (cluster, queue), waiting in sorted(pool.waiting_of(shard).items())
+        ],
+        standings=pool.standings(pool.tenants_of(shard)),
+    )
+
+
+# A place takes about this much as MessagePack; below the estimate nothing is encoded just to be measured.
+_TYPICAL_PLACE = 400
+_TYPICAL_STANDING = 400
+
+
+def _size(content: Content) -> int:
+    places = sum(len(front.places) for front in content.fronts)
+    estimate = places * _TYPICAL_PLACE + len(content.standings) * _TYPICAL_STANDING
+    if estimate < PAYLOAD_LIMIT // 8:
+        return estimate
+    return len(msgspec.msgpack.encode(content))
+
+
+def same(one: Content, other: Content) -> bool:
+    """Whether a reader would act on both alike.
+
+    The keys of jobs beyond the aging cap rise as time goes by; their places do not change by that alone, so a key
+    that differs is no difference. Readers compute keys for their own instant from the exact terms.
+    """
+    if one == other:
+        return True
+    return (
+        one.basis == other.basis
+        and one.standings == other.standings
+        and len(one.fronts) == len(other.fronts)
+        and all(_same_front(*pair) for pair in zip(one.fronts, other.fronts, strict=True))
+    )
+
+
+def _same_front(one: Front, other: Front) -> bool:
+    if (one.cluster, one.queue, one.waiting) != (other.cluster, other.queue, other.waiting):
+        return False
+    return len(one.places) == len(other.places) and all(
+        before == after or _without_key(before) == _without_key(after)
+        for before, after in zip(one.places, other.places, strict=True)
+    )
+
+
+def _without_key(place: Place) -> Place:
+    return msgspec.structs.replace(place, key=0.0)
+
+
+def write(content: Content, stamp: Stamp) -> bytes:
+    """The decision as it is published."""
+    return to_packed(
+        Decision(
+            pool=stamp.pool,
+            shard=stamp.shard,
+            owner=stamp.owner,
+            epoch=stamp.epoch,
+            turn=stamp.turn,
+            at=stamp.at,
+            basis=content.basis,
+            revision=dict.fromkeys(stamp.clusters, stamp.state_seq),
+            fronts=content.fronts,
+            standings=content.standings,
+            traceparent=stamp.traceparent,
+        )
+    )

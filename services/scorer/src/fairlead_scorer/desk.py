@@ -1,0 +1,58 @@
+"""The desk: where people's questions come in, on a queue group of all scorers."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+from fairlead_bus import Asked, Bus, Rejected
+from fairlead_contracts import subjects
+from fairlead_scorer.questions import Questions
+from fairlead_scorer.record import Record
+
+GROUP = "scorer"
+
+
+class Desk:
+    """Hands questions to those who answer them, once there is something to answer from.
+
+    Args:
+        bus: the connection.
+        questions: the answers.
+        record: counts them.
+        why_not: why nothing can be answered now; None where it can.
+    """
+
+    def __init__(
+        self, bus: Bus, questions: Questions, record: Record, why_not: Callable[[], str | None]
+    ) -> None:
+        self._bus = bus
+        self._record = record
+        self._why_not = why_not
+        self._answers: dict[subjects.Question, Callable[[Asked], Awaitable[bytes]]] = {
+            "queue": questions.queue,
+            "tenants": questions.tenants,
+            "explain": questions.explain,
+        }
+
+    async def open(self, until: AsyncExitStack) -> None:
+        """Answers until the stack is unwound."""
+        for kind in self._answers:
+            endpoint = await self._bus.serve(subjects.ask_filter(kind), self._handler(kind), queue=GROUP)
+            until.push_async_callback(endpoint.close)
+
+    def _handler(self, kind: subjects.Question) -> Callable[[Asked], Awaitable[bytes]]:
+        async def handle(asked: Asked) -> bytes:
+            try:
+                self._check_ready()
+                reply = await self._answers[kind](asked)
+            except Rejected:
+                self._record.answered(kind, "refused")
+                raise
+            self._record.answered(kind, "answered")
+            return reply
+
+        return handle
+
+    def _check_ready(self) -> None:
+        reason = self._why_not()
+        if reason is not None:
+            raise Rejected(503, f"this scorer cannot answer yet: {reason}")

@@ -1,0 +1,113 @@
+"""Explaining one job: its facts from the state, its place from its shard's owner, its rank from all owners."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import Micros, to_seconds
+from fairlead_contracts.questions import Explanation, ShardQuestion
+from fairlead_contracts.state import JobState, Phase
+from fairlead_scorer import words
+from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.shard_answers import most_first
+from fairlead_scorer.shard_asking import ShardAsker
+
+_MOST_FOUND = 10
+"""Jobs explained for one name; names are rarely shared by more than a few clusters."""
+_SHOWN_FIRST = (Phase.WAITING, Phase.HELD, Phase.RUNNING, Phase.ENDED)
+
+
+class Explainer:
+    """Says of jobs why they stand where they stand.
+
+    Args:
+        ledger: what is known.
+        asker: asks the owners of shards.
+        unmarked: the clusters that hold a pool's order up.
+    """
+
+    def __init__(self, ledger: Ledger, asker: ShardAsker, unmarked: Callable[[str], list[str]]) -> None:
+        self._ledger = ledger
+        self._asker = asker
+        self._unmarked = unmarked
+
+    async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
+        """The jobs of that name, those that wait first; of one tenant where one is given."""
+        known = [self._facts(job, at) for job in sorted(self._ledger.find(name), key=_shown_first)]
+        asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
+        return [await self._complete(fact, at) for fact in asked]
+
+    def _facts(self, job: JobState, at: Micros) -> Explanation:
+        until = job.started or job.ended or at
+        rulebook = self._ledger.rulebook
+        tenant = None if rulebook is None else rulebook.tenant_of(job)
+        refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
+        return Explanation(
+            cluster=job.cluster,
+            scope=job.scope,
+            id=job.id,
+            uid=job.uid,
+            phase=job.phase.value,
+            queue=job.queue,
+            submission=job.submission,
+            pool=self._ledger.queue_leads_to(job.cluster, job.queue),
+            tenant=tenant,
+            level=job.level,
+            waited_seconds=to_seconds(max(0, until - job.submitted)),
+            refused_class=refused,
+            reasons=_reasons(job),
+        )
+
+    async def _complete(self, fact: Explanation, at: Micros) -> Explanation:
+        """Adds the standing in the pool and, of a waiting job, the place and the rank."""
+        pool = None if fact.pool is None else self._ledger.pools.get(fact.pool)
+        if pool is None or fact.tenant is None:
+            return fact
+        shard = pool.shard_of(fact.tenant)
+        uid = fact.uid if fact.phase == Phase.WAITING else None
+        own = await self._asker.ask(
+            pool, "explain", ShardQuestion(at=at, uid=uid, tenant=fact.tenant), [shard]
+        )
+        for reply in own.replies:
+            fact = msgspec.structs.replace(fact, standing=next(iter(reply.standings), None))
+            if reply.places:
+                return await self._ranked(fact, pool, reply.places[0], at)
+        if uid is not None:
+            fact = msgspec.structs.replace(fact, reasons=words.waiting(fact, pool.rules, at))
+        return fact
+
+    async def _ranked(self, fact: Explanation, pool: Pool, place: Place, at: Micros) -> Explanation:
+        part = await self._asker.ask(pool, "explain", ShardQuestion(at=at, below=place))
+        counts = {line.tenant: line.jobs for reply in part.replies for line in reply.ahead}
+        fact = msgspec.structs.replace(
+            fact,
+            place=place,
+            rank=sum(counts.values()),
+            waiting=sum(reply.waiting for reply in part.replies),
+            ahead=most_first(counts),
+        )
+        reasons = words.waiting(fact, pool.rules, at)
+        if part.silent:
+            reasons.append(words.silent(part.silent))
+        if unmarked := self._unmarked(pool.name):
+            reasons.append(words.withheld(unmarked))
+        return msgspec.structs.replace(fact, reasons=reasons)
+
+
+def _shown_first(job: JobState) -> tuple[int, Micros, str]:
+    return _SHOWN_FIRST.index(job.phase), -job.submitted, job.uid
+
+
+def _reasons(job: JobState) -> list[str]:
+    """What the job's own facts say; of a waiting one its place says more."""
+    match job.phase:
+        case Phase.HELD:
+            return words.held()
+        case Phase.RUNNING:
+            return words.running(job)
+        case Phase.ENDED:
+            return words.ended(job)
+        case Phase.WAITING:
+            return words.nowhere(job)

@@ -1,0 +1,246 @@
+"""The ledger: what the clusters state, read through the policy, as pools of jobs in order.
+
+Pure and incremental: after any sequence of changes it equals a ledger built from the last state alone. A job leads to
+its queue, the queue to the pool that the cluster states, that to the policy's pool. Waiting jobs wait there, running
+ones count as use, held and ended ones do neither.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.state import JobState, Phase, PoolState, QueueState, State, SyncMark, TenantState
+from fairlead_policy import Rulebook, WaitingJob
+from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
+
+type Stated = tuple[str, str]
+"""A pool or a queue as its cluster names it: (cluster, name)."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a job is counted, and as what."""
+
+    pool: str
+    stated: Stated
+    job: Counted
+
+
+class Ledger:
+    """All facts of all clusters, and the pools that the policy makes of them."""
+
+    def __init__(self) -> None:
+        self.pools: dict[str, Pool] = {}
+        """By policy name."""
+        self.rulebook: Rulebook | None = None
+        """None until a policy is there: nothing is scored without one."""
+        self._jobs: dict[str, JobState] = {}
+        self._queues: dict[str, QueueState] = {}
+        self._stated: dict[str, PoolState] = {}
+        self._tenants: dict[str, TenantState] = {}
+        self._marks: dict[str, SyncMark] = {}
+        self._jobs_of: dict[Stated, dict[str, None]] = {}
+        self._pool_of: dict[Stated, Stated] = {}
+        self._entries: dict[str, Entry] = {}
+        self._use: dict[Stated, dict[str, int]] = {}
+
+    # What happens to it -------------------------------------------------------------------------------------------
+
+    def adopt(self, document: PolicyDocument, revision: int) -> None:
+        """Takes on a policy: every pool and every place is worked out anew."""
+        self.rulebook = Rulebook(document, revision)
+        self.pools.clear()
+        self._entries.clear()
+        self._use.clear()
+        self._reshape()
+        for subject, job in self._jobs.items():
+            self._settle(subject, job)
+
+    def abandon(self) -> None:
+        """The policy is gone: nothing can be scored until there is one again."""
+        self.rulebook = None
+        self.pools.clear()
+        self._entries.clear()
+        self._use.clear()
+        self._pool_of.clear()
+
+    def learn(self, changes: Mapping[str, State | None]) -> None:
+        """Takes in changed facts, by state subject; None where the object is gone."""
+        jobs: list[str] = []
+        reshaped = False
+        for subject, state in changes.items():
+            if isinstance(state, JobState) or (state is None and subject in self._jobs):
+                jobs.append(subject)
+            else:
+                reshaped |= self._note(subject, state)
+        if reshaped and self.rulebook is not None:
+            self._reshape()
+        for subject in jobs:
+            self._note_job(subject, changes[subject])
+
+    def _note(self, subject: str, state: State | None) -> bool:
+        """Keeps a fact other than a job; True where pools or queues may be others by it."""
+        match state:
+            case PoolState():
+                self._stated[subject] = state
+            case QueueState():
+                self._queues[subject] = state
+            case TenantState():
+                self._tenants[subject] = state
+                return False
+            case SyncMark():
+                self._marks[subject] = state
+                return False
+            case None:
+                self._tenants.pop(subject, None)
+                self._marks.pop(subject, None)
+                gone = self._stated.pop(subject, None), self._queues.pop(subject, None)
+                return gone != (None, None)
+            case _:  # nodes: a pool's capacity is stated, not summed from them
+                return False
+        return True
+
+    def _note_job(self, subject: str, state: State | None) -> None:
+        before = self._jobs.pop(subject, None)
+        job = state if isinstance(state, JobState) else None
+        if before is not None and (job is None or before.queue != job.queue):
+            queue = (before.cluster, before.queue)
+            del self._jobs_of[queue][subject]
+            if not self._jobs_of[queue]:
+                del self._jobs_of[queue]
+        if job is not None:
+            self._jobs[subject] = job
+            self._jobs_of.setdefault((job.cluster, job.queue), {})[subject] = None
+        self._settle(subject, job)
+
+    # What follows from it -----------------------------------------------------------------------------------------
+
+    def _reshape(self) -> None:
+        """Works out pools and queues anew, and moves the jobs of queues that now lead elsewhere.
+
+        There are few of either; doing it whole once a batch of changes leaves no path on which it could go wrong.
+        """
+        shapes = self._shapes()
+        for name in self.pools.keys() - shapes.keys():
+            self._drop(name)
+        for name, shape in shapes.items():
+            if name in self.pools:
+                self.pools[name].reshape(shape)
+            else:
+                self.pools[name] = Pool(name, shape, self._policy())
+        before, self._pool_of = (
+            self._pool_of,
+            {(queue.cluster, queue.name): (queue.cluster, queue.pool) for queue in self._queues.values()},
+        )
+        for queue in before.keys() | self._pool_of.keys():
+            if before.get(queue) != self._pool_of.get(queue):
+                for subject in self._jobs_of.get(queue, ()):
+                    self._settle(subject, self._jobs[subject])
+
+    def _shapes(self) -> dict[str, Shape]:
+        policy = self._policy()
+        capacity: dict[str, dict[str, int]] = {}
+        clusters: dict[str, set[str]] = {}
+        stated: list[tuple[str, str, Mapping[str, int]]] = [
+            (queue.cluster, queue.pool, {}) for queue in self._queues.values()
+        ]
+        stated += [(pool.cluster, pool.name, pool.capacity) for pool in self._stated.values()]
+        for cluster, pool, amounts in stated:
+            name = policy.pool_of(cluster, pool)
+            clusters.setdefault(name, set()).add(cluster)
+            total = capacity.setdefault(name, {})
+            for resource, amount in amounts.items():
+                total[resource] = total.get(resource, 0) + amount
+        for name, members in clusters.items():
+            # A member that no cluster states yet counts too: the pool is whole only with it.
+            members.update(cluster for cluster, _ in policy.members_of(name))
+        return {
+            name: Shape(capacity=dict(sorted(total.items())), clusters=frozenset(clusters[name]))
+            for name, total in sorted(capacity.items())
+        }
+
+    def _drop(self, name: str) -> None:
+        """The pool is no more. Its jobs are forgotten here and settled again where their queue leads."""
+        del self.pools[name]
+        for subject in [subject for subject, entry in self._entries.items() if entry.pool == name]:
+            self._charge(self._entries.pop(subject), -1)
+
+    def _settle(self, subject: str, job: JobState | None) -> None:
+        """Counts the job where it belongs now; what is already so stays untouched and clean."""
+        before = self._entries.get(subject)
+        after = None if job is None else self._entry(job)
+        if after == before:
+            return
+        if before is not None:
+            self.pools[before.pool].discount(before.job)
+            self._charge(self._entries.pop(subject), -1)
+        if after is not None:
+            self.pools[after.pool].count(after.job)
+            self._entries[subject] = after
+            self._charge(after, 1)
+
+    def _entry(self, job: JobState) -> Entry | None:
+        stated = self._pool_of.get((job.cluster, job.queue))
+        if stated is None or self.rulebook is None or job.phase not in {Phase.WAITING, Phase.RUNNING}:
+            return None
+        tenant = self.rulebook.tenant_of(job)
+        counted: Counted
+        if job.phase is Phase.RUNNING:
+            counted = RunningJob(uid=job.uid, tenant=tenant, demand=job.demand)
+        else:
+            counted = WaitingJob(
+                uid=job.uid,
+                scope=job.scope,
+                id=job.id,
+                tenant=tenant,
+                urgency=self.rulebook.class_of(job, tenant).urgency,
+                submitted=job.submitted,
+                demand=job.demand,
+                queue=(job.cluster, job.queue),
+            )
+        return Entry(pool=self.rulebook.pool_of(*stated), stated=stated, job=counted)
+
+    def _charge(self, entry: Entry, step: int) -> None:
+        """What is taken or asked for in each stated pool: the router sends new jobs where most is left."""
+        use = self._use.setdefault(entry.stated, {})
+        for resource, amount in entry.job.demand.items():
+            use[resource] = use.get(resource, 0) + step * amount
+
+    def _policy(self) -> Rulebook:
+        if self.rulebook is None:
+            raise LookupError("no policy document has been read yet")
+        return self.rulebook
+
+    # What is known ------------------------------------------------------------------------------------------------
+
+    def unmarked(self, pool: str, incarnation: str) -> list[str]:
+        """The clusters of the pool that have not confirmed their state to this incarnation of the server."""
+        confirmed = {mark.cluster for mark in self._marks.values() if mark.incarnation == incarnation}
+        return sorted(self.pools[pool].shape.clusters - confirmed)
+
+    def find(self, name: str) -> list[JobState]:
+        """The jobs, in any phase, of that id, uid, submission or `<scope>/<id>`."""
+        return [
+            job
+            for job in self._jobs.values()
+            if name in (job.id, job.uid, job.submission) or name == f"{job.scope}/{job.id}"
+        ]
+
+    def queue_leads_to(self, cluster: str, queue: str) -> str | None:
+        """The policy pool that a queue's jobs compete in; None for a queue that nobody states."""
+        stated = self._pool_of.get((cluster, queue))
+        return None if stated is None or self.rulebook is None else self.rulebook.pool_of(*stated)
+
+    def stated_pool(self, cluster: str, queue: str) -> PoolState | None:
+        """The pool that a queue's jobs compete in, as its cluster states it."""
+        stated = self._pool_of.get((cluster, queue))
+        found = (pool for pool in self._stated.values() if (pool.cluster, pool.name) == stated)
+        return next(found, None)
+
+    def tenants(self) -> Iterable[TenantState]:
+        """All accounts and local queues."""
+        return self._tenants.values()
+
+    def taken(self, cluster: str, pool: str) -> Mapping[str, int]:
+        """Base units that running and waiting jobs take or ask for in a stated pool."""
+        return self._use.get((cluster, pool), {})

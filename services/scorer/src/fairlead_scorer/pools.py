@@ -1,0 +1,148 @@
+"""One pool: its jobs in their order, split into shards of tenants, and which shards changed since they were read.
+
+Pure: facts in, order out. A pool holds all its tenants, whoever owns their shards: the order inside is lazy, so what
+nobody asks for is not sorted, and a shard that changes hands needs no state to be moved.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.instants import Micros
+from fairlead_policy import PoolOrder, PoolRules, Rulebook, WaitingJob
+
+
+class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a running job counts for: its tenant's use."""
+
+    uid: str
+    tenant: str
+    demand: dict[str, int]
+
+
+type Counted = WaitingJob | RunningJob
+"""A job as the order sees it. Held and ended jobs are not counted."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What the clusters and the policy make of a pool, jobs apart."""
+
+    capacity: dict[str, int]
+    """Base units, summed over the stated pools that it is made of; sorted by resource."""
+    clusters: frozenset[str]
+    """The clusters whose state it is decided from."""
+
+
+class Pool:
+    """The waiting and running jobs of one pool."""
+
+    def __init__(self, name: str, shape: Shape, rulebook: Rulebook) -> None:
+        self.name = name
+        self.shape = shape
+        self.dirty: set[int] = set(range(rulebook.document.shards))
+        """Shards that changed since they were last decided."""
+        self._rulebook = rulebook
+        self._rules = rulebook.pool_rules(name, shape.capacity)
+        self._order = PoolOrder(self._rules)
+        self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
+        self._queued: list[dict[tuple[str, str], int]] = [{} for _ in range(rulebook.document.shards)]
+
+    @property
+    def rules(self) -> PoolRules:
+        """What its keys are computed with."""
+        return self._rules
+
+    @property
+    def policy(self) -> int:
+        """Revision of the policy that it is scored by."""
+        return self._rulebook.revision
+
+    @property
+    def window(self) -> int:
+        """How many places of each queue's front a decision holds."""
+        return self._rulebook.document.window
+
+    @property
+    def shards(self) -> int:
+        """How many shards it has."""
+        return len(self._tenants)
+
+    def shard_of(self, tenant: str) -> int:
+        """The shard that holds a tenant's jobs."""
+        return self._rulebook.shard_of(tenant)
+
+    def reshape(self, shape: Shape) -> None:
+        """Takes on new capacity: every tag changes with it, so every shard does."""
+        if shape == self.shape:
+            return
+        if shape.capacity != self.shape.capacity:
+            self._rules = self._rulebook.pool_rules(self.name, shape.capacity)
+            self._order.set_rules(self._rules)
+        self.shape = shape
+        self.dirty.update(range(self.shards))
+
+    def count(self, job: Counted) -> None:
+        """Lets the job wait, or count as use."""
+        if isinstance(job, WaitingJob):
+            self._order.wait(job)
+        else:
+            self._order.run(job.uid, job.tenant, job.demand)
+        self._tally(job, 1)
+
+    def discount(self, job: Counted) -> None:
+        """Forgets the job; `job` is what was counted."""
+        self._order.forget(job.uid)
+        self._tally(job, -1)
+
+    def _tally(self, job: Counted, step: int) -> None:
+        shard = self._rulebook.shard_of(job.tenant)
+        self.dirty.add(shard)
+        _add(self._tenants[shard], job.tenant, step)
+        if isinstance(job, WaitingJob):
+            _add(self._queued[shard], job.queue, step)
+
+    def tenants_of(self, shard: int) -> list[str]:
+        """The shard's tenants that wait or run, by name."""
+        return sorted(self._tenants[shard])
+
+    def waiting_of(self, shard: int) -> Mapping[tuple[str, str], int]:
+        """How many jobs of the shard wait in each (cluster, queue)."""
+        return self._queued[shard]
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        return sum(sum(queued.values()) for queued in self._queued)
+
+    def fronts(self, shard: int, now: Micros, window: int) -> dict[tuple[str, str], list[Place]]:
+        """The first `window` places of the shard in each (cluster, queue)."""
+        return self._order.front(now, window, self.tenants_of(shard))
+
+    def first(self, tenants: Iterable[str], now: Micros, limit: int) -> list[list[Place]]:
+        """The first `limit` places of these tenants in each queue, queue by queue."""
+        return list(self._order.front(now, limit, tenants).values())
+
+    def place(self, uid: str, now: Micros) -> Place | None:
+        """The place of one waiting job."""
+        return self._order.place(uid, now)
+
+    def count_before(self, place: Place, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
+        """How many jobs of each of these tenants stand before the place."""
+        return self._order.count_before(place, now, tenants)
+
+    def standings(self, tenants: Iterable[str]) -> list[Standing]:
+        """What these tenants have and may have."""
+        return self._order.standings(tenants)
+
+    def next_flip(self, shard: int, now: Micros) -> Micros | None:
+        """When the shard's fronts next move by time alone; None if they never do."""
+        return self._order.next_flip(now, self.tenants_of(shard), window=self.window)
+
+
+def _add[K](counts: dict[K, int], key: K, step: int) -> None:
+    left = counts.get(key, 0) + step
+    if left:
+        counts[key] = left
+    else:
+        del counts[key]

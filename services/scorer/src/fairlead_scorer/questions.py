@@ -1,0 +1,175 @@
+"""Answers to people's questions: who waits in which order, who has what, why a job stands where it stands.
+
+One scorer of a queue group answers; it asks the owners of all shards and puts their parts together exactly.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+from fairlead_bus import Asked, Rejected
+from fairlead_contracts.codec import Codec, Message, to_json
+from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.errors import ContractError, shown
+from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.questions import (
+    EXPLAIN_QUESTION,
+    QUEUE_QUESTION,
+    TENANTS_QUESTION,
+    ExplainReply,
+    PoolQueue,
+    PoolTenants,
+    Problem,
+    QueueReply,
+    RankedPlace,
+    ShardQuestion,
+    TenantLine,
+    TenantsReply,
+)
+from fairlead_contracts.tokens import NO_NAME, decode_token
+from fairlead_policy import merge_places
+from fairlead_scorer.explaining import Explainer
+from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.shard_answers import MOST_PLACES
+from fairlead_scorer.shard_asking import ShardAsker
+
+_MOST_RANKED = 200
+"""Places of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
+
+
+class Questions:
+    """Answers `ask.queue`, `ask.tenants` and `ask.explain`.
+
+    Args:
+        ledger: what is known.
+        asker: asks the owners of shards.
+        now: the clock.
+    """
+
+    def __init__(
+        self, ledger: Ledger, asker: ShardAsker, explainer: Explainer, now: Callable[[], Micros]
+    ) -> None:
+        self._ledger = ledger
+        self._asker = asker
+        self._explainer = explainer
+        self._now = now
+
+    async def queue(self, asked: Asked) -> bytes:
+        """Who waits, in order."""
+        question = _read(QUEUE_QUESTION, asked)
+        tenant = _tenant(asked, question.tenant)
+        if question.limit < 0:
+            _refuse("limit", question.limit, "must be 0, for as many as fit one answer, or more")
+        at = self._now()
+        pools = [
+            await (
+                self._order(pool, at, question.limit)
+                if tenant is None
+                else self._order_of_tenant(pool, at, question.limit, tenant)
+            )
+            for pool in self._pools(question.pool)
+        ]
+        return to_json(QueueReply(at=to_datetime(at), pools=pools))
+
+    async def tenants(self, asked: Asked) -> bytes:
+        """Who has what, of what they may have."""
+        question = _read(TENANTS_QUESTION, asked)
+        tenant = _tenant(asked, None)
+        at = self._now()
+        pools = []
+        for pool in self._pools(question.pool):
+            part = await self._asker.ask(pool, "tenants", ShardQuestion(at=at))
+            lines = entitlements(standing for reply in part.replies for standing in reply.standings)
+            pools.append(
+                PoolTenants(
+                    pool=pool.name,
+                    capacity=pool.shape.capacity,
+                    tenants=[line for line in lines if tenant in (None, line.standing.tenant)],
+                    silent_shards=part.silent,
+                )
+            )
+        return to_json(TenantsReply(at=to_datetime(at), pools=pools))
+
+    async def explain(self, asked: Asked) -> bytes:
+        """Why a job stands where it stands."""
+        question = _read(EXPLAIN_QUESTION, asked)
+        tenant = _tenant(asked, question.tenant)
+        if not question.job:
+            _refuse("job", question.job, "must be a job's id, uid or submission, or <scope>/<id>")
+        at = self._now()
+        found = await self._explainer.explain(question.job, tenant, at)
+        return to_json(ExplainReply(at=to_datetime(at), found=found))
+
+    async def _order(self, pool: Pool, at: Micros, limit: int) -> PoolQueue:
+        wanted = min(limit or MOST_PLACES, MOST_PLACES)
+        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=wanted))
+        places = merge_places([reply.places for reply in part.replies], pool.rules, at)[:wanted]
+        return PoolQueue(
+            pool=pool.name,
+            waiting=sum(reply.waiting for reply in part.replies),
+            places=[RankedPlace(rank=rank, place=place) for rank, place in enumerate(places)],
+            silent_shards=part.silent,
+        )
+
+    async def _order_of_tenant(self, pool: Pool, at: Micros, limit: int, tenant: str) -> PoolQueue:
+        """The tenant's places with their ranks in the whole pool: its own shard lists them, all shards count."""
+        wanted = min(limit or _MOST_RANKED, _MOST_RANKED)
+        own = await self._asker.ask(
+            pool, "queue", ShardQuestion(at=at, limit=wanted, tenant=tenant), [pool.shard_of(tenant)]
+        )
+        places: list[Place] = [place for reply in own.replies for place in reply.places]
+        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=places, limit=1))
+        ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(places))]
+        return PoolQueue(
+            pool=pool.name,
+            waiting=sum(reply.waiting for reply in part.replies),
+            places=[RankedPlace(rank=rank, place=place) for rank, place in zip(ranks, places, strict=True)],
+            silent_shards=sorted({*own.silent, *part.silent}),
+        )
+
+    def _pools(self, name: str | None) -> list[Pool]:
+        if name is None:
+            return [self._ledger.pools[known] for known in sorted(self._ledger.pools)]
+        if name not in self._ledger.pools:
+            known = ", ".join(sorted(self._ledger.pools)) or "none yet"
+            _refuse("pool", name, f"is not a pool; pools are {known}")
+        return [self._ledger.pools[name]]
+
+
+def entitlements(standings: Iterable[Standing]) -> list[TenantLine]:
+    """Each tenant with its weight over the sum of the weights of those that run or wait; largest first, then by name."""
+    found = list(standings)
+    total = sum(standing.weight for standing in found if standing.running or standing.waiting)
+    lines = [
+        TenantLine(
+            standing=standing,
+            entitlement=standing.weight / total if total and (standing.running or standing.waiting) else 0.0,
+        )
+        for standing in found
+    ]
+    return sorted(lines, key=lambda line: (-line.entitlement, line.standing.tenant))
+
+
+def _read[T: Message](codec: Codec[T], asked: Asked) -> T:
+    """The question; an empty payload asks with all defaults."""
+    try:
+        return codec.decode(asked.payload or b"{}")
+    except ContractError as error:
+        problem = Problem(field="question", value=shown(asked.payload[:200]), reason=str(error))
+        raise Rejected(400, str(error), to_json(problem)) from error
+
+
+def _tenant(asked: Asked, stated: str | None) -> str | None:
+    """The tenant that the subject allows to be asked about; None for all. The subject counts: grants are made on it."""
+    token = asked.subject.rsplit(".", 1)[1]
+    if token == NO_NAME:
+        return stated
+    tenant = decode_token(token)
+    if stated is not None and stated != tenant:
+        _refuse("tenant", stated, f"the subject asks about tenant {tenant!r}, and the subject counts")
+    return tenant
+
+
+def _refuse(field: str, value: object, reason: str) -> NoReturn:
+    problem = Problem(field=field, value=shown(value), reason=reason)
+    raise Rejected(400, f"{field}: {reason}", to_json(problem))

@@ -1,0 +1,144 @@
+"""What a scorer counts and logs."""
+
+from collections.abc import Iterable
+
+import structlog
+
+from fairlead_runtime import Metrics
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.tenure import Decided, ShardName
+
+_LABELLED_POOLS = 50
+"""Pools with a label of their own in metrics; the waiting jobs of further ones are summed under `other`."""
+_OTHER = "other"
+_SCORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+
+class Record:
+    """The scorer's metrics and log lines.
+
+    Args:
+        metrics: where they are declared.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._changes = metrics.counter("changes", "State changes taken in, after coalescing.")
+        self._passes = metrics.counter("passes", "Turns of the loop: observe, decide, apply, record.")
+        self._rescore = metrics.histogram(
+            "rescore", "Time to decide one shard.", unit="seconds", buckets=_SCORE_BUCKETS
+        )
+        self._decisions = metrics.counter("decisions", "Decisions published.")
+        self._shortened = metrics.counter("decisions_shortened", "Decisions cut to keep the payload limit.")
+        self._failures = metrics.counter(
+            "publish_failures", "Publishes that will be tried again.", labels=["error"]
+        )
+        self._claims = metrics.counter("claims", "Shards claimed.")
+        self._losses = metrics.counter("lost_ownership", "Shards lost to another scorer's claim.")
+        self._owned = metrics.gauge("owned", "Shards owned.", unit="shards")
+        self._dirty = metrics.gauge("dirty", "Owned shards that wait to be decided.", unit="shards")
+        self._waiting = metrics.gauge("waiting", "Jobs that wait.", unit="jobs", labels=["pool"])
+        self._questions = metrics.counter("questions", "Questions answered.", labels=["question", "outcome"])
+        self._routes = metrics.counter("routes", "Submissions for any cluster.", labels=["outcome"])
+        self._policies = metrics.counter("policies", "Policy documents read.", labels=["outcome"])
+
+    # Tenures ------------------------------------------------------------------------------------------------------
+
+    def claimed(self, shard: ShardName, epoch: int) -> None:
+        """We own the shard."""
+        self._claims.inc()
+        self._log.info("claimed", shard=str(shard), epoch=epoch)
+
+    def lost(self, shard: ShardName) -> None:
+        """Somebody else has claimed it."""
+        self._losses.inc()
+        self._log.warning("lost ownership, stepping down", shard=str(shard))
+
+    def published(self, shard: ShardName, decided: Decided) -> None:
+        """A decision was acknowledged."""
+        self._decisions.inc()
+        if decided.content.shortened:
+            self._shortened.inc()
+            self._log.warning("decision shortened to keep the payload limit", shard=str(shard))
+
+    def failed(self, shard: ShardName, error: Exception) -> None:
+        """A decision could not be published now."""
+        self._failures.labels(type(error).__name__).inc()
+        self._log.warning("publish failed, trying again", shard=str(shard), error=str(error))
+
+    # The loop -----------------------------------------------------------------------------------------------------
+
+    def observed(self, changes: int) -> None:
+        """A pass took in so many changes."""
+        self._passes.inc()
+        self._changes.inc(changes)
+
+    def decided(self, seconds: float) -> None:
+        """A shard was decided."""
+        self._rescore.observe(seconds)
+
+    def arranged(self, gained: list[ShardName], given_up: list[ShardName]) -> None:
+        """The assignment of shards changed for us."""
+        self._log.info(
+            "assignment changed",
+            gained=[str(shard) for shard in gained],
+            given_up=[str(shard) for shard in given_up],
+        )
+
+    def stands(self, pools: Iterable[Pool], owned: int, dirty: int) -> None:
+        """How things stand after a pass."""
+        self._owned.set(owned)
+        self._dirty.set(dirty)
+        waiting: dict[str, int] = {}
+        for pool in pools:
+            label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
+            waiting[label] = waiting.get(label, 0) + pool.waiting
+        self._waiting.clear()
+        for label, jobs in waiting.items():
+            self._waiting.labels(label).set(jobs)
+
+    def withheld(self, pool: str, clusters: list[str]) -> None:
+        """A pool is not scored: clusters have not confirmed their state."""
+        self._log.warning("order withheld", pool=pool, why="no current sync mark", clusters=clusters)
+
+    def released(self, pool: str) -> None:
+        """A pool is scored again."""
+        self._log.info("order released", pool=pool)
+
+    def would_publish(self, shard: ShardName, decided: Decided) -> None:
+        """Dry run: what would be published."""
+        self._log.info(
+            "would publish",
+            shard=str(shard),
+            state_seq=decided.state_seq,
+            fronts={
+                f"{front.cluster}/{front.queue}": [place.id for place in front.places[:10]]
+                for front in decided.content.fronts
+            },
+        )
+
+    # Policy, questions, routes ------------------------------------------------------------------------------------
+
+    def adopted(self, revision: int) -> None:
+        """A policy document was taken on."""
+        self._policies.labels("adopted").inc()
+        self._log.info("policy adopted", revision=revision)
+
+    def refused_policy(self, revision: int, why: str) -> None:
+        """A policy document does not validate; the one before it stays."""
+        self._policies.labels("refused").inc()
+        self._log.error("policy refused, the one before it stays", revision=revision, why=why)
+
+    def answered(self, question: str, outcome: str) -> None:
+        """A question was answered, or refused."""
+        self._questions.labels(question, outcome).inc()
+
+    def routed(self, submission: str, tenant: str, cluster: str) -> None:
+        """A submission for any cluster was sent to one."""
+        self._routes.labels("sent").inc()
+        self._log.info("routed", submission=submission, tenant=tenant, cluster=cluster)
+
+    def not_routed(self, submission: str, tenant: str, why: str) -> None:
+        """A submission for any cluster was refused."""
+        self._routes.labels("refused").inc()
+        self._log.info("not routed", submission=submission, tenant=tenant, why=why)

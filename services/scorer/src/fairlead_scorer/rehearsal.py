@@ -1,0 +1,52 @@
+"""Dry run: decides every shard and says what would be published; owns, publishes and answers nothing."""
+
+import asyncio
+from collections.abc import Callable
+
+from fairlead_contracts.instants import Micros
+from fairlead_runtime import wake_or_timeout
+from fairlead_scorer.deciding import Content, decide, same
+from fairlead_scorer.record import Record
+from fairlead_scorer.scene import Scene
+from fairlead_scorer.tenure import Decided, ShardName
+
+
+class Rehearsal:
+    """The scorer's loop without its effects.
+
+    Args:
+        scene: what is known.
+        record: says what would be published.
+        wake: set whenever something changed.
+        pace: the shortest time between two passes, in seconds.
+        now: the wall clock.
+    """
+
+    def __init__(
+        self, scene: Scene, record: Record, *, wake: asyncio.Event, pace: float, now: Callable[[], Micros]
+    ) -> None:
+        self._scene = scene
+        self._record = record
+        self._wake = wake
+        self._pace = pace
+        self._now = now
+        self._said: dict[ShardName, Content] = {}
+
+    async def run(self) -> None:
+        """Observes, decides and says, until cancelled."""
+        while True:
+            await wake_or_timeout(self._wake, None)
+            self._scene.observe()
+            for name, pool in self._scene.ledger.pools.items():
+                if self._scene.is_current(name):
+                    for number in sorted(pool.dirty):
+                        self._say(ShardName(name, number))
+                    pool.dirty.clear()
+            await asyncio.sleep(self._pace)
+
+    def _say(self, shard: ShardName) -> None:
+        content = decide(self._scene.ledger.pools[shard.pool], shard.number, self._now())
+        said = self._said.get(shard)
+        if said is None or not same(said, content):
+            self._said[shard] = content
+            self._record.would_publish(shard, Decided(content=content, state_seq=self._scene.seq))

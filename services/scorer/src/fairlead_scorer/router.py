@@ -1,0 +1,170 @@
+"""The router: takes submissions for cluster `any` and publishes each again for one cluster.
+
+It runs on the replicas that own shard 0 of some pool. Several may run at once: the route is recorded by compare-and-
+swap before the submission is published again, so that a redelivery, whoever gets it, goes the same way.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, Worker
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.errors import ContractError, FieldError, shown
+from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.submissions import Refused, Submission, peek_id, read_submission
+from fairlead_contracts.tokens import encode_token
+from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
+from fairlead_scorer import routing
+from fairlead_scorer.ledger import Ledger, Stated
+from fairlead_scorer.record import Record
+
+_SENT_SECONDS = 5.0
+"""A submission sent to a pool shows in its state within this time; until then it is counted from memory."""
+_MOST_SENT = 10_000
+_TRACE_HEADERS = ("traceparent", "tracestate", "baggage")
+
+
+class NotReadyError(Exception):
+    """The policy went away while a submission was on its way: it is delivered again."""
+
+
+class _Sent(NamedTuple):
+    until: float
+    pool: Stated
+    demand: dict[str, int]
+
+
+class Router:
+    """Routes submissions while it is wanted.
+
+    Args:
+        bus: the connection.
+        ledger: what is known of the clusters.
+        record: hears of routes.
+        now: the wall clock.
+    """
+
+    def __init__(self, bus: Bus, ledger: Ledger, record: Record, now: Callable[[], Micros]) -> None:
+        self._bus = bus
+        self._ledger = ledger
+        self._record = record
+        self._now = now
+        self._routes = Bucket(bus, ROUTES)
+        self._sent: deque[_Sent] = deque(maxlen=_MOST_SENT)
+        self._wanted = False
+        self._changed = asyncio.Event()
+
+    def want(self, wanted: bool) -> None:  # noqa: FBT001 # the verb says what the value is
+        """Whether this replica shall route."""
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Takes submissions whenever it is wanted."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._wanted:
+                await self._work()
+
+    async def _work(self) -> None:
+        """Works until it is not wanted any more; what is being handled then is handled to its end."""
+        durable = submit_durable(subjects.ANY_CLUSTER)
+        worker = Worker(self._bus, stream=SUBMIT, durable=durable, handle=self.handle)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.run(), name="router")
+            while self._wanted:
+                await self._changed.wait()
+                self._changed.clear()
+            worker.stop()
+        self._changed.set()  # it may be wanted again since the last submissions were handled
+
+    async def handle(self, delivery: Delivery) -> None:
+        """Sends one submission to a cluster, or answers why none can take it."""
+        tenant = subjects.tenant_of_submit(delivery.subject)
+        fallback = delivery.msg_id or f"seq-{delivery.stream_seq}"
+        try:
+            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback)
+            cluster = await self._route(submission)
+        except ContractError as error:
+            await self._refuse(tenant, peek_id(delivery.payload) or fallback, error)
+            return
+        await self._send(cluster, submission, delivery)
+        self._record.routed(submission.id, tenant, cluster)
+
+    async def _route(self, submission: Submission) -> str:
+        """The recorded route; else the best one, recorded."""
+        key = subjects.route_key(submission.tenant, submission.id)
+        known = await self._routes.get(key)
+        if known is not None:
+            return known.value.decode()
+        rulebook = self._ledger.rulebook
+        if rulebook is None:
+            raise NotReadyError
+        choice = routing.choose(self._ledger, rulebook, submission, self._on_their_way())
+        try:
+            await self._routes.create(key, choice.cluster.encode())
+        except KeyExistsError:
+            return await self._route(submission)
+        self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
+        return choice.cluster
+
+    def _on_their_way(self) -> dict[Stated, dict[str, int]]:
+        """What was sent to each pool and may not show in its state yet."""
+        while self._sent and self._sent[0].until < time.monotonic():
+            self._sent.popleft()
+        total: dict[Stated, dict[str, int]] = {}
+        for sent in self._sent:
+            amounts = total.setdefault(sent.pool, {})
+            for resource, amount in sent.demand.items():
+                amounts[resource] = amounts.get(resource, 0) + amount
+        return total
+
+    async def _send(self, cluster: str, submission: Submission, delivery: Delivery) -> None:
+        """Publishes it again under the same id.
+
+        The id goes into the body, not into Nats-Msg-Id: both messages are of one stream, which drops a Msg-Id that it
+        has seen, whatever the subject. The body's digest is part of ours: another body under a used id shall reach the
+        cluster and be refused there, not vanish here.
+        """
+        own = f"routed-{encode_token(submission.tenant)}-{submission.id}-{submission.digest()}"
+        await self._bus.publish(
+            subjects.submit(cluster, submission.tenant),
+            with_id(delivery.payload, submission.id),
+            headers={name: delivery.headers[name] for name in _TRACE_HEADERS if name in delivery.headers},
+            msg_id=own,
+        )
+
+    async def _refuse(self, tenant: str, submission: str, error: ContractError) -> None:
+        self._record.not_routed(submission, tenant, str(error))
+        field, value, reason = (
+            (error.field, shown(error.value), error.reason)
+            if isinstance(error, FieldError)
+            else ("body", "", str(error))
+        )
+        answer = Refused(
+            id=submission,
+            tenant=tenant,
+            cluster=subjects.ANY_CLUSTER,
+            at=to_datetime(self._now()),
+            field=field,
+            value=value,
+            reason=reason,
+        )
+        await self._bus.publish(subjects.answer(tenant, submission), to_json(answer))
+
+
+def with_id(payload: bytes, submission: str) -> bytes:
+    """The body with the submission's id in it, everything else byte for byte as it was sent."""
+    body = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
+    if body.get("id") not in (None, msgspec.Raw(b"null")):
+        return payload
+    body["id"] = msgspec.Raw(msgspec.json.encode(submission))
+    return msgspec.json.encode(body)

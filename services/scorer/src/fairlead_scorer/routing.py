@@ -1,0 +1,113 @@
+"""Choosing a cluster for a submission that does not name one. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.state import JobState, Phase, TenantState
+from fairlead_contracts.submissions import Submission
+from fairlead_policy import Rulebook
+from fairlead_scorer.ledger import Ledger, Stated
+
+
+class Choice(NamedTuple):
+    """Where a submission goes."""
+
+    cluster: str
+    pool: Stated
+    """The pool that its queue stands in, as the cluster states it."""
+
+
+class _Option(NamedTuple):
+    cramped: Fraction
+    """Minus the room that is left: the least goes first."""
+    cluster: str
+    pool: str
+
+
+def choose(
+    ledger: Ledger, rulebook: Rulebook, submission: Submission, sent: Mapping[Stated, Mapping[str, int]]
+) -> Choice:
+    """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name.
+
+    Room is what neither runs nor waits, in units of the job's own demand, of its scarcest resource; it is negative
+    where more waits than fits.
+
+    Args:
+        ledger: what is known of the clusters.
+        rulebook: the policy.
+        submission: as checked by the contracts.
+        sent: base units of what went to each pool and does not show in the ledger yet.
+
+    Raises:
+        FieldError: no cluster takes it; says why, of each cluster that was considered.
+    """
+    # First what holds in every cluster: with its own demand as capacity, only tenant and class can be wrong.
+    rulebook.check_submission(submission, capacity=submission.demand)
+    options: list[_Option] = []
+    problems: dict[str, FieldError] = {}
+    for cluster, queue in sorted(set(_queues(ledger, rulebook, submission))):
+        pool = ledger.stated_pool(cluster, queue)
+        if pool is None:
+            continue
+        try:
+            rulebook.check_submission(submission, capacity=pool.capacity)
+        except FieldError as error:
+            problems.setdefault(cluster, error)
+            continue
+        stated = (cluster, pool.name)
+        room = _room(submission.demand, pool.capacity, [ledger.taken(*stated), sent.get(stated, {})])
+        options.append(_Option(-room, *stated))
+    if not options:
+        raise _nowhere(submission, problems)
+    best = min(options)
+    return Choice(best.cluster, (best.cluster, best.pool))
+
+
+def _queues(ledger: Ledger, rulebook: Rulebook, submission: Submission) -> Iterator[Stated]:
+    """The (cluster, queue) pairs that the submission could stand in."""
+    for account in ledger.tenants():
+        if rulebook.tenant_of(_as_job(account, submission)) == submission.tenant:
+            yield account.cluster, submission.queue or account.queue
+
+
+def _as_job(account: TenantState, submission: Submission) -> JobState:
+    """The job as it would be stated if it entered by this account: the policy then says whose it is."""
+    return JobState(
+        cluster=account.cluster,
+        epoch=0,
+        rev=0,
+        id=submission.id,
+        uid=submission.id,
+        scope=account.scope,
+        queue=submission.queue or account.queue,
+        demand=submission.demand,
+        phase=Phase.WAITING,
+        submitted=0,
+        queue_time=0,
+        labels=submission.labels,
+    )
+
+
+def _room(
+    demand: Mapping[str, int], capacity: Mapping[str, int], taken: Iterable[Mapping[str, int]]
+) -> Fraction:
+    amounts = list(taken)
+    return min(
+        Fraction(capacity[resource] - sum(amount.get(resource, 0) for amount in amounts), asked)
+        for resource, asked in demand.items()
+    )
+
+
+def _nowhere(submission: Submission, problems: Mapping[str, FieldError]) -> FieldError:
+    if not problems:
+        where = "" if submission.queue is None else f" named {submission.queue!r}"
+        return FieldError(
+            "tenant" if submission.queue is None else "queue",
+            submission.queue or submission.tenant,
+            f"no cluster has a queue{where} for tenant {submission.tenant!r}",
+        )
+    first = next(iter(problems.values()))
+    reasons = "; ".join(f"{cluster}: {error.field} {error.reason}" for cluster, error in problems.items())
+    return FieldError(first.field, first.value, f"no cluster can take it: {reasons}")

@@ -1,0 +1,282 @@
+"""The scorer's loop: observe, arrange, decide, record; applying is each tenure's own, side by side.
+
+Observe: take in what changed. Arrange: see which shards are ours now. Decide: every owned shard that is behind is
+decided from what is known then and published by its tenure. Record: say how things stand.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from opentelemetry.trace import get_tracer
+
+from fairlead_bus import Asked, Bus, Membership, OwnedSubject, Rejected, Roster
+from fairlead_bus.trace import inject
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_packed
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.members import Holding, MemberLease
+from fairlead_contracts.questions import SHARD_QUESTION
+from fairlead_contracts.topology import DECISION
+from fairlead_runtime import wake_or_timeout
+from fairlead_scorer import deciding, shard_answers
+from fairlead_scorer.deciding import Stamp
+from fairlead_scorer.record import Record
+from fairlead_scorer.rota import Rota
+from fairlead_scorer.router import Router
+from fairlead_scorer.scene import Scene
+from fairlead_scorer.settings import ScorerSettings
+from fairlead_scorer.tenure import Decided, ShardName, Tenure
+
+ROLE = "scorer"
+_LONGEST_SLEEP = 60.0
+"""Seconds between two passes at most: clocks are set right now and then, and timers of the far future with them."""
+_KINDS: dict[str, subjects.Question] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
+_tracer = get_tracer("fairlead.scorer")
+
+
+class Scorer:
+    """One replica.
+
+    Args:
+        bus: the connection.
+        scene: what is known.
+        roster: who lives.
+        router: takes submissions for any cluster while we own a shard 0.
+        record: counts and logs.
+        settings: of the service.
+        replica: our name.
+        wake: set whenever something changed that a pass looks at.
+        now: the wall clock.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        scene: Scene,
+        roster: Roster,
+        router: Router,
+        record: Record,
+        *,
+        settings: ScorerSettings,
+        replica: str,
+        wake: asyncio.Event,
+        now: Callable[[], Micros],
+    ) -> None:
+        self._bus = bus
+        self._scene = scene
+        self._roster = roster
+        self._router = router
+        self._record = record
+        self._settings = settings
+        self._replica = replica
+        self._wake = wake
+        self._now = now
+        self._rota = Rota(replica)
+        self._tenures: dict[ShardName, Tenure] = {}
+        self._flips: dict[ShardName, Micros] = {}
+        self._withheld: dict[str, list[str]] = {}
+        self._holdings: list[Holding] = []
+        self._doubtful = False
+        self.membership = Membership(bus, roster, role=ROLE, replica=replica, describe=self.lease)
+
+    # The loop -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Scores until cancelled."""
+        forget = self._bus.on_connection(self._on_connection)
+        try:
+            async with asyncio.TaskGroup() as tenures:
+                while True:
+                    await wake_or_timeout(self._wake, self._until_next_flip())
+                    self._observe()
+                    self._arrange(tenures)
+                    self._decide()
+                    self._report()
+        finally:
+            forget()
+
+    def _observe(self) -> None:
+        self._scene.observe()
+        now = self._now()
+        for shard in [shard for shard, flip in self._flips.items() if flip <= now]:
+            del self._flips[shard]
+            self.put_back(shard)
+        if self._doubtful:
+            self._doubtful = False
+            for tenure in self._tenures.values():
+                tenure.doubt()
+
+    def _arrange(self, tenures: asyncio.TaskGroup) -> None:
+        """Takes up and gives up shards, as the assignment says; while it cannot be trusted, all stays as it is."""
+        if not (self.membership.trusted and self._roster.complete and self.membership.visible):
+            return
+        pools = {name: pool.shards for name, pool in self._scene.ledger.pools.items()}
+        ours = self._rota.ours(pools, self._roster.members(ROLE))
+        gained, given_up = sorted(ours - self._tenures.keys()), sorted(self._tenures.keys() - ours)
+        for shard in given_up:
+            self._tenures.pop(shard).give_up()
+            self._flips.pop(shard, None)
+        for shard in gained:
+            self._tenures[shard] = self._new_tenure(shard)
+            tenures.create_task(self._hold(self._tenures[shard]), name=f"tenure of {shard}")
+        if gained or given_up:
+            self._record.arranged(gained, given_up)
+
+    def _decide(self) -> None:
+        """Each tenure that has work does it in its own task: shards are decided and published side by side."""
+        for tenure in self._tenures.values():
+            tenure.look()
+
+    def _report(self) -> None:
+        pools = self._scene.ledger.pools
+        dirty = sum(self.is_behind(shard) for shard in self._tenures)
+        self._record.stands(pools.values(), sum(tenure.owned for tenure in self._tenures.values()), dirty)
+        self._report_withheld(pools)
+        holdings = self._new_holdings()
+        if holdings != self._holdings:
+            self._holdings = holdings
+            self.membership.renew_soon()
+        self._router.want(
+            self._settings.route
+            and any(shard.number == 0 and tenure.owned for shard, tenure in self._tenures.items())
+        )
+
+    def _report_withheld(self, pools: Iterable[str]) -> None:
+        """Says once of each pool that its order is withheld, and once that it is not any more."""
+        if not self._scene.complete:
+            return
+        withheld = {pool: clusters for pool in pools if (clusters := self._scene.unmarked(pool))}
+        for pool, clusters in withheld.items():
+            if self._withheld.get(pool) != clusters:
+                self._record.withheld(pool, clusters)
+        for pool in self._withheld.keys() - withheld.keys():
+            self._record.released(pool)
+        self._withheld = withheld
+
+    def _until_next_flip(self) -> float:
+        """Seconds until aging alone moves the order of an owned shard."""
+        if not self._flips:
+            return _LONGEST_SLEEP
+        return min(_LONGEST_SLEEP, max(0.0, (min(self._flips.values()) - self._now()) / SECOND))
+
+    def _on_connection(self, up: bool) -> None:  # noqa: FBT001 # the listener's form
+        self._doubtful = self._doubtful or up
+        self._wake.set()
+
+    # What a tenure asks -------------------------------------------------------------------------------------------
+
+    def may_publish(self, shard: ShardName) -> bool:
+        """Whether a decision of this shard may leave: we are counted in, and the pool's state can be relied on."""
+        return self.membership.trusted and self._scene.is_current(shard.pool)
+
+    def is_behind(self, shard: ShardName) -> bool:
+        """Whether the shard changed since it was last decided."""
+        pool = self._scene.ledger.pools.get(shard.pool)
+        return pool is not None and shard.number in pool.dirty
+
+    def decide(self, shard: ShardName, limit: int) -> Decided:
+        """The shard's content now; it is not behind any more."""
+        started = time.perf_counter()
+        pool, now = self._scene.ledger.pools[shard.pool], self._now()
+        pool.dirty.discard(shard.number)
+        with _tracer.start_as_current_span("decide decision.{pool}.{shard}"):
+            content = deciding.decide(pool, shard.number, now, limit=limit)
+            flip = pool.next_flip(shard.number, now)
+        if flip is None:
+            self._flips.pop(shard, None)
+        elif flip != self._flips.get(shard):
+            self._flips[shard] = flip
+            self._wake.set()
+        self._record.decided(time.perf_counter() - started)
+        return Decided(content=content, state_seq=self._scene.seq)
+
+    def put_back(self, shard: ShardName) -> None:
+        """The shard is behind again."""
+        pool = self._scene.ledger.pools.get(shard.pool)
+        if pool is not None:
+            pool.dirty.add(shard.number)
+
+    def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
+        """The decision as it is published."""
+        pool = self._scene.ledger.pools.get(shard.pool)
+        stamp = Stamp(
+            pool=shard.pool,
+            shard=shard.number,
+            owner=self._replica,
+            epoch=epoch,
+            turn=turn,
+            at=self._now(),
+            state_seq=decided.state_seq,
+            clusters=() if pool is None else tuple(sorted(pool.shape.clusters)),
+            traceparent=(inject() or {}).get("traceparent"),
+        )
+        return deciding.write(decided.content, stamp)
+
+    # What others ask ----------------------------------------------------------------------------------------------
+
+    def owns(self, shard: ShardName) -> bool:
+        """Whether we have claimed the shard and know of no other claim."""
+        tenure = self._tenures.get(shard)
+        return tenure is not None and tenure.owned
+
+    def lease(self) -> MemberLease:
+        """Our lease as it is renewed: alive, with these shards, decided up to there."""
+        behind = [tenure.decided_seq for tenure in self._tenures.values() if not tenure.caught_up]
+        return MemberLease(
+            role=ROLE,
+            replica=self._replica,
+            renewed=self._now(),
+            holdings=self._new_holdings(),
+            state_seq=min(behind, default=self._scene.seq),
+        )
+
+    def _new_holdings(self) -> list[Holding]:
+        held: dict[str, list[int]] = {}
+        for shard, tenure in self._tenures.items():
+            if tenure.owned:
+                held.setdefault(shard.pool, []).append(shard.number)
+        return [
+            Holding(pool=pool, shards=sorted(shards), current=self._scene.is_current(pool))
+            for pool, shards in sorted(held.items())
+        ]
+
+    # Tenures ------------------------------------------------------------------------------------------------------
+
+    def _new_tenure(self, shard: ShardName) -> Tenure:
+        subject = subjects.decision(shard.pool, shard.number)
+        return Tenure(
+            shard,
+            lambda: OwnedSubject(self._bus, stream=DECISION, subject=subject, owner=self._replica),
+            self,
+            self._record,
+            pace=self._settings.pace_seconds,
+            rest=self._settings.step_down_seconds,
+            settled=self._wake.set,
+        )
+
+    async def _hold(self, tenure: Tenure) -> None:
+        """Runs the tenure, and answers the questions of other scorers about its shard meanwhile."""
+
+        async def answer(asked: Asked) -> bytes:
+            return self._answer(tenure, asked)
+
+        endpoint = await self._bus.serve(subjects.shard_questions(*tenure.shard), answer)
+        try:
+            await tenure.run()
+        finally:
+            await endpoint.close()
+
+    def _answer(self, tenure: Tenure, asked: Asked) -> bytes:
+        pool = self._scene.ledger.pools.get(tenure.shard.pool)
+        kind = _KINDS.get(asked.subject.rsplit(".", 1)[1])
+        if kind is None:
+            raise Rejected(404, "no such question")
+        if pool is None or not tenure.owned or not self._scene.complete:
+            raise Rejected(503, "this scorer does not own the shard now")
+        try:
+            question = SHARD_QUESTION.decode(asked.payload)
+        except ContractError as error:
+            raise Rejected(400, str(error)) from error
+        return to_packed(shard_answers.answer(pool, tenure.shard.number, kind, question))

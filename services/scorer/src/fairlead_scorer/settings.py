@@ -1,0 +1,39 @@
+"""What a scorer can be told."""
+
+from typing import Annotated
+
+import msgspec
+
+from fairlead_bus import ConnectionSettings
+from fairlead_runtime import ServiceSettings
+
+type Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class ScorerSettings(ServiceSettings, frozen=True, kw_only=True):
+    """Settings of the scorer."""
+
+    pace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.02
+    """The shortest time between two decisions of one shard; changes within it become one decision. The first change
+    after a quiet time is decided at once."""
+    step_down_seconds: Positive = 0.5
+    """How long a shard that was lost to another scorer is left alone before it is claimed again."""
+    answer_seconds: Positive = 1.0
+    """How long a question waits for the owners of shards; the silent ones are named in the answer."""
+    route: bool = True
+    """Whether this replica may take submissions for cluster `any`."""
+
+    def connection(self) -> ConnectionSettings:
+        """How to reach NATS."""
+        return ConnectionSettings(
+            url=self.nats_url,
+            user=self.nats_user,
+            password=self.nats_password,
+            token=self.nats_token,
+            creds=self.nats_creds,
+            nkey_seed=self.nats_nkey_seed,
+            tls_ca=self.nats_tls_ca,
+            tls_cert=self.nats_tls_cert,
+            tls_key=self.nats_tls_key,
+            connect_timeout_seconds=self.nats_connect_timeout_seconds,
+        )

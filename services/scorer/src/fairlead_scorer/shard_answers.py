@@ -1,0 +1,59 @@
+"""One shard's part of an answer, from its owner. Pure."""
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.questions import AheadOf, ShardQuestion, ShardReply
+from fairlead_contracts.subjects import Question
+from fairlead_policy import merge_places
+from fairlead_scorer.pools import Pool
+
+MOST_PLACES = 2000
+"""Places in one reply or answer: about half a megabyte, under the server's limit for a message."""
+
+
+def answer(pool: Pool, shard: int, kind: Question, asked: ShardQuestion) -> ShardReply:
+    """What the shard says to a question, for the question's own instant."""
+    tenants = pool.tenants_of(shard)
+    if asked.tenant is not None:
+        tenants = [asked.tenant] if asked.tenant in tenants else []
+    return ShardReply(
+        pool=pool.name,
+        shard=shard,
+        policy=pool.policy,
+        capacity=pool.shape.capacity,
+        waiting=sum(pool.waiting_of(shard).values()),
+        places=_places(pool, tenants, asked) if kind == "queue" else _one_place(pool, asked),
+        standings=pool.standings(tenants) if _wants_standings(kind, asked) else [],
+        ahead=[] if asked.below is None else _ahead(pool, shard, asked.below, asked),
+        before=[sum(_before(pool, shard, place, asked).values()) for place in asked.among],
+    )
+
+
+def _wants_standings(kind: Question, asked: ShardQuestion) -> bool:
+    return kind == "tenants" or (kind == "explain" and asked.tenant is not None)
+
+
+def _places(pool: Pool, tenants: list[str], asked: ShardQuestion) -> list[Place]:
+    if asked.among or not tenants:
+        return []
+    limit = min(asked.limit or MOST_PLACES, MOST_PLACES)
+    fronts = pool.first(tenants, asked.at, limit)
+    return merge_places(fronts, pool.rules, asked.at)[:limit]
+
+
+def _one_place(pool: Pool, asked: ShardQuestion) -> list[Place]:
+    place = None if asked.uid is None else pool.place(asked.uid, asked.at)
+    return [] if place is None else [place]
+
+
+def _before(pool: Pool, shard: int, place: Place, asked: ShardQuestion) -> dict[str, int]:
+    return pool.count_before(place, asked.at, pool.tenants_of(shard))
+
+
+def _ahead(pool: Pool, shard: int, place: Place, asked: ShardQuestion) -> list[AheadOf]:
+    return most_first(_before(pool, shard, place, asked))
+
+
+def most_first(counts: dict[str, int]) -> list[AheadOf]:
+    """The tenants that have jobs ahead, those with most first, then by name."""
+    found = [AheadOf(tenant=tenant, jobs=jobs) for tenant, jobs in counts.items() if jobs]
+    return sorted(found, key=lambda line: (-line.jobs, line.tenant))

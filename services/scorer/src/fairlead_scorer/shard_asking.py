@@ -1,0 +1,90 @@
+"""Asking the owners of a pool's shards, within a bounded time; those who stay silent are named."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from fairlead_bus import RemoteError, RetryableBusError
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_packed
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.questions import SHARD_REPLY, ShardQuestion, ShardReply
+from fairlead_contracts.subjects import Question
+from fairlead_scorer import shard_answers
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.tenure import ShardName
+
+_AGAIN_SECONDS = 0.05
+"""Between two tries: a shard that changes hands has no owner for a few of these."""
+
+
+class Requester(Protocol):
+    """Request-reply."""
+
+    async def request(self, subject: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 # the bus's own
+        """The reply."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shards of one pool said."""
+
+    replies: list[ShardReply]
+    silent: list[int]
+
+
+class ShardAsker:
+    """Asks the owners of shards.
+
+    Args:
+        bus: for the shards of others.
+        owns: whether a shard is ours: then nobody needs to be asked.
+        patience: seconds for all of a question's shards, which are asked side by side.
+    """
+
+    def __init__(self, bus: Requester, owns: Callable[[ShardName], bool], *, patience: float) -> None:
+        self._bus = bus
+        self._owns = owns
+        self._patience = patience
+
+    async def ask(
+        self, pool: Pool, kind: Question, question: ShardQuestion, shards: list[int] | None = None
+    ) -> Part:
+        """What the owners of these shards, or of all, say to one question."""
+        asked = list(range(pool.shards)) if shards is None else shards
+        async with asyncio.TaskGroup() as group:
+            tasks = {shard: group.create_task(self._one(pool, shard, kind, question)) for shard in asked}
+        replies = {shard: task.result() for shard, task in tasks.items()}
+        return Part(
+            replies=[reply for reply in replies.values() if reply is not None],
+            silent=[shard for shard, reply in replies.items() if reply is None],
+        )
+
+    async def _one(
+        self, pool: Pool, shard: int, kind: Question, question: ShardQuestion
+    ) -> ShardReply | None:
+        if self._owns(ShardName(pool.name, shard)):
+            return shard_answers.answer(pool, shard, kind, question)
+        try:
+            async with asyncio.timeout(self._patience):
+                while True:
+                    reply = await self._try(pool, shard, kind, question)
+                    if reply is not None:
+                        return reply
+                    await asyncio.sleep(_AGAIN_SECONDS)
+        except TimeoutError:
+            return None
+
+    async def _try(
+        self, pool: Pool, shard: int, kind: Question, question: ShardQuestion
+    ) -> ShardReply | None:
+        """One try; None where the shard has no owner just now, or one that scores by another policy or capacity."""
+        subject = subjects.shard_question(pool.name, shard, kind)
+        try:
+            payload = await self._bus.request(subject, to_packed(question), timeout=self._patience)
+            reply = SHARD_REPLY.decode(payload)
+        except (RetryableBusError, RemoteError, ContractError):
+            return None
+        comparable = (reply.policy, reply.capacity) == (pool.policy, pool.shape.capacity)
+        return reply if comparable else None

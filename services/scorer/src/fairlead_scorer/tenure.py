@@ -1,0 +1,222 @@
+"""A tenure: our hold on one shard, from the claim until the shard is somebody else's.
+
+Level-triggered: a tenure is told that its shard is behind, never what changed. It decides from what is known then, and
+what changes while a decision is on its way makes the shard behind again. So a slow publish loses no later state, and
+of a burst only the newest state is published.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, Self
+
+import msgspec
+
+from fairlead_bus import LostOwnershipError, PayloadTooLargeError, RetryableBusError
+from fairlead_scorer.deciding import PAYLOAD_LIMIT, Content, same
+
+_RETRY_SECONDS = 0.2
+"""After a publish that may succeed later: about the time of a reconnect."""
+_HEADER_ROOM = 4096
+_SMALLEST_LIMIT = 16_384
+
+
+class ShardName(NamedTuple):
+    """One shard of one pool."""
+
+    pool: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.pool}/{self.number}"
+
+    @classmethod
+    def parse(cls, item: str) -> Self:
+        """The shard that an assigned item names."""
+        pool, _, number = item.rpartition("/")
+        return cls(pool, int(number))
+
+
+class Hold(Protocol):
+    """The decision subject, owned by compare-and-swap."""
+
+    @property
+    def epoch(self) -> int | None:
+        """The claim's sequence; None before the claim and after the loss."""
+
+    async def claim(self, claim: Callable[[], bytes]) -> int:
+        """Takes the subject over; returns the epoch."""
+
+    async def publish(self, payload: bytes) -> int:
+        """Publishes as the owner; raises LostOwnershipError where somebody else has written."""
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """A content and the state that it was made from."""
+
+    content: Content
+    state_seq: int
+
+
+class Judge(Protocol):
+    """What decides for a tenure."""
+
+    def may_publish(self, shard: ShardName) -> bool:
+        """Whether a decision of this shard may leave now."""
+
+    def is_behind(self, shard: ShardName) -> bool:
+        """Whether the shard changed since it was last decided."""
+
+    def decide(self, shard: ShardName, limit: int) -> Decided:
+        """The shard's content now; it is not behind any more."""
+
+    def put_back(self, shard: ShardName) -> None:
+        """The decision did not arrive: the shard is behind again."""
+
+    def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
+        """The decision as it is published."""
+
+
+class Diary(Protocol):
+    """What is counted and logged of tenures."""
+
+    def claimed(self, shard: ShardName, epoch: int) -> None:
+        """We own the shard."""
+
+    def lost(self, shard: ShardName) -> None:
+        """Somebody else has claimed it."""
+
+    def published(self, shard: ShardName, decided: Decided) -> None:
+        """A decision was acknowledged."""
+
+    def failed(self, shard: ShardName, error: Exception) -> None:
+        """A decision could not be published now."""
+
+
+class Tenure:
+    """One shard that the assignment gives us.
+
+    Args:
+        shard: which one.
+        hold: makes a fresh hold on its decision subject.
+        judge: decides.
+        diary: hears of what became of it.
+        pace: the shortest time between two decisions, in seconds.
+        rest: how long a lost shard is left alone, in seconds.
+        settled: called after each attempt: whether we own the shard, and how far we are, may be others now.
+    """
+
+    def __init__(
+        self,
+        shard: ShardName,
+        hold: Callable[[], Hold],
+        judge: Judge,
+        diary: Diary,
+        *,
+        pace: float,
+        rest: float,
+        settled: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.shard = shard
+        self.decided_seq = 0
+        """The state-stream sequence that the last acknowledged decision holds for."""
+        self._new_hold = hold
+        self._hold = hold()
+        self._judge = judge
+        self._diary = diary
+        self._pace = pace
+        self._rest = rest
+        self._settled = settled
+        self._turn = 0
+        self._published: Content | None = None
+        self._limit = PAYLOAD_LIMIT
+        self._kept = True
+        self._busy = False
+        self._nudged = asyncio.Event()
+
+    @property
+    def owned(self) -> bool:
+        """Whether we have claimed the shard and have not heard of another claim."""
+        return self._kept and self._hold.epoch is not None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last acknowledged decision holds for the state of now."""
+        return self.owned and not self._busy and not self._judge.is_behind(self.shard)
+
+    def look(self) -> None:
+        """Something changed: if there is work for this shard now, do it."""
+        if self._has_work():
+            self._nudged.set()
+
+    def give_up(self) -> None:
+        """The assignment gives the shard to another: a decision on its way may arrive, no further one leaves."""
+        self._kept = False
+        self._nudged.set()
+
+    def doubt(self) -> None:
+        """The connection was down: the server may have lost the last decision, so the next is published anyway."""
+        self._published = None
+        self._judge.put_back(self.shard)
+
+    async def run(self) -> None:
+        """Claims the shard and keeps its decision up to date, until it is given up."""
+        while self._kept:
+            await self._nudged.wait()
+            self._nudged.clear()
+            if self._has_work():
+                await asyncio.sleep(await self._act())
+
+    def _has_work(self) -> bool:
+        behind = self._hold.epoch is None or self._judge.is_behind(self.shard)
+        return self._kept and behind and self._judge.may_publish(self.shard)
+
+    async def _act(self) -> float:
+        """Claims or publishes once; returns how long to rest before the next time, in seconds."""
+        self._busy = True
+        decided = self._judge.decide(self.shard, self._limit)
+        try:
+            if self._hold.epoch is None:
+                await self._claim(decided)
+            await self._publish(decided)
+        except LostOwnershipError:
+            self._step_down()
+            return self._rest
+        except PayloadTooLargeError as error:
+            # The server says its limit where the client refuses, not where the stream does.
+            told = error.limit - _HEADER_ROOM if error.limit else self._limit // 2
+            self._limit = max(_SMALLEST_LIMIT, min(told, self._limit // 2))
+            return self._try_again(error)
+        except RetryableBusError as error:
+            return self._try_again(error)
+        finally:
+            self._busy = False
+            self._nudged.set()  # whatever changed meanwhile was not seen by a waiting loop
+            self._settled()
+        self.decided_seq = decided.state_seq
+        return self._pace
+
+    async def _claim(self, decided: Decided) -> None:
+        """The claim itself holds the content: a reader that starts now must not find the shard empty."""
+        epoch = await self._hold.claim(lambda: self._judge.written(self.shard, decided, 0, 0))
+        self._turn = 0
+        self._published = None
+        self._diary.claimed(self.shard, epoch)
+
+    async def _publish(self, decided: Decided) -> None:
+        epoch = self._hold.epoch
+        if epoch is None or (self._published is not None and same(self._published, decided.content)):
+            return
+        self._turn += 1
+        await self._hold.publish(self._judge.written(self.shard, decided, epoch, self._turn))
+        self._published = decided.content
+        self._diary.published(self.shard, decided)
+
+    def _step_down(self) -> None:
+        self._hold = self._new_hold()
+        self._judge.put_back(self.shard)
+        self._diary.lost(self.shard)
+
+    def _try_again(self, error: Exception) -> float:
+        self._judge.put_back(self.shard)
+        self._diary.failed(self.shard, error)
+        return _RETRY_SECONDS
