@@ -1,0 +1,12 @@
+"""`python -m fairlead_admitter`."""
+
+from fairlead_admitter.app import main
+from fairlead_admitter.settings import AdmitterSettings
+from fairlead_runtime import run_service
+
+if __name__ == "__main__":
+    run_service(
+        AdmitterSettings,
+        main,
+        description="Makes one cluster follow the order with the fewest writes, and takes in submitted jobs.",
+    )

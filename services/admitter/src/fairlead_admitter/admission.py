@@ -1,0 +1,152 @@
+"""What is wrong with a submission, told so that its sender can put it right. Pure: a delivery in, a ruling out."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_admitter.creation import Creation
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.policy_view import PolicyView
+from fairlead_bus import Delivery
+from fairlead_contracts import subjects
+from fairlead_contracts.errors import (
+    SHOWN_CHARACTERS,
+    FieldError,
+    MalformedError,
+    UnsupportedVersionError,
+    shown,
+)
+from fairlead_contracts.submissions import (
+    MAX_ID,
+    RefusalReason,
+    Submission,
+    peek_id,
+    read_submission,
+)
+from fairlead_contracts.tokens import encode_token
+from fairlead_policy import Rulebook
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a submission is not taken: the field, what was found there, why, and the counter's label."""
+
+    sender: tuple[str, str]
+    field: str
+    value: str
+    reason: str
+    label: RefusalReason
+
+
+class Admission:
+    """Rules on submissions by the message alone, then by policy, then by the cluster."""
+
+    def __init__(self, facts: ClusterFacts, policy: PolicyView) -> None:
+        self._facts = facts
+        self._policy = policy
+
+    def rule(self, delivery: Delivery) -> Submission | Refusal:
+        """The submission, or why it is refused. Cluster and policy must be known."""
+        tenant = subjects.tenant_of_submit(delivery.subject)
+        sender = (tenant, answer_id(delivery))
+        try:
+            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(delivery))
+        except FieldError as error:
+            return _refusal(sender, error, "size" if error.field == "body" else "field")
+        except UnsupportedVersionError as error:
+            return _refusal(sender, FieldError("v", error.found, str(error)), "version")
+        except MalformedError as error:
+            begin = delivery.payload[:SHOWN_CHARACTERS].decode(errors="replace")
+            return _refusal(sender, FieldError("body", begin, str(error)), "malformed")
+        return self._check(submission) or submission
+
+    def refused_creation(self, submission: Submission, outcome: Creation) -> Refusal:
+        """The frontend has another job of that name, or no place for this one."""
+        sender = (submission.tenant, submission.id)
+        if outcome is Creation.CONFLICT:
+            error = FieldError(
+                "id", submission.id, "was used before for another body; a new job needs a new id"
+            )
+            return _refusal(sender, error, "conflict")
+        return _refusal(sender, _no_queue(submission), "queue")
+
+    def refused_by_frontend(self, submission: Submission, reason: str) -> Refusal:
+        """The frontend will not take the job, for a reason of its own."""
+        return _refusal(
+            (submission.tenant, submission.id), FieldError("body", submission.id, reason), "field"
+        )
+
+    def urgency_of(self, submission: Submission) -> str:
+        """The class that the job gets: what was asked for was granted, else it were refused."""
+        rulebook = self._rulebook()
+        return submission.urgency if submission.urgency is not None else rulebook.document.classes[-1]
+
+    def _rulebook(self) -> Rulebook:
+        rulebook = self._policy.rulebook
+        assert rulebook is not None  # noqa: S101 # deliveries are held until a policy is known
+        return rulebook
+
+    def _check(self, submission: Submission) -> Refusal | None:
+        queue = submission.queue if submission.queue is not None else self._facts.queue_of(submission.tenant)
+        capacity = self._capacity(queue)
+        try:
+            self._rulebook().check_submission(
+                submission,
+                # Without a queue there is no pool to measure by: tenant and class are judged all the same, first.
+                capacity=submission.demand if capacity is None else capacity,
+                queues=self._facts.queues,
+            )
+            if capacity is None:
+                raise _no_queue(submission)
+        except FieldError as error:
+            return _refusal((submission.tenant, submission.id), error, _label(error, capacity or {}))
+        return None
+
+    def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
+        """Of the pool behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""
+        known = self._facts.queues.get(queue) if queue is not None else None
+        pool = self._facts.pools.get(known.pool) if known is not None else None
+        return pool.capacity if pool is not None else None
+
+
+def _refusal(sender: tuple[str, str], error: FieldError, label: RefusalReason) -> Refusal:
+    return Refusal(
+        sender=sender, field=error.field, value=shown(error.value), reason=error.reason, label=label
+    )
+
+
+def _no_queue(submission: Submission) -> FieldError:
+    return FieldError(
+        "queue", submission.queue, f"the cluster has no such queue for tenant {submission.tenant!r}"
+    )
+
+
+def _label(error: FieldError, capacity: Mapping[str, int]) -> RefusalReason:
+    kind, _, resource = error.field.partition(".")
+    match kind:
+        case "tenant" | "class" | "queue":
+            return kind
+        case "demand":
+            return "size" if resource in capacity else "resource"
+        case _:
+            return "field"
+
+
+def fallback_id(delivery: Delivery) -> str:
+    """The submission's id where its body has none: the publisher's Nats-Msg-Id, else the place in the stream."""
+    return delivery.msg_id or f"seq-{delivery.stream_seq}"
+
+
+def answer_id(delivery: Delivery) -> str:
+    """The id under which the sender listens, however wrong the submission is."""
+    for candidate in (peek_id(delivery.payload), delivery.msg_id):
+        if candidate and len(candidate) <= MAX_ID and _is_token(candidate):
+            return candidate
+    return f"seq-{delivery.stream_seq}"
+
+
+def _is_token(name: str) -> bool:
+    try:
+        encode_token(name)
+    except FieldError:
+        return False
+    return True

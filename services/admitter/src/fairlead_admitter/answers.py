@@ -1,0 +1,110 @@
+"""The lane that turns a cluster's events into answers to the senders of its jobs.
+
+A durable consumer of the event stream: each event is handled at least once, by whoever leads. Events of jobs that
+were not submitted on NATS, and those that nobody waits for, are acked and that's all.
+"""
+
+from fairlead_admitter.desk import Desk, Sender, Stage
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.policy_view import PolicyView
+from fairlead_bus import Delivery, PoisonError
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.events import EVENT, JobEnded, JobStarted
+from fairlead_contracts.instants import to_datetime, to_seconds
+from fairlead_contracts.state import JobState
+from fairlead_contracts.submissions import Accepted, Ended, Started
+
+
+class AnswerLane:
+    """Handles the deliveries of the durable `answers-<cluster>`."""
+
+    def __init__(self, desk: Desk, facts: ClusterFacts, policy: PolicyView) -> None:
+        self._desk = desk
+        self._facts = facts
+        self._policy = policy
+
+    async def handle(self, delivery: Delivery) -> None:
+        """Answer one event.
+
+        Raises:
+            PoisonError: it can't be read.
+        """
+        try:
+            event = EVENT.decode(delivery.payload)
+        except ContractError as error:
+            raise PoisonError(str(error)) from error
+        if event.submission is None or not isinstance(event, JobStarted | JobEnded):
+            return
+        sender = (event.scope, event.submission)
+        async with self._desk.turn(sender):
+            if isinstance(event, JobStarted):
+                await self._started(sender, event)
+            else:
+                await self._ended(sender, event)
+
+    async def _started(self, sender: Sender, event: JobStarted) -> None:
+        told = await self._desk.told(sender)
+        if told >= Stage.STARTED:
+            return
+        if told is Stage.NOTHING:
+            await self._accept_belatedly(sender, event)
+        answer = Started(
+            id=sender[1],
+            tenant=sender[0],
+            cluster=event.cluster,
+            at=event.at,
+            job=event.job,
+            waited_seconds=event.waited_seconds,
+        )
+        await self._desk.tell(answer, msg_id=f"started-{event.id}")
+
+    async def _ended(self, sender: Sender, event: JobEnded) -> None:
+        told = await self._desk.told(sender)
+        if told is Stage.ENDED:
+            return
+        if told is Stage.NOTHING:
+            await self._accept_belatedly(sender, event)
+        if told < Stage.STARTED:
+            await self._start_belatedly(sender, event)
+        answer = Ended(
+            id=sender[1],
+            tenant=sender[0],
+            cluster=event.cluster,
+            at=event.at,
+            job=event.job,
+            outcome=event.outcome,
+            ran_seconds=event.ran_seconds,
+        )
+        await self._desk.tell(answer, msg_id=f"ended-{event.id}")
+
+    async def _accept_belatedly(self, sender: Sender, event: JobStarted | JobEnded) -> None:
+        """The job exists, so it was accepted; who was to say so died before saying it."""
+        job = self._job(event.uid)
+        answer = Accepted(
+            id=sender[1],
+            tenant=sender[0],
+            cluster=event.cluster,
+            at=event.at if job is None else to_datetime(job.submitted),
+            job=event.job,
+            queue="" if job is None else job.queue,
+            urgency="" if job is None else self._policy.urgency_of(job),
+        )
+        await self._desk.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
+
+    async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
+        """The event of the start comes again later, or was lost with its consumer: its turn is now."""
+        job = self._job(event.uid)
+        if job is None or job.started is None:
+            return  # cancelled while it waited, or long gone: nothing is made up
+        answer = Started(
+            id=sender[1],
+            tenant=sender[0],
+            cluster=event.cluster,
+            at=to_datetime(job.started),
+            job=event.job,
+            waited_seconds=to_seconds(job.started - job.submitted),
+        )
+        await self._desk.tell(answer, msg_id=f"started-{event.cluster}-{event.uid}")
+
+    def _job(self, uid: str) -> JobState | None:
+        return self._facts.job(uid)

@@ -1,0 +1,151 @@
+"""Wiring: who gets what. The only place where the parts of the admitter meet."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from fairlead_admitter.admission import Admission
+from fairlead_admitter.answers import AnswerLane
+from fairlead_admitter.applying import Application, Rehearsal
+from fairlead_admitter.creation import PatientCreator
+from fairlead_admitter.desk import Desk
+from fairlead_admitter.frontends import SimFrontend
+from fairlead_admitter.intake import IntakeLane
+from fairlead_admitter.lanes import Lane, LeaderLanes
+from fairlead_admitter.level_events import LevelEvents
+from fairlead_admitter.observing import Watch
+from fairlead_admitter.patience import Patience
+from fairlead_admitter.record import Record
+from fairlead_admitter.settings import AdmitterSettings, connection_of
+from fairlead_admitter.steersman import Carrier, Steersman
+from fairlead_admitter.written import Written
+from fairlead_bus import Bus, Leadership, connect
+from fairlead_contracts import topology
+from fairlead_runtime import Lifecycle
+
+ROLE = "admitter"
+_REHEARSAL = 0
+"""The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
+_ANSWERS_IN_PROGRESS = 64
+
+
+async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
+    """Serve one cluster until the process is asked to stop."""
+    async with connect(connection_of(settings), name=ROLE, observer=lifecycle.observer) as bus:
+        admitter = Admitter(settings, lifecycle, bus)
+        if settings.dry_run:
+            await admitter.rehearse()
+        else:
+            await admitter.serve()
+
+
+class Admitter:
+    """The parts of one admitter, wired."""
+
+    def __init__(self, settings: AdmitterSettings, lifecycle: Lifecycle, bus: Bus) -> None:
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._bus = bus
+        self._wake = asyncio.Event()
+        self._record = Record(lifecycle.metrics, settings.cluster)
+        self._watch = Watch(bus, settings.cluster, self._wake)
+        self._patience = Patience(self._record, settings.stale_after, time.monotonic)
+        self._written = Written()
+        self._frontend = SimFrontend(bus, settings.cluster, patience_seconds=settings.frontend_timeout)
+        self._creator = PatientCreator(self._frontend)
+
+    async def serve(self) -> None:
+        """Stand for the lead; while leading, write levels, take submissions in and answer."""
+        led = asyncio.Event()
+        leadership = Leadership(
+            self._bus,
+            role=ROLE,
+            cluster=self._settings.cluster,
+            replica=self._lifecycle.replica,
+            wake=led,
+        )
+
+        def lead() -> int | None:
+            return leadership.epoch if self._bus.connected else None
+
+        carrier = Application(
+            self._frontend,
+            self._written,
+            self._watch.facts.job,
+            in_flight=self._settings.writes_in_flight,
+            at_once=self._settings.writes_per_pass,
+        )
+        lanes = LeaderLanes(self._lanes(), lead=lead, led=led, wake=self._wake)
+        self._say_ready(lead)
+        async with self._lifecycle.supervise() as tasks:
+            tasks.start("connection", self._bus.wait_closed())
+            tasks.start("watch", self._watch.run())
+            tasks.start("leadership", leadership.run())
+            tasks.start("steersman", self._steersman(carrier, lead).run())
+            tasks.start("lanes", lanes.run())
+
+    async def rehearse(self) -> None:
+        """Decide as if leading, and say what would be written."""
+
+        def lead() -> int | None:
+            return _REHEARSAL if self._bus.connected else None
+
+        carrier = Rehearsal(self._record.would_write)
+        self._say_ready(lead)
+        async with self._lifecycle.supervise() as tasks:
+            tasks.start("connection", self._bus.wait_closed())
+            tasks.start("watch", self._watch.run())
+            tasks.start("steersman", self._steersman(carrier, lead).run())
+
+    def _steersman(self, carrier: Carrier, lead: Callable[[], int | None]) -> Steersman:
+        return Steersman(
+            self._watch,
+            carrier,
+            self._written,
+            events=LevelEvents(self._bus, self._watch.policy, self._record),
+            record=self._record,
+            patience=self._patience,
+            lead=lead,
+            wake=self._wake,
+            tick=self._settings.tick,
+        )
+
+    def _lanes(self) -> list[Lane]:
+        cluster, facts, policy = self._settings.cluster, self._watch.facts, self._watch.policy
+        desk = Desk(self._bus, self._record.answered)
+        intake = IntakeLane(
+            cluster,
+            Admission(facts, policy),
+            self._creator,
+            desk,
+            known=self._watch.wait_known,
+            taken=self._record.taken,
+        )
+        return [
+            Lane(
+                self._bus,
+                stream=topology.SUBMIT,
+                durable=topology.submit_durable(cluster),
+                handle=intake.handle,
+                parallel=self._settings.submissions_in_progress,
+            ),
+            Lane(
+                self._bus,
+                stream=topology.EVENT,
+                durable=topology.answers_durable(cluster),
+                handle=AnswerLane(desk, facts, policy).handle,
+                parallel=_ANSWERS_IN_PROGRESS,
+            ),
+        ]
+
+    def _say_ready(self, lead: Callable[[], int | None]) -> None:
+        """What /readyz asks. A standby is ready too: it knows everything, and waits."""
+        readiness = self._lifecycle.readiness
+        readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
+        readiness.add("knowledge", self._watch.unknown)
+        readiness.add("decisions", lambda: self._patience.stale() if lead() is not None else None)
+        readiness.add("frontend", self._frontend_trouble)
+
+    def _frontend_trouble(self) -> str | None:
+        held = self._creator.held
+        return f"the frontend does not answer; {held} submissions wait for it" if held else None

@@ -1,0 +1,220 @@
+"""Which decisions count: the gate between what scorers publish and what is written to a cluster.
+
+A decision is followed only while its shard's owner lives, owns the shard by its own lease, and has current state;
+and a pool's order exists only while all its shards were decided from one basis. Everything else is worse than none:
+the pool is then *unsettled*, and nothing is written for it.
+
+Compare-and-swap on the server already keeps an old owner from publishing (see `OwnedSubject` of the bus). This is the
+second line: it holds for a purged or restored stream and for a publisher that bypasses the swap.
+"""
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.decisions import Basis, Decision, Place
+from fairlead_contracts.members import MemberLease
+
+
+class Verdict(enum.StrEnum):
+    """What became of one decision."""
+
+    TAKEN = "taken"
+    CLAIM = "claim"
+    """Its shard changes hands; what was decided before stands, but isn't followed."""
+    REPEATED = "repeated"
+    """Seen before: a mirror that reconnects replays what it has."""
+    LOWER_EPOCH = "lower-epoch"
+    LOWER_TURN = "lower-turn"
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the decision came from the past."""
+        return self in (Verdict.LOWER_EPOCH, Verdict.LOWER_TURN)
+
+
+class Doubt(enum.StrEnum):
+    """Why a pool is unsettled."""
+
+    MISSING = "missing"
+    """A shard has no decision."""
+    CHANGING_HANDS = "changing-hands"
+    """A shard was claimed and its new owner has not decided yet."""
+    OWNER_GONE = "owner-gone"
+    """The owner of a shard has no lease any more."""
+    NOT_HELD = "not-held"
+    """The owner lives, but its lease doesn't name the shard."""
+    NOT_CURRENT = "not-current"
+    """The owner says that its state is incomplete."""
+    OTHER_POLICY = "other-policy"
+    """A shard was decided from another revision of the policy than the one known here."""
+    MIXED_BASIS = "mixed-basis"
+    """Two shards were decided from different capacities: their keys don't compare."""
+    NO_BAND = "no-band"
+    """The pool's queues take levels in bands that have nothing in common."""
+
+
+class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool without an order that may be followed, and why."""
+
+    doubt: Doubt
+    shard: int | None = None
+    owner: str = ""
+
+
+class Origin(NamedTuple):
+    """The decision that placed a job, and the queue that it placed it in."""
+
+    decision: Decision
+    cluster: str
+    queue: str
+
+
+class PoolFront(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool's decisions that may be merged: one per shard, in the order of the shards, of one basis."""
+
+    basis: Basis
+    decisions: tuple[Decision, ...]
+
+    def same_as(self, other: "PoolFront") -> bool:
+        """Whether it is made of the very same decisions. Comparing their thousands of places would cost a merge."""
+        return len(self.decisions) == len(other.decisions) and all(
+            mine is its for mine, its in zip(self.decisions, other.decisions, strict=True)
+        )
+
+    def parts(self) -> list[list[Place]]:
+        """The places of every queue's front of every shard: the parts of one exact merge."""
+        return [front.places for decision in self.decisions for front in decision.fronts if front.places]
+
+    def origins(self) -> dict[str, Origin]:
+        """Where each place comes from, by uid."""
+        return {
+            place.uid: Origin(decision, front.cluster, front.queue)
+            for decision in self.decisions
+            for front in decision.fronts
+            for place in front.places
+        }
+
+    def waiting(self, cluster: str) -> dict[str, int]:
+        """How many jobs wait in each queue of the cluster, in its fronts or behind them."""
+        waiting: dict[str, int] = {}
+        for decision in self.decisions:
+            for front in decision.fronts:
+                if front.cluster == cluster:
+                    waiting[front.queue] = waiting.get(front.queue, 0) + front.waiting
+        return waiting
+
+
+class Holders:
+    """Who may decide: the leases of live scorers, by pool and shard."""
+
+    def __init__(self, leases: Iterable[MemberLease]) -> None:
+        self._held: dict[str, dict[tuple[str, int], bool]] = {}
+        for lease in leases:
+            self._held[lease.replica] = {
+                (holding.pool, shard): holding.current
+                for holding in lease.holdings
+                for shard in holding.shards
+            }
+
+    def doubt(self, owner: str, pool: str, shard: int) -> Doubt | None:
+        """What speaks against the owner's word on the shard; None if nothing does."""
+        held = self._held.get(owner)
+        if held is None:
+            return Doubt.OWNER_GONE
+        current = held.get((pool, shard))
+        if current is None:
+            return Doubt.NOT_HELD
+        return None if current else Doubt.NOT_CURRENT
+
+
+class _Shard:
+    """What is known of one shard. An epoch that was once seen is never forgotten."""
+
+    __slots__ = ("claimed", "decision", "epoch", "turn")
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.turn = -1
+        self.decision: Decision | None = None
+        self.claimed = False
+
+    def accept(self, decision: Decision) -> Verdict:
+        if decision.basis is None:
+            return self._claim(decision)
+        if decision.epoch < self.epoch or (self.claimed and decision.epoch <= self.epoch):
+            return Verdict.LOWER_EPOCH
+        if decision.epoch == self.epoch and decision.turn <= self.turn:
+            return Verdict.REPEATED if decision.turn == self.turn else Verdict.LOWER_TURN
+        self.epoch, self.turn = decision.epoch, decision.turn
+        self.decision, self.claimed = decision, False
+        return Verdict.TAKEN
+
+    def _claim(self, claim: Decision) -> Verdict:
+        """A claim doesn't know its own epoch yet: it is the claim's sequence. The next decision tells it."""
+        if 0 < claim.epoch < self.epoch:
+            return Verdict.LOWER_EPOCH
+        if self.claimed:
+            return Verdict.REPEATED
+        self.claimed = True
+        return Verdict.CLAIM
+
+
+class Fronts:
+    """The decisions of all pools, as far as they count."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, dict[int, _Shard]] = {}
+
+    def accept(self, decision: Decision) -> Verdict:
+        """Take a decision, unless it is of the past."""
+        shards = self._pools.setdefault(decision.pool, {})
+        return shards.setdefault(decision.shard, _Shard()).accept(decision)
+
+    def withdraw(self, pool: str, shard: int) -> None:
+        """The shard's decision was deleted from the stream. Its epoch still stands."""
+        known = self._pools.get(pool, {}).get(shard)
+        if known is not None:
+            known.decision = None
+
+    def settle(self, pool: str, *, shards: int, policy: int, holders: Holders) -> PoolFront | Unsettled:
+        """The decisions of the pool if all of them may be followed together.
+
+        Args:
+            pool: a pool, as the policy names it.
+            shards: how many shards the policy gives a pool.
+            policy: the revision of the policy document known here.
+            holders: the scorers that live now.
+        """
+        known = self._pools.get(pool, {})
+        decisions: list[Decision] = []
+        for shard in range(shards):
+            found = _settled(pool, shard, known.get(shard), policy, holders)
+            if isinstance(found, Unsettled):
+                return found
+            decisions.append(found)
+        basis = decisions[0].basis
+        assert basis is not None  # noqa: S101 # only decisions with a basis are kept
+        for decision in decisions:
+            if decision.basis != basis:
+                return Unsettled(doubt=Doubt.MIXED_BASIS, shard=decision.shard, owner=decision.owner)
+        return PoolFront(basis=basis, decisions=tuple(decisions))
+
+
+def _settled(
+    pool: str, shard: int, known: _Shard | None, policy: int, holders: Holders
+) -> Decision | Unsettled:
+    if known is None or known.decision is None:
+        doubt = Doubt.CHANGING_HANDS if known is not None and known.claimed else Doubt.MISSING
+        return Unsettled(doubt=doubt, shard=shard)
+    decision = known.decision
+    if known.claimed:
+        return Unsettled(doubt=Doubt.CHANGING_HANDS, shard=shard, owner=decision.owner)
+    doubtful = holders.doubt(decision.owner, pool, shard)
+    if doubtful is None and (decision.basis is None or decision.basis.policy != policy):
+        doubtful = Doubt.OTHER_POLICY
+    if doubtful is not None:
+        return Unsettled(doubt=doubtful, shard=shard, owner=decision.owner)
+    return decision

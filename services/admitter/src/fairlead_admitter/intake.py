@@ -1,0 +1,134 @@
+"""The lane that takes submissions in: read, check, create, answer, ack, in this order.
+
+A delivery is acked when its job stands in the frontend and its sender's answer is stored. A crash at any point
+before brings it back; creating twice is creating once, by the job's name, so each submission becomes one job. Nothing
+is refused for the admitter's own ignorance: as long as cluster or policy are not known, or the frontend is down,
+deliveries are held. What is wrong with a submission never changes by retrying, so a refused one is acked too.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from opentelemetry import trace
+
+from fairlead_admitter.admission import Admission, Refusal
+from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
+from fairlead_admitter.desk import Desk, Sender
+from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_bus import Delivery
+from fairlead_bus.trace import extract, inject
+from fairlead_contracts.submissions import Accepted, Refused
+
+_tracer = trace.get_tracer("fairlead.admitter")
+
+
+class IntakeLane:
+    """Handles the deliveries of the durable `submit-<cluster>`.
+
+    Args:
+        cluster: whose submissions they are.
+        admission: tells what is wrong with a submission.
+        creator: makes the jobs.
+        desk: answers the senders.
+        known: returns once cluster and policy are known completely.
+        taken: hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        admission: Admission,
+        creator: PatientCreator,
+        desk: Desk,
+        *,
+        known: Callable[[], Awaitable[None]],
+        taken: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._admission = admission
+        self._creator = creator
+        self._desk = desk
+        self._known = known
+        self._taken = taken
+
+    async def handle(self, delivery: Delivery) -> None:
+        """Take one submission in, or refuse it. Returns when it may be acked."""
+        await self._known()
+        carrier = delivery.headers
+        with _tracer.start_as_current_span(
+            "process submit.{cluster}.{tenant}",
+            context=extract(carrier),
+            kind=trace.SpanKind.CONSUMER,
+            attributes={"messaging.system": "nats", "fairlead.cluster": self._cluster},
+        ):
+            await self._take(delivery, (inject() or carrier).get("traceparent"))
+
+    async def _take(self, delivery: Delivery, traceparent: str | None) -> None:
+        ruled = self._admission.rule(delivery)
+        if isinstance(ruled, Refusal):
+            async with self._desk.turn(ruled.sender):
+                await self._refuse(delivery, ruled)
+            return
+        order = JobOrder(submission=ruled, submitted=delivery.at, traceparent=traceparent)
+        sender = (ruled.tenant, ruled.id)
+        # The turn is held from before the creation: the job may start before its acceptance is published.
+        async with self._desk.turn(sender):
+            try:
+                created = await self._creator.create(order)
+            except FrontendRefusedError as error:
+                await self._refuse(delivery, self._admission.refused_by_frontend(ruled, str(error)))
+            else:
+                await self._answer(delivery, sender, order, created)
+
+    async def _answer(self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created) -> None:
+        match created.outcome:
+            case Creation.CREATED:
+                await self._accept(delivery, order, created.queue)
+            case Creation.EXISTS:
+                await self._repeat(delivery, sender, order, created.queue)
+            case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
+                await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
+
+    async def _accept(self, delivery: Delivery, order: JobOrder, queue: str) -> None:
+        answer = Accepted(
+            id=order.id,
+            tenant=order.scope,
+            cluster=self._cluster,
+            at=_now(),
+            job=order.id,
+            queue=queue,
+            urgency=self._admission.urgency_of(order.submission),
+        )
+        await self._desk.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
+        self._taken("accepted")
+
+    async def _repeat(self, delivery: Delivery, sender: Sender, order: JobOrder, queue: str) -> None:
+        """The job was made before, by a delivery that was not acked or by another copy of the submission.
+
+        Its sender hears where the job stands: not "accepted" again after "ended".
+        """
+        standing = await self._desk.standing(sender)
+        if standing is None or isinstance(standing, Refused):
+            await self._accept(delivery, order, queue)
+            return
+        self._taken("repeated")
+        if delivery.deliveries == 1:
+            await self._desk.tell(standing, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
+
+    async def _refuse(self, delivery: Delivery, refusal: Refusal) -> None:
+        tenant, submission = refusal.sender
+        answer = Refused(
+            id=submission,
+            tenant=tenant,
+            cluster=self._cluster,
+            at=_now(),
+            field=refusal.field,
+            value=refusal.value,
+            reason=refusal.reason,
+        )
+        await self._desk.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
+        self._taken(refusal.label)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

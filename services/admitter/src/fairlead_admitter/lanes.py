@@ -1,0 +1,133 @@
+"""The lanes that only the leader runs: intake and answers.
+
+Losing the lead stops them at once: whatever is being handled is dropped where it stands, unacked, and comes again to
+whoever leads then. Both lanes can be dropped at any point, as their effects are idempotent by name.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from fairlead_bus import Bus, Delivery, Worker
+from fairlead_runtime import wake_or_timeout
+
+_LOOK_SECONDS = 1.0
+_GRACE_SECONDS = 2.0
+"""On a clean end, what is being handled gets so long: else it rests until its ack wait is over."""
+
+
+class Lane:
+    """One durable's deliveries, handled while the lane runs.
+
+    Args:
+        bus: the connection.
+        stream: of the durable.
+        durable: its name.
+        handle: handles one delivery; may be cancelled anywhere.
+        parallel: how many are handled at once.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        stream: str,
+        durable: str,
+        handle: Callable[[Delivery], Awaitable[None]],
+        parallel: int,
+    ) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._durable = durable
+        self._handle = handle
+        self._parallel = parallel
+        self._worker: Worker | None = None
+        self._busy: set[asyncio.Task[object]] = set()
+
+    async def run(self) -> None:
+        """Handle deliveries until told to finish, or cancelled."""
+        self._worker = Worker(
+            self._bus,
+            stream=self._stream,
+            durable=self._durable,
+            handle=self._tracked,
+            parallel=self._parallel,
+        )
+        try:
+            await self._worker.run()
+        finally:
+            self._worker = None
+
+    def finish(self) -> None:
+        """Take no more; `run` returns when what is being handled is done."""
+        if self._worker is not None:
+            self._worker.stop()
+
+    def drop(self) -> None:
+        """Drop what is being handled. A worker waits for its handlers, so they have to go before it is cancelled."""
+        for task in self._busy:
+            task.cancel()
+
+    async def _tracked(self, delivery: Delivery) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 # a coroutine runs in a task
+        self._busy.add(task)
+        try:
+            await self._handle(delivery)
+        finally:
+            self._busy.discard(task)
+
+
+class LeaderLanes:
+    """Runs lanes while this replica leads.
+
+    Args:
+        lanes: what to run.
+        lead: the epoch under which this replica leads, else None.
+        led: set when that changes.
+        wake: the steersman's: it has to hear of the change too.
+    """
+
+    def __init__(
+        self, lanes: list[Lane], *, lead: Callable[[], int | None], led: asyncio.Event, wake: asyncio.Event
+    ) -> None:
+        self._lanes = lanes
+        self._lead = lead
+        self._led = led
+        self._wake = wake
+        self._running: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Follow the lead until cancelled, then come to a clean end."""
+        epoch: int | None = None
+        async with asyncio.TaskGroup() as group:
+            try:
+                while True:
+                    if self._lead() != epoch:
+                        epoch = self._lead()
+                        self._wake.set()
+                        await self._stop()
+                        if epoch is not None:
+                            self._running = group.create_task(self._serve(), name="lanes")
+                    await wake_or_timeout(self._led, _LOOK_SECONDS)
+            finally:
+                await self._come_to_an_end()
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for lane in self._lanes:
+                group.create_task(lane.run())
+
+    async def _come_to_an_end(self) -> None:
+        if self._running is not None and self._lead() is not None:
+            for lane in self._lanes:
+                lane.finish()
+            await asyncio.wait([self._running], timeout=_GRACE_SECONDS)
+        await self._stop()
+
+    async def _stop(self) -> None:
+        if self._running is not None:
+            for lane in self._lanes:
+                lane.drop()
+            self._running.cancel()
+            await asyncio.wait([self._running])
+            self._running = None

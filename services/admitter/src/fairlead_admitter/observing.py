@@ -1,0 +1,186 @@
+"""What the admitter sees: mirrors of its cluster's state, of all decisions, of the policy bucket and of the leases.
+
+A standby sees the same, so that it knows everything at the moment it leads.
+"""
+
+import asyncio
+import time
+
+import msgspec
+import structlog
+
+from fairlead_admitter.facts import ClusterFacts, JobChange
+from fairlead_admitter.fronts import Fronts, Holders, Verdict
+from fairlead_admitter.policy_view import DOCUMENT_SUBJECT, PolicyView, control_words
+from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import Codec
+from fairlead_contracts.decisions import DECISION, Decision
+from fairlead_contracts.document import decode_document
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.state import STATE, State
+from fairlead_policy import Rulebook
+
+SCORER = "scorer"
+"""The role whose leases say who may decide."""
+
+
+class _Unread(Codec[bytes]):
+    """Leaves values as they are: a document that doesn't validate is another thing than none."""
+
+    def __init__(self) -> None:
+        super().__init__(bytes, "policy", packed=False)
+
+    def decode(self, payload: bytes) -> bytes:
+        return payload
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look brought."""
+
+    jobs: list[JobChange]
+    judged: list[tuple[Decision, Verdict]]
+    state_seq: int
+    """Of the state stream: the facts hold everything up to it."""
+    at: float
+    """Monotonic seconds at the look."""
+
+
+class Watch:
+    """Looks at everything that a decision to write depends on.
+
+    Args:
+        bus: the connection.
+        cluster: the admitter's own.
+        wake: set when there is something to look at.
+    """
+
+    def __init__(self, bus: Bus, cluster: str, wake: asyncio.Event) -> None:
+        self.facts = ClusterFacts(cluster)
+        self.fronts = Fronts()
+        self.policy = PolicyView()
+        self.roster = Roster(bus, wake=wake)
+        self._bus = bus
+        self._bucket = Bucket(bus, topology.POLICY)
+        self._heard: dict[str, bytes | None] = {}
+        self._shards: dict[str, tuple[str, int]] = {}
+        self._known = asyncio.Event()
+        self._document_due = False
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._state: Mirror[State] = Mirror(
+            bus,
+            stream=topology.STATE,
+            filter=subjects.state_filter(cluster),
+            codec=STATE,
+            wake=wake,
+            stamp=_stamp,
+        )
+        # No stamp here: a claim doesn't know its epoch yet. Fronts judges what comes from the past.
+        self._decisions: Mirror[Decision] = Mirror(
+            bus, stream=topology.DECISION, filter=subjects.decision_filter(), codec=DECISION, wake=wake
+        )
+        self._policy: Mirror[bytes] = Mirror(
+            bus,
+            stream=bucket_stream(topology.POLICY),
+            filter=subjects.kv_subject(topology.POLICY, ">"),
+            codec=_Unread(),
+            wake=wake,
+        )
+
+    async def run(self) -> None:
+        """Keep all mirrors until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._state.run(), name="mirror state")
+            group.create_task(self._decisions.run(), name="mirror decisions")
+            group.create_task(self._policy.run(), name="mirror policy")
+            group.create_task(self.roster.run(), name="roster")
+
+    def unknown(self) -> str | None:
+        """What is not known completely just now; None if all is."""
+        missing = [
+            name
+            for name, complete in (
+                ("state", self._state.complete),
+                ("decisions", self._decisions.complete),
+                ("policy", self._policy.complete and not self._document_due),
+                ("leases", self.roster.complete),
+            )
+            if not complete
+        ]
+        if missing:
+            return f"the replay of {', '.join(missing)} is not complete"
+        return None if self.policy.rulebook is not None else "the policy bucket holds no valid document"
+
+    def intake_known(self) -> bool:
+        """Whether submissions can be judged: the cluster and the policy are known."""
+        return (
+            self._state.complete
+            and self._policy.complete
+            and not self._document_due
+            and self.policy.rulebook is not None
+        )
+
+    async def wait_known(self) -> None:
+        """Return as soon as submissions can be judged."""
+        while not self.intake_known():
+            self._known.clear()
+            await self._known.wait()
+
+    def holders(self) -> Holders:
+        """The scorers that live now, and what they hold."""
+        return Holders(self.roster.members(SCORER).values())
+
+    def control_stands(self, pool: str) -> bool:
+        """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
+        keys = (subjects.control_key(pool), subjects.control_key(None))
+        words = (subjects.kv_subject(topology.POLICY, key) for key in keys)
+        return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
+
+    async def look(self) -> Sight:
+        """Take in what changed since the last look."""
+        await self._look_at_policy()
+        state = self._state.take()
+        jobs = self.facts.apply(state.changed)
+        judged = []
+        for subject, decision in self._decisions.take().changed.items():
+            if decision is None:
+                if subject in self._shards:
+                    self.fronts.withdraw(*self._shards.pop(subject))
+            else:
+                self._shards[subject] = (decision.pool, decision.shard)
+                judged.append((decision, self.fronts.accept(decision)))
+        if self.intake_known():
+            self._known.set()
+        return Sight(jobs=jobs, judged=judged, state_seq=state.seq, at=time.monotonic())
+
+    async def _look_at_policy(self) -> None:
+        changed = self._policy.take().changed
+        for subject in control_words(changed):
+            self._heard[subject] = changed[subject]
+            self.policy.hear(subject, changed[subject])
+            if subject in self.policy.unreadable:
+                why = self.policy.unreadable[subject]
+                self._log.error("control unreadable, taken as paused", key=subject, why=why)
+        self._document_due = self._document_due or DOCUMENT_SUBJECT in changed
+        if self._document_due:
+            await self._read_document()
+
+    async def _read_document(self) -> None:
+        """The mirror says that the document changed; the leader says what it is, and of which revision."""
+        try:
+            entry = await self._bucket.get(subjects.DOCUMENT_KEY)
+        except RetryableBusError:
+            return  # NATS is away: nothing is written meanwhile, and the next look asks again
+        self._document_due = False
+        if entry is None:
+            self.policy.enact(None)
+            return
+        try:
+            self.policy.enact(Rulebook(decode_document(entry.value), entry.rev))
+        except DocumentError as error:
+            # The last valid one stays; scorers do the same, and a decision of another revision isn't followed.
+            self._log.error("policy does not validate", revision=entry.rev, why=str(error))
+
+
+def _stamp(state: State) -> tuple[int, int]:
+    return (state.epoch, state.rev)

@@ -1,0 +1,196 @@
+"""What the admitter tells of itself: metrics, log lines and the event of each level written."""
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+from fairlead_admitter.fronts import Unsettled, Verdict
+from fairlead_admitter.steering import LevelWrite
+from fairlead_admitter.written import Sighting
+from fairlead_contracts.decisions import Decision
+from fairlead_contracts.state import JobState
+from fairlead_contracts.submissions import AnyAnswer
+from fairlead_runtime import Metrics
+
+_REFUSALS = frozenset(
+    {"malformed", "version", "field", "tenant", "class", "resource", "size", "conflict", "queue"}
+)
+
+
+class Record:
+    """The admitter's metrics and log. Labels are few and known: pools, reasons, kinds; never a job or a tenant."""
+
+    def __init__(self, metrics: Metrics, cluster: str) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
+        self.leading: Gauge = metrics.gauge("leading", "1 while this replica leads for its cluster.")
+        self._written: Counter = metrics.counter("levels_written", "Levels written.", labels=["pool", "kind"])
+        self._kept: Gauge = metrics.gauge(
+            "levels_kept",
+            "Jobs of the window whose standing level could stay, at the last plan.",
+            labels=["pool"],
+        )
+        self._drift: Counter = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
+        self._repaired: Counter = metrics.counter("drift_repaired", "Levels written again after a drift.")
+        self._fights: Counter = metrics.counter(
+            "fights", "Jobs that another writer relabelled so often that they are left alone."
+        )
+        self.left_alone: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
+        self._failed: Counter = metrics.counter("writes_failed", "Level writes without a confirmation.")
+        self._gone: Counter = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
+        self._unsettled: Gauge = metrics.gauge(
+            "pool_unsettled", "1 while the pool lacks an order that may be followed.", labels=["pool"]
+        )
+        self._stale: Gauge = metrics.gauge(
+            "pool_stale", "1 while the pool has been unsettled for longer than stale_after.", labels=["pool"]
+        )
+        self._decisions: Counter = metrics.counter(
+            "decisions", "Decisions read, by what became of them.", labels=["verdict"]
+        )
+        self._admissions: Counter = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
+        self._submissions: Counter = metrics.counter(
+            "submissions", "Submissions handled, by outcome.", labels=["outcome"]
+        )
+        self._refused: Counter = metrics.counter(
+            "submissions_refused", "Submissions refused, by reason.", labels=["reason"]
+        )
+        self._answers: Counter = metrics.counter("answers", "Answers published, by kind.", labels=["kind"])
+        self._latency: Histogram = metrics.histogram(
+            "event_to_level",
+            "From the newest state change that a decision knew, as seen here, to the level written.",
+        )
+        self.pass_time: Histogram = metrics.histogram(
+            "pass", "One plan of one pool: merging, taking the window, planning.", labels=["pool"]
+        )
+
+    def judged(self, decision: Decision, verdict: Verdict) -> None:
+        """A decision was read."""
+        self._decisions.labels(verdict.value).inc()
+        if verdict.dropped:
+            self._log.warning(
+                "decision dropped",
+                pool=decision.pool,
+                shard=decision.shard,
+                owner=decision.owner,
+                epoch=decision.epoch,
+                turn=decision.turn,
+                verdict=verdict.value,
+            )
+
+    def admitted(self, jobs: int) -> None:
+        """The frontend started jobs."""
+        self._admissions.inc(jobs)
+
+    def sighted(self, job: JobState, sighting: Sighting) -> None:
+        """A job's level was not what we left there."""
+        if sighting is Sighting.EXPECTED:
+            return
+        self._drift.inc()
+        self._log.info("drift", job=job.id, scope=job.scope, level=job.level)
+        if sighting is Sighting.FIGHT:
+            self._fights.inc()
+            self._log.error(
+                "fight",
+                job=job.id,
+                scope=job.scope,
+                level=job.level,
+                why="another writer keeps changing the level of this job; it is left alone from now on",
+            )
+
+    def unsettled(self, pool: str, found: Unsettled) -> None:
+        """A pool lacks an order that may be followed. Nothing is written for it."""
+        self._unsettled.labels(pool).set(1)
+        self._log.info(
+            "pool unsettled", pool=pool, doubt=found.doubt.value, shard=found.shard, owner=found.owner
+        )
+
+    def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
+        """It has lacked one for too long."""
+        self._stale.labels(pool).set(1)
+        self._log.error(
+            "pool stale: its levels stay as they are until its decisions can be followed again",
+            pool=pool,
+            seconds=round(seconds, 1),
+            doubt=found.doubt.value,
+            shard=found.shard,
+            owner=found.owner,
+        )
+
+    def settled(self, pool: str, seconds: float) -> None:
+        """The pool has an order that may be followed again."""
+        self._unsettled.labels(pool).set(0)
+        self._stale.labels(pool).set(0)
+        self._log.info("pool settled", pool=pool, after_seconds=round(seconds, 3))
+
+    def forget_pool(self, pool: str) -> None:
+        """The pool has no queue here any more, or is not ours to judge: this replica stands by."""
+        self._unsettled.labels(pool).set(0)
+        self._stale.labels(pool).set(0)
+
+    def planned(self, pool: str, kept: int) -> None:
+        """A plan was made."""
+        self._kept.labels(pool).set(kept)
+
+    def reacted(self, seconds: float, traceparent: str | None) -> None:
+        """A state change became levels."""
+        self._latency.observe(seconds, exemplar=_trace_id(traceparent))
+
+    def wrote(self, pool: str, write: LevelWrite) -> None:
+        """A level was written."""
+        kind = "default" if write.place is None else "raised" if write.level > write.before else "lowered"
+        self._written.labels(pool, kind).inc()
+        if write.drifted:
+            self._repaired.inc()
+        self._log.debug(
+            "level",
+            pool=pool,
+            job=write.job.id,
+            scope=write.job.scope,
+            before=write.before,
+            level=write.level,
+            because=write.because,
+        )
+
+    def would_write(self, pool: str, write: LevelWrite) -> None:
+        """A dry run decided on a level."""
+        self._log.info(
+            "would write",
+            pool=pool,
+            job=write.job.id,
+            scope=write.job.scope,
+            before=write.before,
+            level=write.level,
+            because=write.because,
+        )
+
+    def troubled(self, pool: str, *, failed: int, gone: int, trouble: str) -> None:
+        """Writes did not land; the next pass sees to them."""
+        self._failed.inc(failed)
+        self._gone.inc(gone)
+        if failed:
+            self._log.warning("levels not written", pool=pool, failed=failed, why=trouble)
+
+    def taken(self, outcome: str) -> None:
+        """A submission was handled: "accepted", "repeated", or the reason of its refusal."""
+        if outcome in _REFUSALS:
+            self._submissions.labels("refused").inc()
+            self._refused.labels(outcome).inc()
+        else:
+            self._submissions.labels(outcome).inc()
+
+    def answered(self, answer: AnyAnswer) -> None:
+        """An answer was published."""
+        self._answers.labels(type(answer).__name__.lower()).inc()
+
+    def event_lost(self, count: int, why: str) -> None:
+        """Events of levels were not stored: the log of writes has a gap, the writes stand."""
+        self._log.warning("level events not stored", count=count, why=why)
+
+    def lead(self, epoch: int | None) -> None:
+        """This replica leads from now on, or stands by."""
+        self.leading.set(epoch is not None)
+        self._log.info("leading" if epoch is not None else "standing by", epoch=epoch)
+
+
+def _trace_id(traceparent: str | None) -> dict[str, str] | None:
+    """The exemplar: the second part of a W3C traceparent."""
+    parts = (traceparent or "").split("-")
+    return {"trace_id": parts[1]} if len(parts) == 4 else None  # noqa: PLR2004 # version, trace, span, flags
