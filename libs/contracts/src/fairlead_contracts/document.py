@@ -80,67 +80,89 @@ def read_document(found: object) -> PolicyDocument:
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"
         raise DocumentError([FieldError("version", version, reason)])
-    problems: list[FieldError] = []
-    document = _read_struct(PolicyDocument, found, "", problems)
+    reader = _Reader()
+    document = reader.struct(PolicyDocument, found, "")
     if document is not None:
-        problems += check_document(document)
-    if problems or document is None:
-        raise DocumentError(problems)
+        reader.problems += check_document(document, reader.kept)
+    if reader.problems or document is None:
+        raise DocumentError(reader.problems)
     return document
 
 
-def _read_struct[S: Strict](
-    kind: type[S], found: Mapping[object, object], where: str, problems: list[FieldError]
-) -> S | None:
-    """The struct with its default where a field cannot be read; None where that field has no default."""
-    types = get_type_hints(kind)
-    problems += [
-        FieldError(f"{where}{key}", value, f"is not a key here; keys are {', '.join(sorted(types))}")
-        for key, value in found.items()
-        if key not in types
-    ]
-    values: dict[str, object] = {}
-    whole = True
-    for field in msgspec.structs.fields(kind):
-        name = f"{where}{field.name}"
-        if field.name in found:
-            before = len(problems)
-            value = _read_value(types[field.name], found[field.name], name, problems)
-            if value is not None or len(problems) == before:
-                values[field.name] = value
-        elif field.required:
-            problems.append(FieldError(name, None, "is missing"))
-        whole = whole and (field.name in values or not field.required)
-    return kind(**values) if whole else None
+class _Reader:
+    """Reads what can be read, and collects a problem with its place for everything else.
+
+    Attributes:
+        problems: all that were found.
+        kept: by list, the positions of the entries that could be read: problems of their sense name these.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[FieldError] = []
+        self.kept: dict[str, list[int]] = {}
+
+    def struct[S: Strict](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
+        """The struct, with its default where a field cannot be read; None where that field has no default."""
+        types = get_type_hints(kind)
+        self.problems += [
+            FieldError(f"{where}{key}", value, f"is not a key here; keys are {', '.join(sorted(types))}")
+            for key, value in found.items()
+            if key not in types
+        ]
+        values: dict[str, object] = {}
+        for field in msgspec.structs.fields(kind):
+            name = f"{where}{field.name}"
+            if field.name in found:
+                before = len(self.problems)
+                value = self._value(types[field.name], found[field.name], name)
+                if value is not None or len(self.problems) == before:
+                    values[field.name] = value
+            elif field.required:
+                self.problems.append(FieldError(name, None, "is missing"))
+        whole = all(field.name in values for field in msgspec.structs.fields(kind) if field.required)
+        return kind(**values) if whole else None
+
+    def _value(self, hint: object, found: object, where: str) -> object:
+        """The value as its type; None, and a problem, where it cannot be read."""
+        kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+        struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
+        if struct is not None and get_origin(hint) is list and isinstance(found, list):
+            parts = [self._value(struct, part, f"{where}[{number}]") for number, part in enumerate(found)]
+            self.kept[where] = [number for number, part in enumerate(parts) if part is not None]
+            return [part for part in parts if part is not None]
+        if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
+            return self.struct(struct, found, f"{where}.")
+        try:
+            return msgspec.convert(found, hint)
+        except msgspec.ValidationError as error:
+            self.problems.append(FieldError(where, found, str(error)))
+            return None
 
 
-def _read_value(hint: object, found: object, where: str, problems: list[FieldError]) -> object:
-    """The value as its type; None, and a problem, where it cannot be read."""
-    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
-    struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
-    if struct is not None and get_origin(hint) is list and isinstance(found, list):
-        parts = (
-            _read_value(struct, part, f"{where}[{number}]", problems) for number, part in enumerate(found)
-        )
-        return [part for part in parts if part is not None]
-    if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
-        return _read_struct(struct, found, f"{where}.", problems)
-    try:
-        return msgspec.convert(found, hint)
-    except msgspec.ValidationError as error:
-        problems.append(FieldError(where, found, str(error)))
-        return None
+type Kept = Mapping[str, list[int]]
 
 
-def check_document(document: PolicyDocument) -> list[FieldError]:
-    """What the types alone do not tell: every problem of the document's sense."""
+def check_document(document: PolicyDocument, kept: Kept | None = None) -> list[FieldError]:
+    """What the types alone do not tell: every problem of the document's sense.
+
+    Args:
+        document: as far as it could be read.
+        kept: by list, the positions in the file of the entries that are in the document; by default all are.
+    """
+    kept = kept or {}
     return [
         *_check_numbers(document),
         *_check_classes(document),
-        *_check_grants(document),
-        *_check_tenants(document),
-        *_check_pools(document),
+        *_check_grants(document, kept),
+        *_check_tenants(document, kept),
+        *_check_pools(document, kept),
     ]
+
+
+def _placed[T](name: str, entries: list[T], kept: Kept) -> Iterator[tuple[str, T]]:
+    """Each entry with its place in the file."""
+    for number, entry in zip(kept.get(name, range(len(entries))), entries, strict=True):
+        yield f"{name}[{number}]", entry
 
 
 def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
@@ -176,25 +198,23 @@ def _check_classes(document: PolicyDocument) -> Iterator[FieldError]:
         yield from _check_name(f"classes[{number}]", name)
 
 
-def _check_grants(document: PolicyDocument) -> Iterator[FieldError]:
+def _check_grants(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:
     tenants = {tenant.name for tenant in document.tenants}
-    for number, grant in enumerate(document.grants):
+    for field, grant in _placed("grants", document.grants, kept):
         unknown = [name for name in grant.classes if name not in document.classes]
         if unknown:
-            yield FieldError(f"grants[{number}].classes", unknown, "names a class that is not in classes")
+            yield FieldError(f"{field}.classes", unknown, "names a class that is not in classes")
         if grant.tenant not in tenants:
-            yield FieldError(
-                f"grants[{number}].tenant", grant.tenant, "names a tenant that is not in tenants"
-            )
+            yield FieldError(f"{field}.tenant", grant.tenant, "names a tenant that is not in tenants")
 
 
-def _check_tenants(document: PolicyDocument) -> Iterator[FieldError]:
+def _check_tenants(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:
     pools = {pool.name for pool in document.pools}
     seen: set[str] = set()
-    for number, tenant in enumerate(document.tenants):
-        yield from _check_tenant(f"tenants[{number}]", tenant, pools)
+    for field, tenant in _placed("tenants", document.tenants, kept):
+        yield from _check_tenant(field, tenant, pools)
         if tenant.name in seen:
-            yield FieldError(f"tenants[{number}].name", tenant.name, "is named twice")
+            yield FieldError(f"{field}.name", tenant.name, "is named twice")
         seen.add(tenant.name)
 
 
@@ -209,11 +229,10 @@ def _check_tenant(field: str, tenant: Tenant, pools: set[str]) -> Iterator[Field
         yield FieldError(f"{field}.pool", tenant.pool, "names a pool that is not in pools")
 
 
-def _check_pools(document: PolicyDocument) -> Iterator[FieldError]:
+def _check_pools(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:
     names: set[str] = set()
     members: set[str] = set()
-    for number, pool in enumerate(document.pools):
-        field = f"pools[{number}]"
+    for field, pool in _placed("pools", document.pools, kept):
         yield from _check_pool(field, pool)
         if pool.name in names:
             yield FieldError(f"{field}.name", pool.name, "is named twice")

@@ -1,0 +1,130 @@
+"""The policy document: there and back, and every problem at once, each with its place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.document import (
+    Aging,
+    Grant,
+    Match,
+    PolicyDocument,
+    Pool,
+    Tenant,
+    decode_document,
+    encode_document,
+    read_document,
+)
+from fairlead_contracts.errors import DocumentError
+
+FULL = PolicyDocument(
+    classes=["urgent", "normal"],
+    aging=Aging(share_per_hour=0.1, cap_hours=None),
+    resource_weights={"cpu": 0.0, "nvidia.com/gpu": 2.0},
+    window=50,
+    shards=4,
+    preemption="protect",
+    unlisted_weight=0.5,
+    pools=[Pool(name="gpu", members=["c1/gpu", "c2/gpu"]), Pool(name="c3/cpu", members=["c3/cpu"])],
+    tenants=[
+        Tenant(name="a", weight=3, pool="gpu", match=Match(scopes=["x"], labels={"team": "a"})),
+        Tenant(name="b", weight=0),
+    ],
+    grants=[Grant(tenant="a", classes=["urgent"], job="j1", by="ops", why="deadline")],
+)
+
+
+def problems_of(found: object) -> dict[str, str]:
+    with pytest.raises(DocumentError) as refused:
+        read_document(found)
+    return {problem.field: problem.reason for problem in refused.value.problems}
+
+
+@pytest.mark.parametrize("document", [PolicyDocument(), FULL], ids=["default", "full"])
+def test_there_and_back_again(document: PolicyDocument) -> None:
+    assert decode_document(encode_document(document)) == document
+
+
+def test_every_problem_is_told_at_once_with_its_place() -> None:
+    found = {
+        "bogus": 1,
+        "window": 0,
+        "shards": 257,
+        "aging": {"cap_hours": -1, "share_per_hour": float("nan"), "speed": 1},
+        "resource_weights": {"cpu": -1, "memory": float("inf")},
+        "unlisted_weight": -1,
+        "preemption": "maybe",
+        "tenants": [
+            {"name": "a b", "weight": "heavy"},
+            {"weight": 1},
+            {"name": "c", "weigth": 2, "match": {"scopes": "x"}},
+            {"name": "c", "weight": 1e-9, "parent": "root", "pool": "nowhere"},
+            5,
+        ],
+        "pools": [{"name": "p", "members": []}, {"name": "p", "members": ["x", "/y", "c/q", "c/q"]}, {"name": "c/z", "members": ["c/y"]}],
+        "grants": [{"tenant": "ghost", "classes": ["royal"]}],
+    }  # fmt: skip
+    assert set(problems_of(found)) == {
+        "bogus", "window", "shards", "preemption", "unlisted_weight",
+        "aging.cap_hours", "aging.share_per_hour", "aging.speed", "resource_weights.cpu", "resource_weights.memory",
+        "tenants[0].name", "tenants[0].weight", "tenants[1].name", "tenants[2].weigth", "tenants[2].match.scopes",
+        "tenants[3].name", "tenants[3].weight", "tenants[3].parent", "tenants[3].pool", "tenants[4]",
+        "pools[0].members", "pools[1].name", "pools[1].members", "pools[2].name",
+        "grants[0].tenant", "grants[0].classes",
+    }  # fmt: skip
+
+
+def test_another_version_is_the_only_problem() -> None:
+    assert list(problems_of({"version": 2, "bogus": 1, "window": -1})) == ["version"]
+    assert list(problems_of({"version": True})) == ["version"]
+
+
+@pytest.mark.parametrize("found", [None, [], "text", 7], ids=repr)
+def test_what_is_no_mapping_is_refused(found: object) -> None:
+    assert list(problems_of(found)) == ["document"]
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"{", b"\xff", b"[" * 100_000], ids=lambda payload: repr(payload[:8])
+)
+def test_what_is_no_json_is_refused(payload: bytes) -> None:
+    with pytest.raises(DocumentError, match="not valid JSON"):
+        decode_document(payload)
+
+
+@pytest.mark.parametrize("classes", [[], ["a", "a"], ["a b"], None, "urgent"], ids=repr)
+def test_classes_are_names_each_once(classes: object) -> None:
+    assert any(field.startswith("classes") for field in problems_of({"classes": classes}))
+
+
+def test_null_stands_where_it_means_something() -> None:
+    found = read_document(
+        {"aging": {"cap_hours": None}, "unlisted_weight": None, "tenants": [{"name": "a", "match": None}]}
+    )
+    assert found.aging.cap_hours is None
+    assert found.tenants == [Tenant(name="a")]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "weight", "match", "members", "tenant", "classes"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*PolicyDocument.__struct_fields__, "bogus"]), VALUES))
+def test_any_document_is_read_or_refused_with_reasons(found: dict[str, object]) -> None:
+    try:
+        document = read_document(found)
+    except DocumentError as error:
+        reasons = [problem.reason for problem in error.problems]
+    else:
+        reasons = ["none: it is read, and stays what it is"]
+        assert decode_document(encode_document(document)) == document
+    assert reasons
+    assert all(reasons)

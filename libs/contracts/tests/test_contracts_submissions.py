@@ -1,0 +1,216 @@
+"""Submissions: every kind of bad input is refused with its field, value and reason; good ones become exact."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.submissions import MAX_PAYLOAD, Submission, peek_id, read_submission
+from fairlead_testkit.builders import a_body, a_submission
+
+DEEP = b"[" * 100_000
+
+
+def read(payload: bytes) -> Submission:
+    return read_submission(payload, tenant="team-a", fallback_id="seq-7")
+
+
+def test_a_body_becomes_a_submission_in_base_units() -> None:
+    found = read(a_body(class_="urgent", queue="main", pods=2, labels={"app": "x"}, run_limit_seconds=700.5))
+    assert found == Submission(
+        id="train-1",
+        tenant="team-a",
+        demand={"cpu": 4000, "memory": 16 * 2**30, "nvidia.com/gpu": 1000},
+        pods=2,
+        urgency="urgent",
+        queue="main",
+        run_seconds=600.0,
+        run_limit_seconds=700.5,
+        labels={"app": "x"},
+    )
+
+
+def test_a_body_without_an_id_takes_the_one_of_its_message() -> None:
+    assert read(a_body(id=None)).id == "seq-7"
+
+
+def test_fields_of_a_newer_minor_version_are_accepted() -> None:
+    assert read(a_body(a_field_of_tomorrow=[1, {"a": None}])) == read(a_body())
+
+
+def test_a_resource_asked_for_with_zero_is_not_asked_for() -> None:
+    assert read(a_body(demand={"cpu": 1, "nvidia.com/gpu": 0})).demand == {"cpu": 1000}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"", b"{", b'{"id": "a"', b"nonsense", b'{"demand": {"cpu": NaN}}', b'{"demand": {"cpu": Infinity}}',
+        b"\xff\xfe", '{"demand": {"cpu": 1}}'.encode("utf-16"), b'{"demand": {"cpu": 1}} trailing',
+        b'{"a":' + DEEP, DEEP, b"[]", b"null", b'"text"', b"1",
+    ],
+    ids=lambda payload: repr(payload[:24]),
+)  # fmt: skip
+def test_what_is_no_json_object_is_malformed(payload: bytes) -> None:
+    with pytest.raises(MalformedError):
+        read(payload)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"demand": None}, "demand"),
+        ({"demand": []}, "demand"),
+        ({"demand": {}}, "demand"),
+        ({"demand": {"cpu": 0}}, "demand"),
+        ({"demand": {"cpu": "-1"}}, "demand.cpu"),
+        ({"demand": {"cpu": -1}}, "demand.cpu"),
+        ({"demand": {"cpu": "NaN"}}, "demand.cpu"),
+        ({"demand": {"cpu": "Infinity"}}, "demand.cpu"),
+        ({"demand": {"cpu": "9" * 29}}, "demand.cpu"),
+        ({"demand": {"cpu": 10**25}}, "demand.cpu"),
+        ({"demand": {"memory": "17Ei"}}, "demand.memory"),
+        ({"demand": {"cpu": True}}, "demand.cpu"),
+        ({"demand": {"cpu": {}}}, "demand.cpu"),
+        ({"demand": {"cpu": "many"}}, "demand.cpu"),
+        ({"demand": {"a b": 1}}, "demand.a b"),
+        ({"demand": {"": 1}}, "demand."),
+        ({"demand": {"gpu/": 1}}, "demand.gpu/"),
+        ({"demand": {"größe": 1}}, "demand.größe"),
+        ({"id": "with a space"}, "id"),
+        ({"id": "ünïcode"}, "id"),
+        ({"id": ".hidden"}, "id"),
+        ({"id": ""}, "id"),
+        ({"id": "x" * 129}, "id"),
+        ({"id": 7}, "id"),
+        ({"tenant": "team-b"}, "tenant"),
+        ({"tenant": 7}, "tenant"),
+        ({"pods": 0}, "pods"),
+        ({"pods": -1}, "pods"),
+        ({"pods": 100_001}, "pods"),
+        ({"pods": 1.5}, "pods"),
+        ({"pods": "1"}, "pods"),
+        ({"run_seconds": 0}, "run_seconds"),
+        ({"run_seconds": -1}, "run_seconds"),
+        ({"run_seconds": 1e12}, "run_seconds"),
+        ({"run_seconds": "an hour"}, "run_seconds"),
+        ({"run_limit_seconds": 0}, "run_limit_seconds"),
+        ({"class_": 1}, "class"),
+        ({"queue": []}, "queue"),
+        ({"labels": {"a": 1}}, "labels"),
+        ({"labels": []}, "labels"),
+        ({"v": "1"}, "v"),
+        ({"v": 1.0}, "v"),
+    ],
+    ids=str,
+)
+def test_a_wrong_field_is_refused_by_name(changes: dict[str, object], field: str) -> None:
+    with pytest.raises(FieldError) as refused:
+        read(a_body(**changes))
+    assert refused.value.field == field
+    assert refused.value.reason
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("number", [b"1e400", b"-1e400", b"9" * 400])
+def test_a_number_that_fits_nowhere_is_told_by_field_and_does_not_hide_the_id(number: bytes) -> None:
+    body = b'{"id": "mine", "demand": {"cpu": ' + number + b"}}"
+    assert peek_id(body) == "mine"
+    with pytest.raises(FieldError) as refused:
+        read(body)
+    assert refused.value.field == "demand.cpu"
+
+
+@pytest.mark.parametrize("body", [b'{"v": 2}', b'{"v": 0, "demand": 7}', b'{"demand": [], "id": 5, "v": 2}'])
+def test_another_major_version_is_the_reason_whatever_else_is_wrong(body: bytes) -> None:
+    with pytest.raises(UnsupportedVersionError, match="this release reads version 1"):
+        read(body)
+
+
+def test_names_with_dots_are_fine_where_they_are_fine() -> None:
+    assert read(a_body(id="train.v1.2", queue="eu.west")).id == "train.v1.2"
+
+
+def test_our_limit_of_the_payload_is_told() -> None:
+    largest = a_body(labels={"x": ""})
+    filled = a_body(labels={"x": "x" * (MAX_PAYLOAD - len(largest))})
+    assert len(filled) == MAX_PAYLOAD
+    assert read(filled).id == "train-1"
+    with pytest.raises(FieldError, match="262145 bytes") as refused:
+        read(filled + b" ")
+    assert refused.value.field == "body"
+    assert peek_id(filled + b" ") == "train-1"
+
+
+@pytest.mark.parametrize(
+    ("payload", "found"),
+    [
+        (a_body(), "train-1"),
+        (a_body(demand="wrong"), "train-1"),
+        (a_body(v=9), "train-1"),
+        (a_body(id="not valid, but addressable"), "not valid, but addressable"),
+        (a_body(id=""), None),
+        (a_body(id="x" * 129), None),
+        (a_body(id=7), None),
+        (a_body(id=None), None),
+        (b"[]", None),
+        (b"{", None),
+        (DEEP, None),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_an_id_is_found_however_wrong_the_rest_is(payload: bytes, found: str | None) -> None:
+    assert peek_id(payload) == found
+
+
+@given(st.binary(max_size=200))
+def test_garbage_raises_errors_of_this_library_alone(garbage: bytes) -> None:
+    peek_id(garbage)
+    with pytest.raises(ContractError):
+        read(garbage)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["v", "id", "demand", "pods", "class", "run_seconds", "labels"]), JSON)
+)
+def test_any_values_in_our_fields_are_taken_or_refused_by_name(body: dict[str, object]) -> None:
+    payload = json.dumps(body).encode()
+    peek_id(payload)
+    try:
+        found = read(payload)
+    except ContractError:
+        return
+    assert all(amount > 0 for amount in found.demand.values())
+
+
+def test_the_digest_tells_bodies_apart_and_forgets_the_trace() -> None:
+    one = a_submission()
+    assert one.digest() == a_submission(traceparent="00-1-2-03").digest()
+    for other in (
+        a_submission(demand={"cpu": 1}),
+        a_submission(run_seconds=601.0),
+        a_submission(labels={"a": "b"}),
+        a_submission(urgency="urgent"),
+        a_submission(tenant="team-b"),
+    ):
+        assert other.digest() != one.digest()
+
+
+def test_the_digest_does_not_depend_on_how_a_body_is_written() -> None:
+    one = b'{"id":"a","demand":{"cpu":"1000m","memory":"1Gi"}}'
+    other = b'{"demand":{"memory":1073741824,"cpu":1.0},"pods":1,"id":"a","v":1}'
+    assert read(one).digest() == read(other).digest()
+
+
+def test_the_digest_stays_the_same_from_release_to_release() -> None:
+    # A job that an older release made must not look like another body to this one.
+    assert a_submission().digest() == "b8c563a1b2928e2aa41360da2e0ba0b6"
