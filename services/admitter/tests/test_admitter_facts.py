@@ -1,0 +1,114 @@
+"""What is known of the cluster, kept change by change, against what a look at everything would tell."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.ties import TieIndex
+from fairlead_contracts import subjects
+from fairlead_contracts.state import JobState, Phase, State
+from fairlead_testkit.builders import NOW, a_job, a_pool, a_queue, a_tenant_state
+
+
+def at(job: JobState) -> str:
+    return subjects.state(job.cluster, "job", job.id, scope=job.scope)
+
+
+QUEUE = subjects.state("c1", "queue", "main")
+
+
+def test_a_job_that_starts_is_admitted_and_leaves_the_queue() -> None:
+    facts = ClusterFacts("c1")
+    waiting = a_job("x")
+    facts.apply({at(waiting): waiting})
+    assert facts.queued("main").waiting == 1
+    running = a_job("x", phase=Phase.RUNNING, rev=2)
+    (change,) = facts.apply({at(running): running})
+    assert change.admitted
+    assert facts.queued("main").waiting == 0
+    assert facts.job("team-a/x") is running
+
+
+def test_a_job_of_the_same_name_is_another_job() -> None:
+    facts = ClusterFacts("c1")
+    first = a_job("x")
+    second = a_job("x", uid="other")
+    facts.apply({at(first): first})
+    changes = facts.apply({at(second): second})
+    assert [(change.before, change.after) for change in changes] == [(first, None), (None, second)]
+    assert facts.job("team-a/x") is None
+    assert facts.queued("main").waiting == 1
+
+
+def test_a_scope_goes_through_the_queue_of_its_tenant_state() -> None:
+    facts = ClusterFacts("c1")
+    assert facts.queue_of("team-a") is None
+    facts.apply({"t": a_tenant_state(), "p": a_pool(), QUEUE: a_queue()})
+    assert facts.queue_of("team-a") == "main"
+    assert facts.pools["gpu"].capacity
+    facts.apply({"t": None, "p": None, QUEUE: None})
+    assert facts.queue_of("team-a") is None
+    assert not facts.queues
+    assert not facts.pools
+
+
+def test_jobs_are_sorted_anew_when_the_default_level_of_their_queue_becomes_known() -> None:
+    facts = ClusterFacts("c1")
+    labelled, plain = a_job("l", level=0), a_job("p", level=50)
+    facts.apply({at(labelled): labelled, at(plain): plain})
+    facts.apply({QUEUE: a_queue(default_level=50)})
+    assert list(facts.queued("main").labelled) == [labelled.uid]
+    assert facts.queued("main").unlabelled.first_outside(()) == (plain.queue_time, plain.uid)
+    assert facts.queued("main").waiting == 2
+
+
+STATES = st.lists(
+    st.tuples(
+        st.integers(0, 7),  # which job
+        st.sampled_from([None, Phase.WAITING, Phase.HELD, Phase.RUNNING]),
+        st.sampled_from([0, 0, 5, 9]),  # level
+        st.integers(0, 3),  # queue time
+        st.sampled_from(["main", "other"]),
+    ),
+    max_size=40,
+)
+
+
+@given(STATES, st.sets(st.integers(0, 7)))
+def test_the_kept_indexes_equal_a_look_at_everything(
+    steps: list[tuple[int, Phase | None, int, int, str]], window: set[int]
+) -> None:
+    facts = ClusterFacts("c1")
+    truth: dict[str, JobState] = {}
+    for number, phase, level, time, queue in steps:
+        subject = at(a_job(f"j{number}"))
+        job: State | None = None
+        if phase is None:
+            truth.pop(subject, None)
+        else:
+            job = truth[subject] = a_job(
+                f"j{number}", phase=phase, level=level, queue_time=NOW + time, queue=queue
+            )
+        facts.apply({subject: job})
+    covered = {f"team-a/j{number}" for number in window}
+    for queue in ("main", "other"):
+        queued = facts.queued(queue)
+        here = [job for job in truth.values() if job.queue == queue and job.phase is not Phase.RUNNING]
+        waiting = [job for job in here if job.phase is Phase.WAITING]
+        assert queued.waiting == len(waiting)
+        assert set(queued.labelled) == {job.uid for job in here if job.level}
+        plain = [(job.queue_time, job.uid) for job in waiting if not job.level]
+        assert len(queued.unlabelled) == len(plain)
+        outside = min((tie for tie in plain if tie[1] not in covered), default=None)
+        assert queued.unlabelled.first_outside(covered) == outside
+
+
+def test_many_ties_at_once_are_sorted_as_few_are() -> None:
+    index = TieIndex()
+    for number in range(500, 0, -1):
+        index.put(f"u{number}", number)
+    for number in range(1, 250):
+        index.discard(f"u{number}")
+    index.put("u300", 1000)
+    assert index.first_outside({"u250"}) == (251, "u251")
+    assert len(index) == 251

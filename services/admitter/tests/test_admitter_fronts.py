@@ -1,0 +1,137 @@
+"""Which decisions count, and when a pool has an order at all."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_admitter.fronts import Doubt, Fronts, Holders, PoolFront, Unsettled, Verdict
+from fairlead_contracts.decisions import Decision
+from fairlead_contracts.members import MemberLease
+from fairlead_testkit.builders import a_basis, a_decision, a_front, a_holding, a_member, a_place
+
+POOL = "c1/gpu"
+
+
+def lease(replica: str, shards: list[int], *, current: bool = True) -> MemberLease:
+    return a_member(replica=replica, holdings=[a_holding(pool=POOL, shards=shards, current=current)])
+
+
+def claim(shard: int, owner: str) -> Decision:
+    return a_decision(shard=shard, owner=owner, epoch=0, turn=0, basis=None, fronts=[], revision={})
+
+
+def settled(fronts: Fronts, *leases: MemberLease, policy: int = 1) -> PoolFront | Unsettled:
+    return fronts.settle(POOL, shards=2, policy=policy, holders=Holders(leases))
+
+
+def two_shards() -> Fronts:
+    fronts = Fronts()
+    fronts.accept(a_decision(shard=0, owner="a"))
+    fronts.accept(a_decision(shard=1, owner="b"))
+    return fronts
+
+
+BOTH = (lease("a", [0]), lease("b", [1]))
+
+
+def test_a_pool_is_settled_once_every_shard_was_decided_by_a_live_owner() -> None:
+    fronts = Fronts()
+    fronts.accept(a_decision(shard=0, owner="a"))
+    assert settled(fronts, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
+    fronts.accept(a_decision(shard=1, owner="b"))
+    front = settled(fronts, *BOTH)
+    assert isinstance(front, PoolFront)
+    assert [decision.shard for decision in front.decisions] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("leases", "policy", "doubt"),
+    [
+        ((lease("a", [0]),), 1, Doubt.OWNER_GONE),
+        ((lease("a", [0]), lease("b", [])), 1, Doubt.NOT_HELD),
+        ((lease("a", [0, 1]), lease("b", [])), 1, Doubt.NOT_HELD),
+        ((lease("a", [0]), lease("b", [1], current=False)), 1, Doubt.NOT_CURRENT),
+        (BOTH, 2, Doubt.OTHER_POLICY),
+    ],
+)
+def test_an_owner_that_may_not_speak_unsettles_the_pool(
+    leases: tuple[MemberLease, ...], policy: int, doubt: Doubt
+) -> None:
+    found = settled(two_shards(), *leases, policy=policy)
+    assert isinstance(found, Unsettled)
+    assert found.doubt is doubt
+
+
+def test_decisions_of_two_capacities_are_not_merged() -> None:
+    fronts = two_shards()
+    fronts.accept(a_decision(shard=1, owner="b", turn=2, basis=a_basis(capacity={"cpu": 1})))
+    found = settled(fronts, *BOTH)
+    assert isinstance(found, Unsettled)
+    assert found.doubt is Doubt.MIXED_BASIS
+
+
+def test_lower_epochs_and_turns_are_dropped() -> None:
+    fronts = Fronts()
+    assert fronts.accept(a_decision(epoch=5, turn=3)) is Verdict.TAKEN
+    assert fronts.accept(a_decision(epoch=5, turn=3)) is Verdict.REPEATED
+    assert fronts.accept(a_decision(epoch=5, turn=2)) is Verdict.LOWER_TURN
+    assert fronts.accept(a_decision(epoch=4, turn=9)) is Verdict.LOWER_EPOCH
+    assert fronts.accept(a_decision(epoch=6, turn=1)) is Verdict.TAKEN
+    assert Verdict.LOWER_EPOCH.dropped
+    assert not Verdict.REPEATED.dropped
+
+
+def test_a_claim_unsettles_until_its_owner_decides_with_a_higher_epoch() -> None:
+    fronts = two_shards()
+    assert fronts.accept(claim(1, "c")) is Verdict.CLAIM
+    assert fronts.accept(claim(1, "c")) is Verdict.REPEATED
+    found = settled(fronts, *BOTH, lease("c", [1]))
+    assert isinstance(found, Unsettled)
+    assert found.doubt is Doubt.CHANGING_HANDS
+    # The former owner has a decision on its way: its epoch ended with the claim.
+    assert fronts.accept(a_decision(shard=1, owner="b", turn=2)) is Verdict.LOWER_EPOCH
+    assert fronts.accept(a_decision(shard=1, owner="c", epoch=9)) is Verdict.TAKEN
+    assert isinstance(settled(fronts, lease("a", [0]), lease("c", [1])), PoolFront)
+
+
+def test_a_deleted_decision_is_missing_and_its_epoch_still_stands() -> None:
+    fronts = two_shards()
+    fronts.withdraw(POOL, 1)
+    found = settled(fronts, *BOTH)
+    assert isinstance(found, Unsettled)
+    assert found.doubt is Doubt.MISSING
+    assert fronts.accept(a_decision(shard=1, owner="b", epoch=0, turn=9)) is Verdict.LOWER_EPOCH
+
+
+def test_a_front_tells_where_each_place_comes_from_and_how_many_wait() -> None:
+    fronts = Fronts()
+    here = a_front(waiting=7, places=[a_place(uid="x")])
+    there = a_front(cluster="c2", waiting=5, places=[a_place(uid="y")])
+    fronts.accept(a_decision(shard=0, owner="a", fronts=[here, there]))
+    fronts.accept(a_decision(shard=1, owner="b", fronts=[a_front(waiting=2, places=[])]))
+    front = settled(fronts, *BOTH)
+    assert isinstance(front, PoolFront)
+    assert front.waiting("c1") == {"main": 9}
+    assert front.origins()["y"].cluster == "c2"
+    assert [len(part) for part in front.parts()] == [1, 1]
+    again = settled(fronts, *BOTH)
+    assert isinstance(again, PoolFront)
+    assert front.same_as(again)
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), max_size=30))
+def test_whatever_arrives_the_highest_epoch_and_turn_seen_is_what_counts(
+    stamps: list[tuple[int, int]],
+) -> None:
+    fronts = Fronts()
+    best: tuple[int, int] | None = None
+    for epoch, turn in stamps:
+        verdict = fronts.accept(a_decision(shard=0, owner="a", epoch=epoch, turn=turn))
+        assert (verdict is Verdict.TAKEN) == (best is None or (epoch, turn) > best)
+        best = max(best or (0, 0), (epoch, turn))
+    found = fronts.settle(POOL, shards=1, policy=1, holders=Holders([lease("a", [0])]))
+    if best is None:
+        assert isinstance(found, Unsettled)
+    else:
+        assert isinstance(found, PoolFront)
+        assert (found.decisions[0].epoch, found.decisions[0].turn) == best

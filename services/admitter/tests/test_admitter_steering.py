@@ -1,0 +1,267 @@
+"""From an order to writes, against a frontend that shows its state late and that others write to as well."""
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.fronts import Origin
+from fairlead_admitter.steering import (
+    GONE,
+    Ranked,
+    SteeringPlan,
+    common_band,
+    steer,
+    take_back,
+    take_window,
+)
+from fairlead_admitter.written import Written
+from fairlead_contracts import subjects
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.state import JobState, Phase
+from fairlead_policy import Band, LabelledJob, plan_levels
+from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
+
+BAND = Band(default=0, lowest=1, highest=1000)
+
+
+class Cluster:
+    """A frontend in memory: its truth, and the facts that lag behind it."""
+
+    def __init__(self, jobs: Sequence[JobState]) -> None:
+        self.facts = ClusterFacts("c1")
+        self.facts.apply({"queue": a_queue()})
+        self.truth = {job.uid: job for job in jobs}
+        self.written = Written()
+        self.writes = 0
+        self._shown: dict[str, int] = {}
+        self.show()
+
+    def show(self) -> None:
+        """The state catches up with the truth."""
+        changed = [job for job in self.truth.values() if self._shown.get(job.uid) != job.rev]
+        self._shown |= {job.uid: job.rev for job in changed}
+        changes = self.facts.apply(
+            {subjects.state("c1", "job", job.id, scope=job.scope): job for job in changed}
+        )
+        for change in changes:
+            if change.after is not None and change.after.phase in (Phase.WAITING, Phase.HELD):
+                self.written.see(change.after, change.before, 0.0)
+            elif change.before is not None:
+                self.written.forget(change.before.uid)
+
+    def set(self, uid: str, **changes: object) -> None:
+        """The truth of a job changes."""
+        job = self.truth[uid]
+        self.truth[uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
+
+    def plan(self, wanted: Sequence[str], size: int = 100) -> SteeringPlan:
+        places = [a_place(uid=uid) for uid in wanted]
+        window = self.window(places, size)
+        return steer(window, self.facts, ["main"], self.written, BAND)
+
+    def window(self, places: Sequence[Place], size: int, waiting: int = 0) -> list[Ranked]:
+        decision = a_decision()
+        origins = {place.uid: Origin(decision, "c1", "main") for place in places}
+        return take_window(places, origins, {"main": waiting or len(places)}, self.facts, size)
+
+    def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
+        """Carry out the beginning of a plan; replies come, the state doesn't yet."""
+        for write in plan.writes[:most]:
+            uid = write.job.uid
+            self.written.send(uid, write.level)
+            rev = None
+            if self.truth[uid].phase is Phase.WAITING:
+                assert self.truth[uid].level != write.level or write.drifted, "written twice"
+                self.set(uid, level=write.level)
+                rev = self.truth[uid].rev
+                self.writes += 1
+            self.written.land(self.facts.job(uid) or write.job, write.level, rev)
+
+    def order(self) -> list[str]:
+        """As the frontend starts them."""
+        waiting = [job for job in self.truth.values() if job.phase is Phase.WAITING]
+        return [job.uid for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
+
+
+def some_jobs(count: int, *, seed: int = 0) -> list[JobState]:
+    dice = random.Random(seed)
+    times = [NOW + dice.randrange(1000) for _ in range(count)]
+    return [a_job(f"j{number:05}", queue_time=time) for number, time in enumerate(times)]
+
+
+def test_where_the_frontends_own_order_is_wanted_nothing_is_written() -> None:
+    cluster = Cluster(some_jobs(30))
+    plan = cluster.plan(cluster.order())
+    assert plan.writes == []
+    assert plan.kept == 30
+
+
+def test_written_levels_that_the_state_does_not_show_yet_are_not_written_again() -> None:
+    cluster = Cluster(some_jobs(30))
+    wanted = cluster.order()[::-1]
+    first = cluster.plan(wanted, 10)
+    assert 0 < len(first.writes) <= 10
+    cluster.apply(first)
+    assert cluster.plan(wanted, 10).writes == []
+    cluster.show()
+    assert cluster.plan(wanted, 10).writes == []
+    assert cluster.order()[:10] == wanted[:10]
+
+
+def test_what_another_writer_did_is_repaired() -> None:
+    cluster = Cluster(some_jobs(10))
+    wanted = cluster.order()[::-1]
+    cluster.apply(cluster.plan(wanted))
+    cluster.show()
+    cluster.set(wanted[0], level=0)
+    cluster.show()
+    plan = cluster.plan(wanted)
+    assert [(write.job.uid, write.drifted) for write in plan.writes] == [(wanted[0], True)]
+    cluster.apply(plan)
+    assert cluster.order() == wanted
+
+
+def test_a_fought_job_is_left_alone_and_the_others_are_still_ordered() -> None:
+    cluster = Cluster(some_jobs(6))
+    wanted = cluster.order()[::-1]
+    for _ in range(5):
+        cluster.apply(cluster.plan(wanted))
+        cluster.show()
+        cluster.set(wanted[0], level=0)
+        cluster.show()
+    plan = cluster.plan(wanted)
+    assert plan.writes == []
+    assert plan.left_alone == 1
+    assert cluster.written.fights == 1
+    assert [uid for uid in cluster.order() if uid != wanted[0]] == wanted[1:]
+
+
+def test_a_place_whose_job_waits_no_more_is_skipped() -> None:
+    cluster = Cluster(some_jobs(5))
+    wanted = cluster.order()[::-1]
+    cluster.set(wanted[0], phase=Phase.RUNNING)
+    cluster.set(wanted[1], phase=Phase.HELD)
+    cluster.show()
+    window = cluster.window([a_place(uid=uid) for uid in [*wanted, "unknown"]], 100)
+    assert [ranked.job.uid for ranked in window] == wanted[2:]
+    assert window[0].rank == 2
+
+
+def test_a_write_to_a_job_that_just_started_is_not_repeated() -> None:
+    cluster = Cluster(some_jobs(5))
+    wanted = cluster.order()[::-1]
+    cluster.set(wanted[0], phase=Phase.RUNNING)
+    cluster.apply(cluster.plan(wanted))
+    assert cluster.plan(wanted).writes == []
+
+
+def test_a_job_that_left_the_window_goes_back_to_the_default() -> None:
+    cluster = Cluster(some_jobs(6))
+    wanted = cluster.order()[::-1]
+    cluster.apply(cluster.plan(wanted, 3))
+    cluster.show()
+    moved = [*wanted[1:], wanted[0]]
+    plan = cluster.plan(moved, 3)
+    back = [write for write in plan.writes if write.rank == GONE]
+    assert [(write.job.uid, write.level) for write in back] == [(wanted[0], 0)]
+    assert "default" in back[0].because
+    cluster.apply(plan)
+    assert cluster.order()[:3] == moved[:3]
+
+
+def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
+    facts = ClusterFacts("c1")
+    jobs = [a_job(f"{queue}{number}", queue=queue) for number in range(4) for queue in ("p", "q")]
+    facts.apply({subjects.state("c1", "job", job.id, scope=job.scope): job for job in jobs})
+    decision = a_decision()
+    places = [a_place(uid=job.uid) for job in jobs]
+    origins = {job.uid: Origin(decision, "c1", job.queue) for job in jobs}
+    origins["elsewhere"] = Origin(decision, "c2", "r")
+    merged = [a_place(uid="elsewhere"), *places]
+
+    def taken(waiting: dict[str, int]) -> list[str]:
+        return [ranked.job.id for ranked in take_window(merged, origins, waiting, facts, 2)]
+
+    # p has more than its two places: its third one may belong before q's second.
+    assert taken({"p": 3, "q": 2}) == ["p0", "q0", "p1"]
+    assert taken({"p": 2, "q": 3}) == ["p0", "q0", "p1", "q1"]
+    assert taken({"p": 2, "q": 2}) == [job.id for job in jobs]
+
+
+def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
+    cluster = Cluster(some_jobs(8))
+    wanted = cluster.order()[::-1]
+    cluster.apply(cluster.plan(wanted))
+    cluster.show()
+    cluster.set(wanted[3], phase=Phase.HELD)
+    cluster.show()
+    plan = take_back(cluster.facts, ["main"], cluster.written, {"main": 0})
+    assert {write.job.uid for write in plan.writes} >= {wanted[0], wanted[3]}
+    befores = [write.before for write in plan.writes]
+    assert befores == sorted(befores)
+    for write in plan.writes:
+        cluster.set(write.job.uid, level=write.level)
+    cluster.show()
+    assert take_back(cluster.facts, ["main"], cluster.written, {"main": 0}).writes == []
+    assert all(job.level == 0 for job in cluster.truth.values())
+
+
+def test_a_pools_band_is_what_its_queues_have_in_common() -> None:
+    one = a_queue(lowest_level=1, highest_level=50)
+    two = a_queue(name="two", lowest_level=10, highest_level=90)
+    assert common_band([one, two]) == Band(default=0, lowest=10, highest=50)
+    assert common_band([one, a_queue(name="three", default_level=5)]) is None
+    assert common_band([one, a_queue(name="four", lowest_level=60)]) is None
+    assert common_band([]) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 14), st.integers(1, 8))
+def test_the_frontend_follows_every_order_however_late_its_state_is(
+    dice: random.Random, count: int, size: int
+) -> None:
+    cluster = Cluster(some_jobs(count, seed=dice.randrange(99)))
+    wanted = list(cluster.truth)
+    for _ in range(12):
+        dice.shuffle(wanted)
+        waiting = [uid for uid in wanted if cluster.truth[uid].phase is Phase.WAITING]
+        cluster.apply(cluster.plan(wanted, size), most=dice.choice([1, 3, 100]))
+        if dice.random() < 0.2 and len(waiting) > 1:
+            cluster.set(waiting[0], phase=Phase.RUNNING)
+        if dice.random() < 0.6:
+            cluster.show()
+    cluster.show()
+    waiting = [uid for uid in wanted if cluster.truth[uid].phase is Phase.WAITING]
+    plan = cluster.plan(waiting, size)
+    cluster.apply(plan)
+    assert cluster.order()[:size] == waiting[:size]
+    assert cluster.plan(waiting, size).writes == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 6))
+def test_what_is_kept_of_the_outside_is_all_that_the_plan_needs(
+    dice: random.Random, count: int, size: int
+) -> None:
+    jobs = [
+        msgspec.structs.replace(job, level=dice.choice([0, 0, 3, 7, 500]))
+        for job in some_jobs(count, seed=dice.randrange(99))
+    ]
+    cluster = Cluster(jobs)
+    wanted = list(cluster.truth)
+    dice.shuffle(wanted)
+
+    def named(uid: str) -> LabelledJob:
+        job = cluster.truth[uid]
+        return LabelledJob(uid=uid, level=job.level, tie=(job.queue_time, job.uid))
+
+    from_scratch = plan_levels(
+        [named(uid) for uid in wanted[:size]], [named(uid) for uid in wanted[size:]], BAND
+    )
+    plan = cluster.plan(wanted, size)
+    assert [(write.job.uid, write.level) for write in plan.writes] == from_scratch.writes
+    assert plan.kept == from_scratch.kept

@@ -1,0 +1,121 @@
+"""The trail of writes: what is overlaid, what is drift, what is a fight."""
+
+import pytest
+
+from fairlead_admitter.written import FIGHT_ROUNDS, FIGHT_SECONDS, Sighting, Written
+from fairlead_contracts.state import JobState
+from fairlead_testkit.builders import a_job
+
+
+def seen(level: int, rev: int) -> JobState:
+    return a_job("x", level=level, rev=rev)
+
+
+def write(written: Written, job: JobState, level: int, rev: int | None) -> None:
+    written.send(job.uid, level)
+    written.land(job, level, rev)
+
+
+def test_a_confirmed_level_counts_until_the_state_shows_it() -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, 2)
+    assert written.level_of(seen(0, 1)) == 7
+    assert written.pending() == ["team-a/x"]
+    assert written.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+    assert written.level_of(seen(7, 2)) == 7
+    assert written.pending() == []
+
+
+def test_a_state_between_two_writes_is_no_drift_and_shows_nothing_old() -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, 2)
+    write(written, seen(0, 1), 9, 3)
+    assert written.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+    assert written.level_of(seen(7, 2)) == 9
+    assert written.see(seen(9, 3), seen(7, 2), 0.0) is Sighting.EXPECTED
+
+
+def test_a_reply_may_come_after_the_state() -> None:
+    written = Written()
+    written.send("team-a/x", 7)
+    assert written.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+    written.land(seen(7, 2), 7, 2)
+    assert written.pending() == []
+
+
+def test_a_write_without_a_reply_may_have_landed() -> None:
+    written = Written()
+    written.send("team-a/x", 7)
+    assert written.level_of(seen(0, 1)) == 0
+    assert written.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
+
+
+def test_another_change_of_the_job_is_no_drift() -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, 2)
+    assert written.see(seen(7, 5), seen(0, 1), 0.0) is Sighting.EXPECTED
+    assert written.see(seen(7, 6), seen(7, 5), 0.0) is Sighting.EXPECTED
+
+
+def test_somebody_elses_level_is_drift_and_marks_the_next_write_as_a_repair() -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, 2)
+    written.see(seen(7, 2), seen(0, 1), 0.0)
+    assert written.see(seen(3, 3), seen(7, 2), 0.0) is Sighting.DRIFT
+    assert written.drifted("team-a/x")
+    assert not written.leaves_alone(seen(3, 3))
+    write(written, seen(3, 3), 7, 4)
+    assert not written.drifted("team-a/x")
+
+
+def test_a_level_overwritten_between_our_write_and_its_sighting_is_drift() -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, 2)
+    assert written.see(seen(3, 3), seen(0, 1), 0.0) is Sighting.DRIFT
+    assert written.level_of(seen(3, 3)) == 3
+
+
+def test_levels_that_we_never_wrote_are_nobodys_drift() -> None:
+    written = Written()
+    assert written.see(seen(3, 3), seen(7, 2), 0.0) is Sighting.EXPECTED
+
+
+def fight(written: Written, pause: float) -> list[Sighting]:
+    sightings, rev = [], 1
+    for number in range(FIGHT_ROUNDS + 1):
+        write(written, seen(0, rev), 7, rev + 1)
+        written.see(seen(7, rev + 1), seen(0, rev), number * pause)
+        rev += 2
+        sightings.append(written.see(seen(0, rev), seen(7, rev - 1), number * pause))
+    return sightings
+
+
+def test_a_fight_ends_with_the_job_left_alone() -> None:
+    written = Written()
+    assert fight(written, 1.0) == [Sighting.DRIFT] * FIGHT_ROUNDS + [Sighting.FIGHT]
+    assert written.leaves_alone(seen(0, 99))
+    assert written.fights == 1
+    written.forget("team-a/x")
+    assert written.fights == 0
+
+
+def test_rare_drift_is_repaired_for_ever() -> None:
+    written = Written()
+    assert fight(written, FIGHT_SECONDS) == [Sighting.DRIFT] * (FIGHT_ROUNDS + 1)
+    assert not written.leaves_alone(seen(0, 99))
+
+
+def test_a_job_said_to_wait_no_more_is_left_alone_until_its_state_says_otherwise() -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, None)
+    assert written.leaves_alone(seen(0, 1))
+    assert not written.leaves_alone(seen(0, 2))
+
+
+@pytest.mark.parametrize("rev", [2, None])
+def test_with_a_new_lead_what_stands_is_taken_as_it_is(rev: int | None) -> None:
+    written = Written()
+    write(written, seen(0, 1), 7, rev)
+    written.begin_anew()
+    assert written.level_of(seen(0, 1)) == 0
+    assert not written.leaves_alone(seen(0, 1))
