@@ -94,6 +94,8 @@ class Codec[T]:
 
 def _version_of(kind: object) -> int:
     """The one schema version of a message type or of all the members of a union."""
+    if kind is bytes:
+        return Message.VERSION  # a codec that hands the payload on unread has no schema of its own
     versions = set()
     for member in get_args(kind) or (kind,):
         default = next(field.default for field in msgspec.structs.fields(member) if field.name == "v")
