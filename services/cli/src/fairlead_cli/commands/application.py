@@ -1,0 +1,34 @@
+"""The command line, put together."""
+
+from collections.abc import Callable
+
+from cyclopts import App, Group
+
+from fairlead_cli.commands import asking, running, steering, submitting
+from fairlead_cli.commands.options import RUN, STEER, USE
+
+HELP = """Fair order for the waiting jobs of shared clusters.
+
+Start here: `fairlead demo` shows it at work, `fairlead up` runs it on this machine.
+"""
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("fairlead-cli")
+
+
+app = App(
+    name="fairlead", help=HELP, help_format="plaintext", version=_version, usage="Usage: fairlead COMMAND"
+)
+
+_GROUPS: dict[Group, tuple[Callable[..., object], ...]] = {
+    RUN: (running.demo, running.up),
+    USE: (submitting.submit, asking.queue, asking.tenants, asking.explain, asking.top),
+    STEER: (steering.pause, steering.resume, steering.release),
+}
+for group, functions in _GROUPS.items():
+    for function in functions:
+        app.command(function, group=group)
+app.command(steering.policy)

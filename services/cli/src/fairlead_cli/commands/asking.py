@@ -1,0 +1,80 @@
+"""`fairlead queue`, `tenants`, `explain`, `top`: who waits, who has what, and why."""
+
+from fairlead_cli.commands.options import HERE, Output, Reach
+
+
+def queue(
+    *,
+    pool: str | None = None,
+    tenant: str | None = None,
+    limit: int = 50,
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> None:
+    """Who waits, in order, and why there.
+
+    Parameters
+    ----------
+    pool:
+        Only this pool.
+    tenant:
+        Only this tenant's jobs.
+    limit:
+        At most so many jobs a pool; 0 for all.
+    output:
+        A table, or the answer as JSON.
+    """
+    from fairlead_cli.asking import show_queue
+    from fairlead_cli.connection import run
+
+    run(show_queue(reach.nats, pool=pool, tenant=tenant, limit=limit, as_json=output == "json"))
+
+
+def tenants(*, pool: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
+    """Who has what, of what they may have.
+
+    Parameters
+    ----------
+    pool:
+        Only this pool.
+    output:
+        A table, or the answer as JSON.
+    """
+    from fairlead_cli.asking import show_tenants
+    from fairlead_cli.connection import run
+
+    run(show_tenants(reach.nats, pool=pool, as_json=output == "json"))
+
+
+def explain(job: str, /, *, tenant: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
+    """Why a job stands where it stands.
+
+    Parameters
+    ----------
+    job:
+        Its id, uid or submission id, or `<scope>/<id>`.
+    tenant:
+        Whose job it is, where several have one of that name.
+    output:
+        Words, or the answer as JSON.
+    """
+    from fairlead_cli.asking import show_explanation
+    from fairlead_cli.connection import run
+
+    run(show_explanation(reach.nats, job, tenant=tenant, as_json=output == "json"))
+
+
+def top(*, pool: str | None = None, every: float = 1.0, reach: Reach = HERE) -> None:
+    """Live: tenants, the next jobs, throughput. Ctrl-C ends it.
+
+    Parameters
+    ----------
+    pool:
+        Only this pool.
+    every:
+        Seconds between two looks.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.watching import watch
+
+    run(watch(reach.nats, pool=pool, every=every))

@@ -1,0 +1,91 @@
+"""`fairlead up` and `fairlead demo`: whole instances on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+
+def up(
+    *,
+    nats: str | None = None,
+    policy: Path | None = None,
+    scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=64))] = 2,
+    cluster: str = "sim",
+    cluster_config: Path | None = None,
+    store: Path | None = None,
+    port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
+) -> int:
+    """Run Fairlead on this machine: NATS, scorers, an admitter and a simulated cluster. Ctrl-C ends all of it.
+
+    Jobs, queue and policy are kept in the store: the next `up` goes on where this one ended.
+
+    Parameters
+    ----------
+    nats:
+        Use this NATS instead of an embedded one.
+    policy:
+        A policy file to put in force; unless given, the one that is stored, or three teams with weights 3, 2 and 1.
+    scorers:
+        How many scorers share the work.
+    cluster:
+        Name of the simulated cluster.
+    cluster_config:
+        YAML with its nodes, queues and accounts; four nodes of eight GPUs unless given.
+    store:
+        Directory for all data; one under ~/.local/state/fairlead unless given.
+    port:
+        Port of the embedded NATS; a free one unless given.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.upping import UpFlags, stay_up
+
+    flags = UpFlags(
+        nats=nats,
+        policy=policy,
+        scorers=scorers,
+        cluster=cluster,
+        cluster_config=cluster_config,
+        store=store,
+        port=port,
+    )
+    return run(stay_up(flags))
+
+
+def demo(
+    *,
+    seconds: Annotated[float | None, Parameter(validator=Number(gte=1, lte=100))] = None,
+    trace: Path | None = None,
+    weights: str | None = None,
+    scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 2,
+    seed: int = 0,
+    report: Path = Path("fairlead-demo.html"),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """A GPU cluster, three times overloaded, ordered fairly before your eyes; a report within two minutes.
+
+    Parameters
+    ----------
+    seconds:
+        For how long jobs are submitted.
+    trace:
+        Another trace in the form of the one that ships (CSV, also gzipped: vc, job, submit_s, gpus, duration_s).
+    weights:
+        Tenants and weights, as `a=3,b=2`.
+    scorers:
+        How many scorers share the work.
+    seed:
+        Of everything that is drawn by chance.
+    report:
+        Where the report is written as one HTML page.
+    json:
+        Print the figures as JSON and nothing else.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.demo import DemoFlags, run_demo
+
+    flags = DemoFlags(
+        seconds=seconds, trace=trace, weights=weights, scorers=scorers, seed=seed, report=report, as_json=json
+    )
+    return run(run_demo(flags))

@@ -1,0 +1,125 @@
+"""Talking to NATS for one command: who we are there, and what a failure means to a person."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from fairlead_bus import (
+    AnswerTimeoutError,
+    Bus,
+    BusError,
+    ConnectFailedError,
+    ConnectionSettings,
+    DeniedError,
+    NobodyAnswersError,
+    RemoteError,
+    connect,
+)
+from fairlead_cli.errors import CommandError, NotRunningError
+from fairlead_cli.errors import NobodyAnswersError as NobodyAnswersQuestionsError
+from fairlead_cli.instance import find_url
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import Codec, Message, to_json
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.questions import PROBLEM
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 5.0
+_PREFIX = "FAIRLEAD_NATS_"
+_CREDENTIALS = ("user", "password", "token", "creds", "nkey_seed", "tls_ca", "tls_cert", "tls_key")
+
+
+def connection_settings(url: str, environ: Mapping[str, str]) -> ConnectionSettings:
+    """The address with the credentials that the environment gives, under the same names as for the services."""
+    given = {name: environ.get(_PREFIX + name.upper()) for name in _CREDENTIALS}
+    plain = ConnectionSettings(url=url, connect_timeout_seconds=CONNECT_SECONDS)
+    return msgspec.structs.replace(plain, **given)
+
+
+@asynccontextmanager
+async def connected(nats: str | None) -> AsyncIterator[Bus]:
+    """A connection to the stated address, or to the running instance.
+
+    Raises:
+        NotRunningError: nobody is there.
+    """
+    url = find_url(nats, os.environ)
+    settings = connection_settings(url, os.environ)
+    try:
+        async with connect(settings, name="cli") as bus:
+            yield bus
+    except ConnectFailedError as error:
+        raise NotRunningError(
+            f"no NATS server lets us in at {settings.redacted()['url']}: {error}",
+            hint="Is it up? `fairlead up` starts one; --nats URL or FAIRLEAD_NATS_URL names another.",
+        ) from error
+
+
+async def ask[T: Message](
+    bus: Bus, question: subjects.Question, message: Message, codec: Codec[T], *, tenant: str | None = None
+) -> T:
+    """Ask the scorers and read the answer.
+
+    Raises:
+        NobodyAnswersQuestionsError: no scorer listens, or none answers in time.
+        CommandError: the question was refused; says which field and why.
+    """
+    try:
+        payload = await bus.request(subjects.ask(question, tenant), to_json(message), timeout=ANSWER_SECONDS)
+    except NobodyAnswersError as error:
+        raise NobodyAnswersQuestionsError(
+            "NATS is there, but no scorer answers", hint="Is it up? `fairlead up` starts all services."
+        ) from error
+    except AnswerTimeoutError as error:
+        raise NobodyAnswersQuestionsError(
+            f"no scorer answered within {ANSWER_SECONDS:g} s", hint="It may still be starting: try again."
+        ) from error
+    except RemoteError as error:
+        raise CommandError(_refusal(error)) from error
+    return codec.decode(payload)
+
+
+def _refusal(error: RemoteError) -> str:
+    try:
+        problem = PROBLEM.decode(error.payload)
+    except ContractError:
+        return f"the question was refused: {error.text}"
+    return f"{problem.field} {problem.value!r}: {problem.reason}"
+
+
+def run[T](main: Coroutine[object, object, T]) -> T:
+    """Run a command's coroutine to its end; of a group of failures, the first expected one is told.
+
+    Raises:
+        CommandError: whatever a person should hear.
+    """
+    try:
+        return asyncio.run(main)
+    except BaseExceptionGroup as group:
+        told = next((leaf for leaf in _leaves(group) if isinstance(leaf, CommandError | BusError)), None)
+        if isinstance(told, CommandError):
+            raise told from group
+        if told is None:
+            raise
+        raise _in_words(told) from group
+    except BusError as error:
+        raise _in_words(error) from error
+
+
+def _in_words(error: BusError) -> CommandError:
+    if isinstance(error, DeniedError):
+        return CommandError(
+            f"NATS denies this to our user: {error}", hint="Credentials come from FAIRLEAD_NATS_*."
+        )
+    return CommandError(f"NATS: {error}")
+
+
+def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
+    for part in group.exceptions:
+        if isinstance(part, BaseExceptionGroup):
+            yield from _leaves(part)
+        else:
+            yield part

@@ -1,0 +1,5 @@
+"""The demo: a three times overloaded cluster on this machine, watched, measured and reported."""
+
+from fairlead_cli.demo.running import DemoFlags, run_demo
+
+__all__ = ["DemoFlags", "run_demo"]

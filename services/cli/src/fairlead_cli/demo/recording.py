@@ -1,0 +1,112 @@
+"""What happened to each job of a live run, out of the events, measured with the same code as a run in virtual time."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from fairlead_contracts.events import AnyEvent, JobEnded, JobStarted, LevelWritten
+from fairlead_contracts.instants import SECOND, Micros, from_datetime, to_datetime, to_seconds
+from fairlead_contracts.state import Outcome
+from fairlead_contracts.submissions import AnyAnswer, Refused
+from fairlead_sim import JobResult, RunResult, ShareMeter, Workload
+
+
+class Recording:
+    """Takes events and answers, each at least once, and knows which submissions are still open."""
+
+    def __init__(self, submissions: Collection[str]) -> None:
+        self._submissions = frozenset(submissions)
+        self._lives: dict[str, dict[type[AnyEvent], AnyEvent]] = {}
+        self.refused: dict[str, Refused] = {}
+        self.level_writes = 0
+
+    def take_event(self, event: AnyEvent) -> None:
+        """Note one event; a second copy changes nothing."""
+        if isinstance(event, LevelWritten):
+            self.level_writes += 1
+        elif event.submission in self._submissions:
+            self._lives.setdefault(event.submission, {}).setdefault(type(event), event)
+
+    def take_answer(self, answer: AnyAnswer) -> None:
+        """Note a refusal."""
+        if isinstance(answer, Refused) and answer.id in self._submissions:
+            self.refused[answer.id] = answer
+
+    @property
+    def finished(self) -> int:
+        """How many ran to a good end."""
+        return sum(_succeeded(life) for life in self._lives.values())
+
+    def open(self) -> set[str]:
+        """Submissions that neither ended nor were refused."""
+        ended = {name for name, life in self._lives.items() if JobEnded in life}
+        return set(self._submissions) - ended - set(self.refused)
+
+    @property
+    def done(self) -> bool:
+        """Whether none is open."""
+        ended = sum(JobEnded in life for life in self._lives.values())
+        return ended + len(self.refused) >= len(self._submissions)
+
+    def result(self, workload: Workload) -> RunResult:
+        """The run as the virtual ones are told: instants count from its first submission."""
+        events = sorted(
+            (event for life in self._lives.values() for event in life.values()), key=lambda event: event.at
+        )
+        origin = min((from_datetime(event.at) for event in events), default=0)
+        meter = ShareMeter(workload.capacity(), workload.tenants)
+        for event in events:
+            meter.observe(_counted_from(event, origin))
+        jobs = sorted(self._results(workload, origin), key=lambda job: job.started)
+        makespan = max((job.ended for job in jobs), default=0)
+        return RunResult(
+            jobs=jobs,
+            samples=meter.samples,
+            shares=meter.means(),
+            entitlements=workload.entitlements(),
+            backlogged_seconds=to_seconds(meter.backlogged),
+            makespan_seconds=to_seconds(makespan),
+            utilisation=_utilisation(jobs, workload, makespan),
+            level_writes=self.level_writes,
+        )
+
+    def _results(self, workload: Workload, origin: Micros) -> list[JobResult]:
+        found = []
+        for job in workload.jobs:
+            life = self._lives.get(job.id, {})
+            started, ended = life.get(JobStarted), life.get(JobEnded)
+            if not isinstance(started, JobStarted):
+                continue
+            begin = from_datetime(started.at) - origin
+            found.append(
+                JobResult(
+                    id=job.id,
+                    tenant=job.tenant,
+                    urgency=job.urgency,
+                    submitted=begin - round(started.waited_seconds * SECOND),
+                    started=begin,
+                    ended=begin if ended is None else from_datetime(ended.at) - origin,
+                )
+            )
+        return found
+
+
+def _counted_from(event: AnyEvent, origin: Micros) -> AnyEvent:
+    return msgspec.structs.replace(event, at=to_datetime(from_datetime(event.at) - origin))
+
+
+def _succeeded(life: Mapping[type[AnyEvent], AnyEvent]) -> bool:
+    ended = life.get(JobEnded)
+    return isinstance(ended, JobEnded) and ended.outcome is Outcome.SUCCEEDED
+
+
+def _utilisation(jobs: list[JobResult], workload: Workload, makespan: Micros) -> dict[str, float]:
+    demands = {job.id: job.demand for job in workload.jobs}
+    used = dict.fromkeys(workload.capacity(), 0)
+    for job in jobs:
+        for resource, amount in demands[job.id].items():
+            used[resource] += amount * (job.ended - job.started)
+    return {
+        name: used[name] / (amount * makespan) if makespan and amount else 0.0
+        for name, amount in workload.capacity().items()
+    }

@@ -1,0 +1,249 @@
+"""`fairlead demo`, from the first process to the report."""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from fairlead_bus import Bus
+from fairlead_cli.console import fail, output, say, warn, write_line
+from fairlead_cli.demo.comparing import compare, report_on
+from fairlead_cli.demo.publishing import publish_workload
+from fairlead_cli.demo.recording import Recording
+from fairlead_cli.demo.showing import Show
+from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.hearing import hearing
+from fairlead_cli.live import Pulse
+from fairlead_cli.readiness import wait_answering
+from fairlead_cli.report.figures import off_entitlement
+from fairlead_cli.report.page import Report, render_page
+from fairlead_cli.report.text import render_text
+from fairlead_cli.stack import Stack, StackPlan, child_environment, running
+from fairlead_cli.upping import ending_on_signals
+from fairlead_cli.watching import events
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.events import AnyEvent
+from fairlead_contracts.submissions import ANSWER
+from fairlead_sim import SimError, Workload, demo_workload
+
+CLUSTER = "sim"
+SECONDS = 60.0
+"""For how long the pool is kept busy; with start, drain and report that makes a minute and a half."""
+DEADLINE_SECONDS = 105.0
+"""From the start of the command: whatever still runs then is reported as it stands, within the two minutes promised."""
+INTERRUPTED = 130
+
+
+class DemoFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of `fairlead demo`; None where they say nothing."""
+
+    seconds: float | None = None
+    trace: Path | None = None
+    weights: str | None = None
+    scorers: int = 2
+    seed: int = 0
+    report: Path = Path("fairlead-demo.html")
+    as_json: bool = False
+
+
+async def run_demo(flags: DemoFlags) -> int:
+    """Run it and report.
+
+    Returns:
+        The exit code: 0 only if every submitted job finished and none was lost.
+    """
+    began = time.monotonic()
+    workload = _workload(flags)
+    recording = Recording([job.id for job in workload.jobs])
+    with ending_on_signals() as end, tempfile.TemporaryDirectory(prefix="fairlead-demo-") as directory:
+        plan = _plan(Path(directory), workload, flags)
+        say(f"starting a NATS server, {flags.scorers} scorers, an admitter and a simulated cluster …")
+        async with running(plan, say=say) as stack:
+            if not await wait_answering(stack.bus, end) and not end.is_set():
+                raise CommandError("the services did not get ready", hint=_log_tails(stack))
+            await _play(stack, workload, recording, end, deadline=began + DEADLINE_SECONDS)
+            lost = [] if end.is_set() else await _unaccounted(stack.bus, workload, recording)
+            restarts = stack.supervisor.restarts
+        if end.is_set():
+            say("interrupted; nothing is left running")
+            return INTERRUPTED
+    say("the same jobs under other orders, in virtual time …")
+    others = await asyncio.to_thread(compare, workload)
+    facts = _facts(workload, flags, recording, restarts)
+    report = report_on(
+        workload,
+        recording.result(workload),
+        others,
+        finished=recording.finished,
+        lost=len(lost),
+        facts=facts,
+    )
+    _tell(report, flags)
+    return _verdict(report, recording)
+
+
+def _workload(flags: DemoFlags) -> Workload:
+    try:
+        return demo_workload(
+            flags.seconds or SECONDS,
+            trace=flags.trace,
+            weights=read_weights(flags.weights),
+            seed=flags.seed,
+            cluster=CLUSTER,
+        )
+    except SimError as error:
+        raise InputError(str(error)) from error
+
+
+def read_weights(text: str | None) -> Mapping[str, float] | None:
+    """The weights of `a=3,b=2`.
+
+    Raises:
+        InputError: it is not of that form, or a weight is not a positive number.
+    """
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, amount = part.strip().partition("=")
+        try:
+            weight = float(amount)
+        except ValueError:
+            weight = 0.0
+        if not (name and equals and 0 < weight < float("inf")):
+            raise InputError(
+                f"--weights {part.strip()!r}: must be NAME=NUMBER with a number above 0, as in a=3,b=2"
+            )
+        found[name] = weight
+    return found
+
+
+def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
+    config = directory / "cluster.json"
+    config.write_bytes(msgspec.json.encode(workload.cluster))
+    return StackPlan(
+        store=directory,
+        policy=workload.policy,
+        scorers=flags.scorers,
+        cluster=CLUSTER,
+        cluster_config=config,
+        environ=child_environment(os.environ),
+    )
+
+
+async def _play(
+    stack: Stack, workload: Workload, recording: Recording, end: asyncio.Event, *, deadline: float
+) -> None:
+    """Publish the jobs at their times and show what happens, until all have ended, the deadline or a signal."""
+    pulse = Pulse()
+    changed = asyncio.Event()
+
+    def take(event: AnyEvent) -> None:
+        pulse.take(event)
+        recording.take_event(event)
+        changed.set()
+
+    show = Show(stack.bus, workload, recording, pulse)
+    async with _hearing_answers(stack.bus, recording), events(stack.bus, take), asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(publish_workload(stack.bus, workload, cluster=CLUSTER), name="publish"),
+            group.create_task(show.run(), name="show"),
+        ]
+        await _until_done(recording, changed, end, deadline=deadline)
+        for task in tasks:
+            task.cancel()
+
+
+@asynccontextmanager
+async def _hearing_answers(bus: Bus, recording: Recording) -> AsyncIterator[None]:
+    async with hearing(
+        bus,
+        stream=topology.ANSWER,
+        filter=subjects.answer_filter(),
+        codec=ANSWER,
+        take=recording.take_answer,
+    ):
+        yield
+
+
+async def _until_done(
+    recording: Recording, changed: asyncio.Event, end: asyncio.Event, *, deadline: float
+) -> None:
+    """Return when every job has ended or was refused, when a signal came, or at the deadline."""
+    stopped = asyncio.ensure_future(end.wait())
+    try:
+        while not recording.done and not end.is_set():
+            changed.clear()
+            news = asyncio.ensure_future(changed.wait())
+            left = deadline - time.monotonic()
+            done, _ = await asyncio.wait({news, stopped}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            if not done:
+                return
+    finally:
+        stopped.cancel()
+
+
+async def _unaccounted(bus: Bus, workload: Workload, recording: Recording) -> list[str]:
+    """Open jobs that the cluster does not know: lost. Those that still wait or run are merely late."""
+    still_open = recording.open()
+    lost = []
+    for job in workload.jobs:
+        if job.id in still_open:
+            stored = await bus.last(topology.STATE, subjects.state(CLUSTER, "job", job.id, scope=job.tenant))
+            if stored is None or not stored.payload:
+                lost.append(job.id)
+    return lost
+
+
+def _facts(workload: Workload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:
+    took_back = [f"{restarts} processes were started again on the way."] if restarts else []
+    gpus = workload.capacity()["nvidia.com/gpu"] // 1000
+    return [
+        *workload.notes,
+        f"{gpus} GPUs, {flags.scorers} scorers, seed {flags.seed}.",
+        f"{len(workload.jobs)} jobs took {recording.level_writes} writes of a level.",
+        "Shares are dominant shares over the sum of the tenants'; waits are seconds of wall time.",
+        "FIFO and strict priority are the same jobs on the same cluster in virtual time.",
+        *took_back,
+    ]
+
+
+def _tell(report: Report, flags: DemoFlags) -> None:
+    flags.report.write_text(render_page(report), encoding="utf-8")
+    if flags.as_json:
+        write_line(msgspec.json.encode(report.figures).decode())
+    else:
+        output().print(render_text(report))
+    say(f"report: {flags.report.absolute()}")
+
+
+def _verdict(report: Report, recording: Recording) -> int:
+    figures = report.figures
+    for tenant in off_entitlement(figures):
+        held = (
+            "never had jobs waiting together with all others"
+            if tenant.share is None
+            else f"held {tenant.share:.1%}"
+        )
+        warn(f"{tenant.name} {held}, entitled to {tenant.entitlement:.1%}")
+    for refused in recording.refused.values():
+        fail(f"{refused.tenant}/{refused.id} was refused: {refused.field}: {refused.reason}")
+    if figures.lost:
+        fail(f"{figures.lost} jobs were lost")
+    late = figures.submitted - figures.finished - figures.lost - len(recording.refused)
+    if late:
+        fail(f"{late} jobs had not ended when the time was up")
+    return 0 if figures.finished == figures.submitted else 1
+
+
+def _log_tails(stack: Stack) -> str:
+    with contextlib.suppress(OSError):
+        return "\n".join(f"--- {name}\n{child.tail()}" for name, child in stack.supervisor.children.items())
+    return ""

@@ -1,0 +1,37 @@
+"""What a person is told when a command cannot do its work: plain words, a next step, no stack trace."""
+
+
+class CommandError(Exception):
+    """An expected failure. `hint` says what to do next; `exit_code` tells scripts."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(CommandError):
+    """What the person gave cannot be read: a file, a flag, a policy. Each problem is one line."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, problems: list[str] | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.problems = problems or []
+
+
+class NotRunningError(CommandError):
+    """No instance is known, or nobody is behind the address of the one that is."""
+
+    exit_code = 3
+
+
+class NobodyAnswersError(NotRunningError):
+    """NATS is there, but no scorer answers questions."""
+
+
+class ProcessFailedError(CommandError):
+    """A child process that cannot be run; the tail of its log tells why."""
+
+    exit_code = 4

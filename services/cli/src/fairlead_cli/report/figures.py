@@ -1,0 +1,165 @@
+"""The figures of a run: shares against entitlements and waits, made for printing and plotting."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from fairlead_contracts.instants import to_seconds
+from fairlead_sim import RunResult, Sample, Waits
+
+BINS = 120
+"""Points of a plotted line."""
+TOLERANCE = 0.10
+"""How far a share may lie from its entitlement, as a fraction of the entitlement, before a report warns."""
+ALL_CLASSES = "*"
+
+
+class TenantFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One tenant in the printed figures; waits in seconds of wall time, null where no job of it started."""
+
+    name: str
+    weight: float
+    entitlement: float
+    share: float | None
+    """Null where the tenants never all had jobs waiting at once."""
+    share_fifo: float | None
+    wait_p50: float | None
+    wait_p90: float | None
+    jobs: int
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fairlead demo --json` prints, with exactly these keys."""
+
+    tenants: list[TenantFigures]
+    submitted: int
+    finished: int
+    lost: int
+    jain: float | None
+    jain_fifo: float | None
+
+
+class Bin(msgspec.Struct, frozen=True, kw_only=True):
+    """One stretch of equal length for a plot."""
+
+    begin: float
+    """Seconds since the first submission."""
+    shares: Mapping[str, float]
+    """What each tenant holds of what is in use: means over the stretch."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """The same jobs under one order."""
+
+    title: str
+    shares: Mapping[str, float] | None
+    """Of each tenant, while all were backlogged; None where they never were at once."""
+    jain: float | None
+    backlog: tuple[float, float] | None
+    """Seconds from the first submission: the first and the last moment at which every tenant had jobs waiting."""
+    course: Sequence[Bin]
+    by_tenant: Mapping[str, Waits]
+    by_class: Mapping[tuple[str, str], Waits]
+    """By tenant and class; groups without jobs are left out."""
+    makespan: float
+    """Seconds from the first submission to the last end."""
+
+
+def study(title: str, result: RunResult, *, default_class: str) -> Run:
+    """What one run came to.
+
+    Args:
+        title: of the order, as people read it.
+        result: of the run, virtual or live.
+        default_class: of jobs that asked for none.
+    """
+    waits = result.waits()
+    backlogged = result.backlogged_seconds > 0
+    return Run(
+        title=title,
+        shares=result.shares if backlogged else None,
+        jain=result.jain if backlogged else None,
+        backlog=_backlog(result.samples) if backlogged else None,
+        course=course(result.samples, result.makespan_seconds),
+        by_tenant={tenant: found for (tenant, urgency), found in waits.items() if urgency == ALL_CLASSES},
+        by_class={
+            (tenant, urgency or default_class): found
+            for (tenant, urgency), found in sorted(
+                waits.items(), key=lambda group: (group[0][0], group[0][1] or "")
+            )
+            if urgency != ALL_CLASSES
+        },
+        makespan=result.makespan_seconds,
+    )
+
+
+def _backlog(samples: Sequence[Sample]) -> tuple[float, float] | None:
+    moments = [to_seconds(sample.at) for sample in samples if all(sample.waiting.values())]
+    return (moments[0], moments[-1]) if moments else None
+
+
+def course(samples: Iterable[Sample], makespan: float) -> list[Bin]:
+    """Means of the samples over stretches of equal length; those with no use are left out."""
+    length = makespan / BINS or 1.0
+    busy = (sample for sample in samples if sum(sample.shares.values()) > 0)
+    grouped = groupby(busy, key=lambda sample: int(to_seconds(sample.at) / length))
+    return [Bin(begin=number * length, shares=_mean(list(group))) for number, group in grouped]
+
+
+def _mean(samples: Sequence[Sample]) -> dict[str, float]:
+    return {
+        tenant: sum(sample.shares[tenant] / sum(sample.shares.values()) for sample in samples) / len(samples)
+        for tenant in samples[0].shares
+    }
+
+
+def figures(
+    weights: Mapping[str, float],
+    *,
+    ours: Run,
+    fifo: Run,
+    jobs: Mapping[str, int],
+    finished: int,
+    lost: int,
+) -> Figures:
+    """The figures that are printed.
+
+    Args:
+        weights: of each tenant, in the order in which they are shown.
+        ours: the run that happened.
+        fifo: the same jobs, first come first served.
+        jobs: how many each tenant submitted.
+        finished: how many ended.
+        lost: how many nobody can account for.
+    """
+    total = sum(weights.values())
+    return Figures(
+        tenants=[
+            TenantFigures(
+                name=tenant,
+                weight=weight,
+                entitlement=weight / total,
+                share=(ours.shares or {}).get(tenant),
+                share_fifo=(fifo.shares or {}).get(tenant),
+                wait_p50=waits.p50 if (waits := ours.by_tenant.get(tenant)) else None,
+                wait_p90=waits.p90 if waits else None,
+                jobs=jobs.get(tenant, 0),
+            )
+            for tenant, weight in weights.items()
+        ],
+        submitted=sum(jobs.values()),
+        finished=finished,
+        lost=lost,
+        jain=ours.jain,
+        jain_fifo=fifo.jain,
+    )
+
+
+def off_entitlement(found: Figures) -> list[TenantFigures]:
+    """Tenants whose share lies further from their entitlement than it may."""
+    return [
+        tenant
+        for tenant in found.tenants
+        if tenant.share is None or abs(tenant.share - tenant.entitlement) > TOLERANCE * tenant.entitlement
+    ]

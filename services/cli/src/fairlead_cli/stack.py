@@ -1,0 +1,158 @@
+"""A whole Fairlead on this machine: nats-server, scorers, admitter and a simulated cluster as child processes."""
+
+import asyncio
+import fcntl
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from fairlead_bus import Bus, connect, provision
+from fairlead_cli.connection import connection_settings
+from fairlead_cli.errors import CommandError, ProcessFailedError
+from fairlead_cli.policy_files import apply_policy
+from fairlead_cli.server import ServerPlan, plan_server, wait_ready
+from fairlead_cli.supervision import Keeper, Program, Supervisor, keeper
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.topology import topology
+
+FREE_PORT = "0"
+_OURS_ALONE = ("FAIRLEAD_NATS_URL", "FAIRLEAD_HEALTH_PORT", "FAIRLEAD_REPLICA", "FAIRLEAD_CONFIG")
+
+
+class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run."""
+
+    store: Path
+    """Holds everything that outlives a run: JetStream's data, the cluster's own truth, logs."""
+    policy: PolicyDocument
+    keep_policy: bool = False
+    """Leave a policy that is stored already as it is."""
+    scorers: int = 2
+    cluster: str | None = "sim"
+    """Name of the simulated cluster; None runs none."""
+    cluster_config: Path | None = None
+    nats: str | None = None
+    """An address to use; None runs an embedded server."""
+    port: int | None = None
+    """Of the embedded server; None takes a free one."""
+    environ: Mapping[str, str]
+
+
+class Stack(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs."""
+
+    url: str
+    bus: Bus
+    supervisor: Supervisor
+    keeper: Keeper
+    notes: Sequence[str]
+    """What was created or changed on the way up, a line each."""
+
+
+@asynccontextmanager
+async def running(plan: StackPlan, *, say: Callable[[str], None]) -> AsyncIterator[Stack]:
+    """Everything that the plan names, for the time of the block; services end before their NATS server does.
+
+    Raises:
+        CommandError: the store is in use, a process cannot be run, NATS cannot be reached.
+    """
+    logs = plan.store / "logs"
+    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(plan.store):
+        async with keeper() as held, asyncio.TaskGroup() as outer:
+            supervisor = Supervisor(group=held.group, logs=logs, say=say)
+            server, url = await _serve(plan, supervisor, outer)
+            watching = outer.create_task(_fail_with(held), name="keeper")
+            async with connect(connection_settings(url, plan.environ), name="up") as bus:
+                notes = await _prepare(bus, plan)
+                async with asyncio.TaskGroup() as inner:
+                    services = [
+                        inner.create_task(supervisor.keep(program), name=program.name)
+                        for program in _services(plan, url)
+                    ]
+                    yield Stack(url=url, bus=bus, supervisor=supervisor, keeper=held, notes=notes)
+                    for service in services:
+                        service.cancel()
+            watching.cancel()
+            if server is not None:
+                server.cancel()
+
+
+async def _serve(
+    plan: StackPlan, supervisor: Supervisor, group: asyncio.TaskGroup
+) -> tuple[asyncio.Task[None] | None, str]:
+    if plan.nats is not None:
+        return None, plan.nats
+    server: ServerPlan = plan_server(plan.store, port=plan.port, environ=plan.environ)
+    task = group.create_task(supervisor.keep(server.program), name="nats-server")
+    await wait_ready(server)
+    return task, server.url
+
+
+async def _fail_with(held: Keeper) -> None:
+    await held.wait_gone()
+    raise ProcessFailedError(
+        "the keeper of the child processes was ended from outside; everything is stopped"
+    )
+
+
+async def _prepare(bus: Bus, plan: StackPlan) -> list[str]:
+    """Streams, buckets, durables and the policy, before the first service looks for them."""
+    clusters = [plan.cluster] if plan.cluster else []
+    created = await provision(bus, topology(clusters))
+    revision, written = await apply_policy(bus, plan.policy, keep=plan.keep_policy)
+    return [
+        *([f"{len(created)} streams, buckets and durables created or changed on NATS"] if created else []),
+        f"policy revision {revision}" + (" (written)" if written else " (unchanged)"),
+    ]
+
+
+def _services(plan: StackPlan, url: str) -> list[Program]:
+    programs = [_service(plan, url, "scorer", f"scorer-{number}") for number in range(1, plan.scorers + 1)]
+    if plan.cluster:
+        cluster = ["--cluster", plan.cluster]
+        store = ["--store", str(plan.store / f"cluster-{plan.cluster}.db")]
+        config = ["--cluster-config", str(plan.cluster_config)] if plan.cluster_config else []
+        programs.insert(0, _service(plan, url, "sim", f"sim-{plan.cluster}", [*cluster, *store, *config]))
+        programs.append(_service(plan, url, "admitter", f"admitter-{plan.cluster}", cluster))
+    return programs
+
+
+def _service(plan: StackPlan, url: str, service: str, name: str, flags: Sequence[str] = ()) -> Program:
+    # -P keeps a file in the person's directory from being imported in a library's place.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        f"fairlead_{service}",
+        "--nats-url",
+        url,
+        "--health-port",
+        FREE_PORT,
+    ]
+    return Program(name=name, command=[*command, *flags], environ=plan.environ)
+
+
+def _locked(store: Path) -> IO[bytes]:
+    """Two instances on one store would corrupt it. The lock ends with the process, however that ends."""
+    file = (store / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise CommandError(
+            f"another Fairlead runs on {store}", hint="Use that one, end it first, or choose another --store."
+        ) from error
+    return file
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Ours, without what must differ between children; those are told by flags."""
+    kept = {name: value for name, value in environ.items() if name not in _OURS_ALONE}
+    kept.setdefault("PATH", os.defpath)
+    return kept

@@ -1,0 +1,56 @@
+"""An operator's word on writing levels: pause, resume, release."""
+
+import getpass
+from datetime import UTC, datetime
+
+from fairlead_bus import Bucket, Bus
+from fairlead_cli.connection import connected
+from fairlead_cli.console import say
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import CONTROL, Control, Mode
+
+EFFECT = {
+    Mode.ACTIVE: "levels follow the order again",
+    Mode.PAUSED: "nothing is written from now on; levels stay as they are",
+    Mode.RELEASED: "every level is taken away, then nothing is written",
+}
+
+
+async def steer(bus: Bus, mode: Mode, *, pool: str | None, by: str, why: str) -> list[str]:
+    """Set the mode of a pool, or of all.
+
+    Returns:
+        What to tell, a line each.
+    """
+    bucket = Bucket(bus, topology.POLICY)
+    control = Control(mode=mode, at=datetime.now(UTC), by=by, why=why)
+    await bucket.put(subjects.control_key(pool), to_json(control))
+    lines = [f"{'all pools' if pool is None else f'pool {pool}'}: {mode.value}; {EFFECT[mode]}"]
+    if (
+        pool is not None
+        and (overall := await _mode_of_all(bucket)) is not Mode.ACTIVE
+        and overall is not mode
+    ):
+        lines.append(f"all pools are {overall.value}, and the stricter of the two holds")
+    return lines
+
+
+async def _mode_of_all(bucket: Bucket) -> Mode:
+    entry = await bucket.get(subjects.control_key())
+    return Mode.ACTIVE if entry is None else CONTROL.decode(entry.value).mode
+
+
+async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, why: str) -> None:
+    """Set the mode and say what that means."""
+    async with connected(nats) as bus:
+        for line in await steer(bus, mode, pool=pool, by=by, why=why):
+            say(line)
+
+
+def this_user() -> str:
+    """The name of whoever gives the command; empty where the machine does not know it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""

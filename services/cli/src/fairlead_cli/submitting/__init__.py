@@ -1,0 +1,1 @@
+"""Publishing jobs and following what becomes of them."""

@@ -1,0 +1,101 @@
+"""Jobs as people give them: flags, a file of JSON or YAML with one or many, JSON lines.
+
+Bodies are not checked here beyond what publishing needs: the service checks them, and its answer is the one that
+counts.
+"""
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from fairlead_cli.errors import InputError
+
+_LINES = (".jsonl", ".ndjson")
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """One job to publish: where to, and the body."""
+
+    cluster: str
+    tenant: str
+    id: str
+    body: Mapping[str, object]
+
+    def payload(self) -> bytes:
+        """The body as it is published."""
+        return msgspec.json.encode(self.body)
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What flags say; a job that says it itself keeps its own."""
+
+    cluster: str
+    tenant: str | None = None
+    fields: Mapping[str, object] = {}
+
+
+def read_file(path: Path) -> Iterator[object]:
+    """The jobs of a file, as plain values.
+
+    Raises:
+        InputError: it cannot be read or parsed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if path.suffix in _LINES:
+        yield from read_lines(text.splitlines(), name=str(path))
+        return
+    for found in _parse(text, name=str(path)):
+        yield from found if isinstance(found, list) else [found]
+
+
+def _parse(text: str, *, name: str) -> list[object]:
+    """JSON where it is JSON, else YAML, which may hold several documents."""
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        pass
+    try:
+        return [found for found in yaml.safe_load_all(text) if found is not None]
+    except yaml.YAMLError as error:
+        raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
+
+
+def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
+    """The jobs of JSON lines; blank ones are skipped.
+
+    Raises:
+        InputError: a line is not JSON.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{name}, line {number} is not JSON: {error}") from error
+
+
+def draft(found: object, defaults: Defaults) -> Draft:
+    """One job, completed by the flags; without an id it is given one, so that its answers can be followed.
+
+    Raises:
+        InputError: it is not a mapping, or nobody says whose it is.
+    """
+    if not isinstance(found, dict):
+        raise InputError(f"a job must be a mapping of keys and values, not {found!r}")
+    body: dict[str, object] = {**defaults.fields, **found}
+    cluster = body.pop("cluster", defaults.cluster)
+    tenant = body.pop("tenant", defaults.tenant)
+    if not isinstance(tenant, str) or not tenant:
+        raise InputError(f"tenant: whose job is it? (found {tenant!r})", hint="Say it with --tenant NAME.")
+    if not isinstance(cluster, str) or not cluster:
+        raise InputError(f"cluster: must be a name (found {cluster!r})")
+    body.setdefault("id", f"job-{secrets.token_hex(5)}")
+    return Draft(cluster=cluster, tenant=tenant, id=str(body["id"]), body=body)

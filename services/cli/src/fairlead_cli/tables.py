@@ -1,0 +1,168 @@
+"""Answers as tables."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairlead_cli.words import demand, duration, reason, share_bar, short_resource, waited
+from fairlead_contracts.decisions import Standing
+from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.questions import (
+    ExplainReply,
+    Explanation,
+    PoolQueue,
+    PoolTenants,
+    QueueReply,
+    RankedPlace,
+    TenantsReply,
+)
+
+
+def queue_view(reply: QueueReply) -> RenderableType:
+    """Who waits, in order, a table a pool."""
+    if not any(pool.waiting for pool in reply.pools):
+        return Group(Text("Nobody waits."), *_silences(reply.pools))
+    return Group(*(part for pool in reply.pools if pool.waiting for part in _queue_parts(pool, reply.at)))
+
+
+def _queue_parts(pool: PoolQueue, now: datetime) -> Iterator[RenderableType]:
+    yield Text.assemble((f"pool {pool.pool}", "bold"), f": {pool.waiting} waiting")
+    yield places_table(pool.places, now)
+    hidden = pool.waiting - len(pool.places)
+    if hidden > 0:
+        yield Text(f"… and {hidden} more (--limit 0 shows all)", style="dim")
+    yield from _silences([pool])
+
+
+def places_table(places: list[RankedPlace], now: datetime) -> Table:
+    """Waiting jobs, first goes first; ranks count from 1 for people."""
+    table = _plain_table()
+    table.add_column("#", justify="right")
+    for name in ("job", "tenant", "class", "asks for"):
+        table.add_column(name)
+    table.add_column("waited", justify="right")
+    table.add_column("why here", ratio=1)
+    for ranked in places:
+        place = ranked.place
+        table.add_row(
+            str(ranked.rank + 1),
+            Text(place.id),
+            Text(place.tenant),
+            _class(place.urgency),
+            demand(place.demand),
+            waited(place, now),
+            Text(reason(place), style="dim"),
+        )
+    return table
+
+
+def tenants_view(reply: TenantsReply) -> RenderableType:
+    """Who has what, a table a pool."""
+    if not reply.pools:
+        return Text("No pool is known yet: has a cluster stated its capacity?")
+    return Group(*(part for pool in reply.pools for part in _tenant_parts(pool)))
+
+
+def _tenant_parts(pool: PoolTenants) -> Iterator[RenderableType]:
+    capacity = ", ".join(
+        f"{format_quantity(name, amount)} {short_resource(name)}"
+        for name, amount in sorted(pool.capacity.items())
+    )
+    yield Text.assemble((f"pool {pool.pool}", "bold"), f": {capacity}")
+    yield tenants_table(pool)
+    yield from _silences([pool])
+
+
+def tenants_table(pool: PoolTenants) -> Table:
+    """Tenants with their share beside what they may have, as figures and as a bar with a mark."""
+    scale = max((max(line.standing.share, line.entitlement) for line in pool.tenants), default=1.0)
+    table = _plain_table()
+    table.add_column("tenant")
+    for name in ("weight", "entitled", "share"):
+        table.add_column(name, justify="right")
+    table.add_column("share, │ marks entitlement")
+    for name in ("running", "waiting"):
+        table.add_column(name, justify="right")
+    table.add_column("uses")
+    for line in pool.tenants:
+        standing = line.standing
+        table.add_row(
+            Text(standing.tenant),
+            f"{standing.weight:g}",
+            f"{line.entitlement:.1%}" if line.entitlement else "-",
+            f"{standing.share:.1%}",
+            share_bar(standing.share, line.entitlement, scale=scale),
+            str(standing.running),
+            str(standing.waiting),
+            Text(_use(standing), style="dim"),
+        )
+    return table
+
+
+def _use(standing: Standing) -> str:
+    return demand({name: amount for name, amount in standing.use.items() if amount})
+
+
+def explain_view(reply: ExplainReply) -> RenderableType:
+    """Each job of that name with everything that its place is made of."""
+    return Group(*(part for found in reply.found for part in _explanation_parts(found, reply.at)))
+
+
+def _explanation_parts(found: Explanation, now: datetime) -> Iterator[RenderableType]:
+    yield Text.assemble(
+        (f"{found.scope}/{found.id}", "bold"), f" on {found.cluster}: ", (found.phase, "bold")
+    )
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in _facts(found, now):
+        table.add_row(name, Text(value))
+    yield table
+    for line in found.reasons:
+        yield Text(f"  · {line}")
+    yield Text("")
+
+
+def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "tenant", found.tenant or "(none)"
+    yield "queue", found.queue if found.pool is None else f"{found.queue}, pool {found.pool}"
+    if found.rank is not None:
+        yield "place", f"{found.rank + 1} of {found.waiting}"
+    if found.place is not None:
+        place = found.place
+        yield "class", place.urgency
+        yield "asks for", demand(place.demand)
+        yield "waited", waited(place, now)
+        yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
+        yield "key", f"{place.key:.6f}"
+    else:
+        yield "waited", duration(found.waited_seconds)
+    if found.refused_class:
+        yield "class refused", found.refused_class
+    if found.standing is not None:
+        yield "its tenant", f"weight {found.standing.weight:g}, holds {found.standing.share:.1%} of the pool"
+    if found.ahead:
+        yield "before it", ", ".join(f"{part.jobs} of {part.tenant}" for part in found.ahead)
+    yield "level", str(found.level)
+
+
+def _silences(pools: list[PoolQueue] | list[PoolTenants]) -> Iterator[Text]:
+    for pool in pools:
+        if pool.silent_shards:
+            yield Text(
+                f"incomplete: {len(pool.silent_shards)} shards of {pool.pool} did not answer; "
+                "their tenants are missing (a scorer may be starting or gone)",
+                style="yellow",
+            )
+
+
+def _class(urgency: str) -> Text:
+    return Text(urgency, style="bold red" if urgency == "urgent" else "")
+
+
+def _plain_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)

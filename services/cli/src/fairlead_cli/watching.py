@@ -1,0 +1,67 @@
+"""`fairlead top`: the live view of a running instance."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import msgspec
+from rich.console import RenderableType
+from rich.live import Live
+
+from fairlead_bus import Bus
+from fairlead_cli.connection import ask, connected
+from fairlead_cli.console import output
+from fairlead_cli.errors import NobodyAnswersError
+from fairlead_cli.hearing import hearing
+from fairlead_cli.live import SHOWN_PLACES, Pulse, dashboard
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.events import EVENT, AnyEvent
+from fairlead_contracts.questions import (
+    QUEUE_REPLY,
+    TENANTS_REPLY,
+    QueueQuestion,
+    QueueReply,
+    TenantsQuestion,
+    TenantsReply,
+)
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a running instance; None where no scorer answers."""
+
+    tenants: TenantsReply | None = None
+    queue: QueueReply | None = None
+
+
+async def look(bus: Bus, *, pool: str | None = None) -> Look:
+    """Ask for tenants and for the next jobs."""
+    try:
+        tenants = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
+        queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=SHOWN_PLACES), QUEUE_REPLY)
+    except NobodyAnswersError:
+        return Look()
+    return Look(tenants=tenants, queue=queue)
+
+
+def events(bus: Bus, take: Callable[[AnyEvent], None]) -> AbstractAsyncContextManager[None]:
+    """Calls `take` with every event from now on, for the time of the block."""
+    return hearing(bus, stream=topology.EVENT, filter=subjects.event_filter(), codec=EVENT, take=take)
+
+
+async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
+    """Show the live view until Ctrl-C; where standard output is no terminal, print it once."""
+    console = output()
+    pulse = Pulse()
+
+    def frame(found: Look) -> RenderableType:
+        return dashboard("Fairlead", tenants=found.tenants, queue=found.queue, pulse=pulse)
+
+    async with connected(nats) as bus, events(bus, pulse.take):
+        first = await look(bus, pool=pool)
+        if not console.is_terminal:
+            console.print(frame(first))
+            return
+        with Live(frame(first), console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                await asyncio.sleep(every)
+                live.update(frame(await look(bus, pool=pool)), refresh=True)

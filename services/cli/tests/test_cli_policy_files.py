@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli.errors import InputError
+from fairlead_cli.policy_files import as_yaml, parse_policy, read_policy, shipped_policy
+from fairlead_sim import demo_workload
+
+
+def test_the_laptops_policy_has_three_teams_on_one_pool() -> None:
+    policy = shipped_policy("laptop")
+    assert {tenant.name: tenant.weight for tenant in policy.tenants} == {
+        "team-a": 3,
+        "team-b": 2,
+        "team-c": 1,
+    }
+    assert [pool.members for pool in policy.pools] == [["sim/gpu"]]
+    assert policy.grants
+
+
+def test_the_demos_policy_is_that_of_its_workload() -> None:
+    assert shipped_policy("demo") == demo_workload().policy
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text("window: 0\nunknown: 1\ntenants:\n- {name: a, weight: -1}\n- {name: a}\n")
+    with pytest.raises(InputError) as raised:
+        read_policy(path)
+    told = "\n".join(raised.value.problems)
+    for part in ("unknown", "window", "weight", "named twice"):
+        assert part in told
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", ""])
+def test_what_is_no_policy_is_said(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_policy(text, name="x")
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_policy(tmp_path / "missing.yaml")
+
+
+def test_a_policy_survives_being_written_as_yaml() -> None:
+    policy = shipped_policy("laptop")
+    assert parse_policy(as_yaml(policy), name="x") == policy

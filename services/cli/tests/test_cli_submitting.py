@@ -1,0 +1,163 @@
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_cli.errors import InputError
+from fairlead_cli.submitting.following import Following, answer_line
+from fairlead_cli.submitting.gathering import JobFlags, gather
+from fairlead_cli.submitting.publishing import pack
+from fairlead_cli.submitting.reading import Draft
+from fairlead_contracts.state import Outcome
+from fairlead_contracts.submissions import Accepted, Ended, Refused, Started
+
+FLAGS = JobFlags(cluster="sim", tenant="team-a")
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def written(directory: Path, name: str, text: str) -> Path:
+    path = directory / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("one.json", '{"id": "a", "demand": {"cpu": 1}}'),
+        ("many.json", '[{"id": "a", "demand": {"cpu": 1}}, {"id": "b", "demand": {"cpu": 1}}]'),
+        ("one.yaml", "id: a\ndemand: {cpu: 1}\n"),
+        ("many.yaml", "- {id: a, demand: {cpu: 1}}\n- {id: b, demand: {cpu: 1}}\n"),
+        ("documents.yaml", "id: a\ndemand: {cpu: 1}\n---\nid: b\ndemand: {cpu: 1}\n"),
+        ("lines.jsonl", '{"id": "a", "demand": {"cpu": 1}}\n\n{"id": "b", "demand": {"cpu": 1}}\n'),
+    ],
+)
+def test_files_hold_one_or_many(tmp_path: Path, name: str, text: str) -> None:
+    jobs = gather(written(tmp_path, name, text), FLAGS)
+    assert [job.id for job in jobs] == (["a"] if name.startswith("one") else ["a", "b"])
+    assert {job.tenant for job in jobs} == {"team-a"}
+
+
+def test_a_job_of_a_file_wins_over_flags_and_takes_from_them_what_it_leaves_out(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "jobs.json", '[{"id": "a", "tenant": "x", "cluster": "c", "pods": 2}, {"id": "b"}]'
+    )
+    flags = JobFlags(cluster="sim", tenant="team-a", pods=1, cpu="4")
+    first, second = gather(path, flags)
+    assert (first.tenant, first.cluster, first.body["pods"]) == ("x", "c", 2)
+    assert (second.tenant, second.cluster, second.body["pods"]) == ("team-a", "sim", 1)
+    assert second.body["demand"] == {"cpu": "4"}
+    assert "tenant" not in first.body
+    assert "cluster" not in first.body
+
+
+def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"id": "a"}\n{"id": "b"}\n'))
+    assert [job.id for job in gather(Path("-"), FLAGS)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("lines.jsonl", '{"id": 1}\n{"id"\n', "line 2 is not JSON"),
+        ("broken.yaml", "a: [", "neither JSON nor YAML"),
+        ("list.json", "[1]", "must be a mapping"),
+        ("empty.json", "[]", "no job in it"),
+        ("twice.json", '[{"id": "a"}, {"id": "a"}]', "id of another one"),
+        ("nobody.json", '{"tenant": 3}', "whose job"),
+        ("cluster.json", '{"cluster": ""}', "cluster"),
+    ],
+)
+def test_what_cannot_be_published_is_said(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        gather(written(tmp_path, name, text), FLAGS)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        gather(tmp_path / "missing.json", FLAGS)
+
+
+def test_one_id_does_not_name_two_jobs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--id"):
+        gather(written(tmp_path, "jobs.json", "[{}, {}]"), msgspec.structs.replace(FLAGS, id="x"))
+
+
+def test_message_ids_tell_tenants_and_bodies_apart() -> None:
+    def parcel(tenant: str, pods: int) -> str:
+        return pack(Draft(cluster="sim", tenant=tenant, id="a", body={"id": "a", "pods": pods})).msg_id
+
+    assert parcel("x", 1) == parcel("x", 1)
+    assert len({parcel("x", 1), parcel("y", 1), parcel("x", 2)}) == 3
+
+
+def test_answers_to_an_unreadable_id_are_looked_for_under_the_message_id() -> None:
+    parcel = pack(Draft(cluster="sim", tenant="x", id="5", body={"id": 5}))
+    assert parcel.id == parcel.msg_id
+    assert parcel.subject == "fairlead.v1.submit.sim.x"
+    assert json.loads(parcel.payload) == {"id": 5}
+
+
+def accepted(job: str) -> Accepted:
+    return Accepted(id=job, tenant="t", cluster="sim", at=NOW, job=job, queue="main", urgency="normal")
+
+
+def started(job: str) -> Started:
+    return Started(id=job, tenant="t", cluster="sim", at=NOW, job=job, waited_seconds=1.5)
+
+
+def ended(job: str, outcome: Outcome = Outcome.SUCCEEDED) -> Ended:
+    return Ended(id=job, tenant="t", cluster="sim", at=NOW, job=job, outcome=outcome, ran_seconds=2.0)
+
+
+def refused(job: str) -> Refused:
+    return Refused(
+        id=job,
+        tenant="t",
+        cluster="sim",
+        at=NOW,
+        field="demand.cpu",
+        value="-1",
+        reason="may not be negative",
+    )
+
+
+def test_jobs_are_followed_until_each_has_ended_or_was_refused() -> None:
+    following = Following([("t", "a"), ("t", "b")])
+    assert following.take(accepted("a"))
+    assert not following.take(accepted("a")), "a second copy is no news"
+    assert not following.take(accepted("stranger"))
+    assert following.take(refused("b"))
+    assert not following.done
+    assert following.take(ended("a"))
+    assert following.done
+    tally = following.tally()
+    assert not tally.well
+    assert tally.words() == "2 submitted, 1 accepted, 1 succeeded, 1 refused"
+
+
+def test_only_success_of_all_is_well() -> None:
+    for outcome in Outcome:
+        following = Following([("t", "a")])
+        following.take(ended("a", outcome))
+        assert following.tally().well is (outcome is Outcome.SUCCEEDED)
+
+
+def test_what_was_never_stored_is_not_waited_for() -> None:
+    following = Following([("t", "a")])
+    following.give_up(("t", "a"))
+    assert following.done
+    assert not following.tally().well
+
+
+def test_each_step_is_one_line() -> None:
+    lines = [answer_line(answer) for answer in (accepted("a"), refused("a"), started("a"), ended("a"))]
+    assert lines == [
+        "t/a: accepted on sim, queue main, class normal",
+        "t/a: refused, demand.cpu: may not be negative (found -1)",
+        "t/a: started after waiting 1.5 s",
+        "t/a: succeeded after running 2.0 s",
+    ]

@@ -1,0 +1,150 @@
+import io
+from datetime import UTC, datetime, timedelta
+
+from rich.console import Console, RenderableType
+
+from fairlead_cli.live import Pulse, dashboard
+from fairlead_cli.tables import explain_view, queue_view, tenants_view
+from fairlead_cli.words import demand, duration, reason, share_bar
+from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
+from fairlead_contracts.instants import from_datetime
+from fairlead_contracts.questions import (
+    AheadOf,
+    ExplainReply,
+    Explanation,
+    PoolQueue,
+    PoolTenants,
+    QueueReply,
+    RankedPlace,
+    TenantLine,
+    TenantsReply,
+)
+from fairlead_contracts.state import Outcome
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+PLACE = Place(
+    uid="u1",
+    scope="team-a",
+    id="train [red]",
+    tenant="team-a",
+    urgency="urgent",
+    dominant=GPU,
+    use=8000,
+    tag=0.25,
+    key=12.5,
+    submitted=from_datetime(NOW - timedelta(seconds=90)),
+    demand={GPU: 8000, "cpu": 500, "memory": 64 * 2**30},
+)
+STANDING = Standing(
+    tenant="team-a", weight=3.0, use={GPU: 8000}, share=0.25, dominant=GPU, waiting=1, running=2
+)
+QUEUE = QueueReply(
+    at=NOW,
+    pools=[PoolQueue(pool="gpu", waiting=7, places=[RankedPlace(rank=0, place=PLACE)], silent_shards=[3])],
+)
+TENANTS = TenantsReply(
+    at=NOW,
+    pools=[
+        PoolTenants(
+            pool="gpu", capacity={GPU: 32000}, tenants=[TenantLine(standing=STANDING, entitlement=0.5)]
+        )
+    ],
+)
+
+
+def shown(view: RenderableType, *, width: int = 160) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(view)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
+    text = shown(queue_view(QUEUE))
+    for part in (
+        "pool gpu: 7 waiting",
+        "train [red]",
+        "urgent",
+        "gpu=8 cpu=500m memory=64Gi",
+        "2 min",
+        "and 6 more",
+    ):
+        assert part in text
+    assert "1 shards of gpu did not answer" in text
+
+
+def test_an_empty_queue_says_so() -> None:
+    assert "Nobody waits" in shown(queue_view(QueueReply(at=NOW, pools=[])))
+
+
+def test_tenants_show_share_beside_entitlement() -> None:
+    text = shown(tenants_view(TENANTS))
+    for part in ("team-a", "50.0%", "25.0%", "32 gpu", "gpu=8"):
+        assert part in text
+    assert "No pool is known" in shown(tenants_view(TenantsReply(at=NOW, pools=[])))
+
+
+def test_an_explanation_shows_all_terms() -> None:
+    found = Explanation(
+        cluster="sim",
+        scope="team-a",
+        id="train",
+        uid="u1",
+        phase="waiting",
+        queue="main",
+        pool="gpu",
+        tenant="team-a",
+        rank=4,
+        waiting=9,
+        place=PLACE,
+        standing=STANDING,
+        level=12,
+        ahead=[AheadOf(tenant="team-b", jobs=3)],
+        refused_class="approved",
+        reasons=["its tenant holds a quarter"],
+    )
+    text = shown(explain_view(ExplainReply(at=NOW, found=[found])))
+    for part in (
+        "team-a/train",
+        "5 of 9",
+        "0.25",
+        "3 of team-b",
+        "12",
+        "approved",
+        "its tenant holds a quarter",
+    ):
+        assert part in text
+
+
+def test_a_bar_marks_the_entitlement_inside_and_outside() -> None:
+    assert share_bar(0.25, 0.5, scale=0.5, width=4).plain == "██·│"
+    assert share_bar(0.5, 0.25, scale=0.5, width=4).plain == "██┃█"
+    assert share_bar(0.0, 0.0, scale=0.0, width=4).plain == "····"
+
+
+def test_durations_and_demands_are_in_words() -> None:
+    assert [duration(seconds) for seconds in (3.2, 240, 7800, 270_000)] == [
+        "3.2 s",
+        "4 min",
+        "2 h 10 min",
+        "3 d 3 h",
+    ]
+    assert demand({"memory": 2**30, "cpu": 1000, "x.io/fpga": 2000}) == "fpga=2 cpu=1 memory=1Gi"
+
+
+def test_a_reason_names_the_share_before_the_job() -> None:
+    assert "0.250 of gpu" in reason(PLACE)
+
+
+def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
+    pulse = Pulse()
+    common = {"id": "e", "at": NOW, "cluster": "sim", "tenant": "t", "scope": "t", "job": "j", "uid": "u"}
+    pulse.take(JobQueued(**common, queue="main", demand={}))  # type: ignore[arg-type] # one mapping for three events
+    pulse.take(JobStarted(**common, waited_seconds=1.0, level=1, demand={}))  # type: ignore[arg-type] # as above
+    pulse.take(JobEnded(**common, outcome=Outcome.SUCCEEDED, ran_seconds=1.0))  # type: ignore[arg-type] # as above
+    text = shown(dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=pulse))
+    for part in ("1 queued, 1 started, 1 ended", "pool gpu", "next of 7 waiting", "train [red]"):
+        assert part in text
+    assert "waiting for a scorer" in shown(dashboard("Fairlead", tenants=None, queue=None, pulse=pulse))
