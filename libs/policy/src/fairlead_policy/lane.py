@@ -53,7 +53,8 @@ class Lane:
         self.waiting_by_queue: Counter[Queue] = Counter()
         self._queues = queues
         self._jobs: dict[str, WaitingJob] = {}
-        self._demanded: list[int] = []
+        self._scores: Scores | None = None
+        self._front: tuple[int, Ints, Rows, Ints] | None = None
         self._adopt(measure)
 
     def __len__(self) -> int:
@@ -81,8 +82,7 @@ class Lane:
         self._adopt(measure)
 
     def wait(self, job: WaitingJob) -> None:
-        """The job waits, in place of what was known under its uid."""
-        self.leave(job.uid)
+        """The job waits; it did not wait here before."""
         self._jobs[job.uid] = job
         self._touched[job.uid] = None
         self._count(job, 1)
@@ -132,18 +132,22 @@ class Lane:
         """The scores of the first `count` jobs of the own order at least; of all by default."""
         self._sort_in()
         needed = len(self._keys) if count is None else min(count, len(self._keys))
-        if self._scores is None or len(self._scores.rows) < needed:
+        if self._scores is None:
             self._scores = self._score(needed)
+        elif len(self._scores.rows) < needed:
+            # Somebody looks further and further: score the rest at once instead of each step from the beginning.
+            self._scores = self._score(len(self._keys))
         return self._scores
 
     def front_rows(self, window: int) -> tuple[Ints, Rows, Ints]:
         """The first `window` jobs of each queue: positions in the own order, terms, queue numbers."""
-        if self._front is None or self._front[0] != window:
+        front = self._front
+        if front is None or front[0] != window:
             self._sort_in()
             rows = self._first_of_queues(window)
             scores = self.scored(int(rows[-1]) + 1 if len(rows) else 0)
-            self._front = window, rows, scores.rows.take(rows), self._columns[_QUEUE][rows]
-        return self._front[1:]
+            front = self._front = window, rows, scores.rows.take(rows), self._columns[_QUEUE][rows]
+        return front[1:]
 
     def multiplier(self, position: int) -> Fraction:
         """`v_r / c_r / w_i` of the position-th resource of the pool."""
@@ -171,8 +175,8 @@ class Lane:
         self._forget_scores()
 
     def _forget_scores(self) -> None:
-        self._scores: Scores | None = None
-        self._front: tuple[int, Ints, Rows, Ints] | None = None
+        self._scores = None
+        self._front = None
 
     def _count(self, job: WaitingJob, sign: int) -> None:
         self.waiting_by_queue[job.queue] += sign
@@ -185,7 +189,8 @@ class Lane:
             self._demanded[position] += sign * amount
 
     def _demands(self, job: WaitingJob) -> list[int]:
-        return [_amount(job.demand.get(name, 0)) for name in self.rules.resources]
+        stated = job.demand.get
+        return [_amount(stated(name, 0)) for name in self._scale.measure.rules.resources]
 
     def _sort_in(self) -> None:
         """Brings the sorted arrays up to date: splices a few changes, sorts many."""
@@ -195,7 +200,7 @@ class Lane:
         gone = sorted(
             bisect_left(self._keys, self._placed.pop(uid)) for uid in touched if uid in self._placed
         )
-        come = sorted((self.own_key(self._jobs[uid]) for uid in touched if uid in self._jobs))
+        come = sorted(self.own_key(self._jobs[uid]) for uid in touched if uid in self._jobs)
         self._placed.update((key[2], key) for key in come)
         self._remove(gone)
         self._insert(come)

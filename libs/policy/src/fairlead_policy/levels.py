@@ -8,7 +8,7 @@ that the band and the jobs outside the window leave to each position.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import msgspec
@@ -104,8 +104,8 @@ class _Front:
             first_behind = tie if first_behind is None else min(first_behind, tie)
         return None
 
-    def cheapest(self) -> tuple[int, list[int]]:
-        """The last job's least level and the positions that keep theirs, for the fewest writes.
+    def cheapest(self) -> tuple[int, dict[int, int]]:
+        """The last job's least level, and `x` by position of the jobs that keep their level, for the fewest writes.
 
         A higher floor leaves more labelled jobs behind the window where they are, a lower one lets more of the
         window stay. The number of writes changes only where the floor passes a level of a job outside.
@@ -124,15 +124,25 @@ class _Front:
             if best is None or cost < best[0]:
                 best = cost, floor, end
         assert best is not None  # noqa: S101 # the least floor is always among the floors
-        return best[1], _trace(best[2], before)
+        return best[1], {at: x for at in _trace(best[2], before) if (x := standing[at]) is not None}
 
-    def spread(self, floor: int, kept: list[int]) -> list[int]:
-        """The level of each job: the kept ones' own, the others spread over the gaps between them."""
-        standing = self._standing()
-        xs = _spread(
-            len(self.jobs), [(at, standing[at]) for at in kept], self._highest, floor + self._steps[-1]
-        )
-        return [self._real(x - steps) for x, steps in zip(xs, self._steps, strict=True)]
+    def spread(self, floor: int, kept: Mapping[int, int]) -> list[int]:
+        """The level of each job: the kept ones' own, the others spread over the gaps between them.
+
+        Neighbours that are both written and already go by their tie share a level: one level for many jobs lets a
+        frontend treat them alike.
+        """
+        groups, kept_groups = [0] * len(self.jobs), dict[int, int]()
+        for at in range(len(self.jobs)):
+            alone = at in kept or at - 1 in kept
+            if at and (alone or self._steps[at] > self._steps[at - 1]):
+                groups[at] = groups[at - 1] + 1
+            elif at:
+                groups[at] = groups[at - 1]
+            if at in kept:
+                kept_groups[groups[at]] = kept[at]
+        xs = _spread(groups[-1] + 1, list(kept_groups.items()), self._highest, floor + self._steps[-1])
+        return [self._real(xs[group] - steps) for group, steps in zip(groups, self._steps, strict=True)]
 
     def to_lower(self, last_level: int) -> list[LabelledJob]:
         """The jobs outside that stand in front of the window's last job at that level."""
@@ -206,7 +216,8 @@ def _in_safe_order(
     changes: Iterable[tuple[LabelledJob, int]], outside: Iterable[LabelledJob], default: int
 ) -> list[tuple[str, int]]:
     """Raised jobs front first, then lowered ones back first: no pair that stood right is ever turned round."""
-    raised, lowered = [], []
+    raised: list[tuple[str, int]] = []
+    lowered: list[tuple[str, int]] = []
     for job, level in changes:
         (raised if level > job.level else lowered).append((job.uid, level))
     gone = sorted(outside, key=lambda job: (-job.level, job.tie))
@@ -214,15 +225,27 @@ def _in_safe_order(
     return [*raised, *reversed(lowered)]
 
 
-def _spread(count: int, kept: Sequence[tuple[int, int | None]], top: int, bottom: int) -> list[int]:
+def _spread(count: int, kept: Sequence[tuple[int, int]], top: int, bottom: int) -> list[int]:
+    """`x` of every position: the kept ones' own, those of runs between them over the gap.
+
+    A run at an end of the window leaves most of the gap to what comes after it: jobs start at the front and enter at
+    the back, and halving the gap for each of them would use it up in a score of steps.
+    """
     xs: list[int] = []
     above = top
-    for at, x in [*kept, (count, bottom)]:
-        assert x is not None
-        run = at - len(xs)
-        gap = above - x
-        xs += [above - gap * place // (run + 1) for place in range(1, run + 1)]
-        if at < count:
+    for number, (at, x) in enumerate([*kept, (count, bottom)]):
+        run, gap = at - len(xs), above - x
+        thin = gap // (2 * count)
+        first, last = number == 0, at == count
+        if first and last and thin:
+            xs += [above - (gap - thin * (run - 1)) // 2 - thin * place for place in range(run)]
+        elif first and thin:
+            xs += [x + thin * (run - place) for place in range(run)]
+        elif last and thin:
+            xs += [above - thin * (place + 1) for place in range(run)]
+        else:
+            xs += [above - gap * (place + 1) // (run + 1) for place in range(run)]
+        if not last:
             xs.append(x)
         above = x
     return xs

@@ -5,15 +5,16 @@ From scratch and step by step are the same code: an order depends on what waits 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import Micros
+from fairlead_policy.flips import first_flip
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.lane import Lane, QueueNumbers
-from fairlead_policy.places import place_of, sort_key, standing_of
-from fairlead_policy.flips import first_flip
+from fairlead_policy.places import place_of, sort_key, sort_key_at, standing_of
 from fairlead_policy.ranking import Ints, Ranking, Rows, join
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Measure
@@ -109,10 +110,9 @@ class PoolOrder:
         bar = sort_key(place, self.rules, now)
         counts = {}
         for lane in self._chosen(tenants):
+            lane.scored()
             # Tuples ascend along a tenant's own order: a binary search finds where the place would stand.
-            ahead = bisect_left(
-                range(len(lane)), bar, key=lambda row: sort_key(place_of(lane, row, now), self.rules, now)
-            )
+            ahead = bisect_left(range(len(lane)), bar, key=partial(sort_key_at, lane, now=now))
             if ahead:
                 counts[lane.tenant] = ahead
         return counts
@@ -181,7 +181,7 @@ class _View:
 
     def uid_of(self, row: int) -> str:
         """The uid of a row of the view."""
-        return self._lanes[self._lane[row]].uid_at(self._row[row])
+        return self._lanes[self._lane.item(row)].uid_at(self._row.item(row))
 
     def ranked(self) -> Ints:
         """The view's rows in order."""

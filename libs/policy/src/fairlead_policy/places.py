@@ -25,14 +25,16 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
     """The place of the row-th job of a tenant's own order."""
     rules, job = lane.rules, lane.job_at(row)
     scores = lane.scored(row + 1)
-    dominant, use = "", int(scores.use[row]) if rules.resources else 0
+    use, submitted = scores.use.item(row), scores.rows.submitted.item(row)
+    unbounded = bool(scores.rows.rank.item(row) & 1)
+    dominant, tag, key = "", 0.0, 0.0
     if scores.lacking[row]:
         dominant, use = lane.lacking_at(row)
     elif use:
-        dominant = rules.resources[scores.dominant[row]]
-    submitted = int(scores.rows.submitted[row])
-    unbounded = bool(scores.rows.rank[row] & 1)
-    tag = NOTHING if unbounded or not use else use * lane.multiplier(int(scores.dominant[row]))
+        dominant = rules.resources[scores.dominant.item(row)]
+    if not unbounded:
+        multiplier = lane.multiplier(scores.dominant.item(row)) if use else NOTHING
+        tag, key = _rounded(use, multiplier, rules.aged(submitted, now), rules.rate)
     return Place(
         uid=job.uid,
         scope=job.scope,
@@ -41,33 +43,36 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         urgency=job.urgency,
         dominant=dominant,
         use=use,
-        tag=ratio(tag.numerator, tag.denominator),
-        key=0.0 if unbounded else rounded_key(tag, submitted, rules, now),
+        tag=tag,
+        key=key,
         submitted=submitted,
         unbounded=unbounded,
         demand=job.demand,
     )
 
 
-def rounded_key(tag: Fraction, submitted: Micros, rules: PoolRules, now: Micros) -> float:
-    """The key as people see it, counted from the Unix epoch: the float nearest to the exact one."""
-    rate = rules.rate
-    aged = rules.aged(submitted, now)
-    return ratio(
-        tag.numerator * rate.denominator + aged * rate.numerator * tag.denominator,
-        tag.denominator * rate.denominator,
-    )
+def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tuple[float, float]:
+    """Tag and key as people see them, the key counted from the Unix epoch: the floats nearest to the exact ones."""
+    numerator, denominator = use * multiplier.numerator, multiplier.denominator
+    waited = aged * rate.numerator * denominator
+    key = ratio(numerator * rate.denominator + waited, denominator * rate.denominator)
+    return ratio(numerator, denominator), key
 
 
-def exact_tag(place: Place, rules: PoolRules) -> Fraction:
-    """The place's tag from its terms; 0 where the share is infinite, as the flag stands for it."""
-    multiplier = _multiplier(place, rules)
-    return place.use * multiplier if multiplier else NOTHING
+def sort_key_at(lane: Lane, row: int, now: Micros) -> SortKey:
+    """What the order goes by, exact, of the row-th job of a tenant's own order."""
+    rules, scores = lane.rules, lane.scored(row + 1)
+    rank, infinite = divmod(scores.rows.rank.item(row), 2)
+    submitted = scores.rows.submitted.item(row)
+    key = rules.aged(submitted, now) * rules.rate
+    if not infinite and (use := scores.use.item(row)):
+        key += use * lane.multiplier(scores.dominant.item(row))
+    return rank, bool(infinite), key, submitted, lane.uid_at(row)
 
 
 def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
     """What the order goes by, exact. Places of one basis compare, whoever computed them."""
-    key = exact_tag(place, rules) + rules.aged(place.submitted, now) * rules.rate
+    key = place.use * _multiplier(place, rules) + rules.aged(place.submitted, now) * rules.rate
     return rules.rank_of(place.urgency), place.unbounded, key, place.submitted, place.uid
 
 
@@ -138,12 +143,13 @@ def _multiplier(place: Place, rules: PoolRules) -> Fraction:
     weight = rules.weight_of(place.tenant)
     if place.unbounded or not place.use or not weight:
         return NOTHING
-    unit = rules.unit_share(place.dominant)
+    unit = rules.unit_share_by_name.get(place.dominant, NOTHING)
     return unit / weight
 
 
 def _at(place: Place, rules: PoolRules, now: Micros) -> Place:
+    """The place with its key of that instant: only a cap makes a difference."""
     if rules.cap is None or place.unbounded:
         return place
-    key = rounded_key(exact_tag(place, rules), place.submitted, rules, now)
+    _, key = _rounded(place.use, _multiplier(place, rules), rules.aged(place.submitted, now), rules.rate)
     return place if key == place.key else msgspec.structs.replace(place, key=key)

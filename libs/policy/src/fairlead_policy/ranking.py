@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,48 +192,55 @@ class Ranking:
         return near
 
 
+class _Doubt(NamedTuple):
+    """Rows that floats cannot tell apart, in clusters."""
+
+    slots: Ints
+    """Their positions in the order, ascending."""
+    cluster: Ints
+    rows: Ints
+
+    def of(self, chosen: Flags) -> "_Doubt":
+        """Some of them."""
+        return _Doubt(self.slots[chosen], self.cluster[chosen], self.rows[chosen])
+
+
 def _settle(order: Ints, near: Flags, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
     """Sorts each cluster of near rows exactly, in place."""
+    clusters = np.cumsum(np.insert(~near, 0, True))
     slots = np.flatnonzero(np.append(near, False) | np.insert(near, 0, False))
-    cluster = np.cumsum(np.insert(~near, 0, True))[slots]
-    rows = order[slots]
-    doubtful = np.flatnonzero(near)
-    mixed = doubtful[~ranking.same_tag(order[doubtful], order[doubtful + 1])]
-    is_mixed = np.isin(cluster, np.cumsum(np.insert(~near, 0, True))[mixed])
-    _settle_equal_tags(order, slots[~is_mixed], cluster[~is_mixed], rows[~is_mixed], ranking, uid_of)
-    _settle_mixed(order, slots[is_mixed], cluster[is_mixed], rows[is_mixed], ranking, uid_of)
+    doubt = _Doubt(slots, clusters[slots], order[slots])
+    pairs = np.flatnonzero(near)
+    other_tag = pairs[~ranking.same_tag(order[pairs], order[pairs + 1])]
+    mixed = np.isin(doubt.cluster, clusters[other_tag])
+    _settle_equal_tags(order, doubt.of(~mixed), ranking, uid_of)
+    _settle_mixed(order, doubt.of(mixed), ranking, uid_of)
 
 
-def _settle_equal_tags(
-    order: Ints, slots: Ints, cluster: Ints, rows: Ints, ranking: Ranking, uid_of: Callable[[int], str]
-) -> None:
+def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
     """Equal tags leave the submit instant, by which keys ascend too, and then the uid."""
-    submitted = ranking.submitted(rows)
-    by_submit = np.lexsort((submitted, cluster))
-    rows, submitted, cluster = rows[by_submit], submitted[by_submit], cluster[by_submit]
+    submitted = ranking.submitted(doubt.rows)
+    by_submit = np.lexsort((submitted, doubt.cluster))
+    rows, submitted, cluster = doubt.rows[by_submit], submitted[by_submit], doubt.cluster[by_submit]
     tied = (submitted[1:] == submitted[:-1]) & (cluster[1:] == cluster[:-1])
-    starts = np.flatnonzero(np.insert(~tied, 0, True)).tolist()
     if tied.any():
+        starts = np.flatnonzero(np.insert(~tied, 0, True)).tolist()
         for start, end in pairwise([*starts, len(rows)]):
             if end - start > 1:
                 rows[start:end] = sorted(rows[start:end].tolist(), key=uid_of)
-    order[slots] = rows
+    order[doubt.slots] = rows
 
 
-def _settle_mixed(
-    order: Ints, slots: Ints, cluster: Ints, rows: Ints, ranking: Ranking, uid_of: Callable[[int], str]
-) -> None:
-    if not len(rows):
-        return
-    numbers = rows.tolist()
+def _settle_mixed(order: Ints, doubt: _Doubt, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
+    numbers = doubt.rows.tolist()
     settled = sorted(
         zip(
-            cluster.tolist(),
-            ranking.exact_keys(rows),
-            ranking.submitted(rows).tolist(),
+            doubt.cluster.tolist(),
+            ranking.exact_keys(doubt.rows),
+            ranking.submitted(doubt.rows).tolist(),
             map(uid_of, numbers),
             numbers,
             strict=True,
         )
     )
-    order[slots] = [number for *_, number in settled]
+    order[doubt.slots] = [number for *_, number in settled]

@@ -11,7 +11,6 @@ from fairlead_contracts.instants import HOUR
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.state import JobState
 from fairlead_contracts.submissions import Submission
-
 from fairlead_policy.rules import NOTHING, PoolRules, exactly
 
 

@@ -63,17 +63,14 @@ class PoolRules:
         return tuple(self._weight(name) / self.capacity[name] for name in self.resources)
 
     @cached_property
-    def _unit_shares_by_name(self) -> Mapping[str, Fraction]:
+    def unit_share_by_name(self) -> Mapping[str, Fraction]:
+        """`unit_shares` by resource."""
         return dict(zip(self.resources, self.unit_shares, strict=True))
 
     @cached_property
     def ranks(self) -> Mapping[str, int]:
         """The position of each class."""
         return {name: rank for rank, name in enumerate(self.classes)}
-
-    def unit_share(self, resource: str) -> Fraction:
-        """`v_r / c_r` of one resource; 0 for one that shares are not measured by."""
-        return self._unit_shares_by_name.get(resource, NOTHING)
 
     def rank_of(self, urgency: str) -> int:
         """The class's position; one that the policy does not know stands behind all."""

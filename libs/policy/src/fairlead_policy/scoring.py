@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
+from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_policy.ranking import Flags, Floats, Ints, Multipliers, Rows, ratio
+from fairlead_policy.ranking import Flags, Ints, Multipliers, Rows, ratio
 from fairlead_policy.rules import LARGEST, PoolRules
 
 _NEAR = 2.0**-49
@@ -63,6 +64,15 @@ class Scores:
     """Whether that use takes in a resource of which the pool has none."""
 
 
+class Terms(NamedTuple):
+    """Columns that scores are made from."""
+
+    rank: Ints
+    submitted: Ints
+    dominant: Ints
+    use: Ints
+
+
 class Scale:
     """One tenant's measure: the pool's, divided by the tenant's weight."""
 
@@ -85,26 +95,25 @@ class Scale:
         """
         if not len(self.measure.unit_floats):
             nothing = np.zeros(len(rank), np.int64)
-            return self._scored(rank, submitted, nothing, nothing, beyond, lacking)
+            return self._scored(Terms(rank, submitted, nothing, nothing), beyond, lacking)
         dominant = self.measure.dominant(before)
         use: Ints = np.take_along_axis(before, dominant[:, None], axis=1)[:, 0]
-        return self._scored(rank, submitted, dominant, use, beyond, lacking)
+        return self._scored(Terms(rank, submitted, dominant, use), beyond, lacking)
 
-    def _scored(
-        self, rank: Ints, submitted: Ints, dominant: Ints, use: Ints, beyond: Flags, lacking: Flags
-    ) -> Scores:
+    def _scored(self, terms: Terms, beyond: Flags, lacking: Flags) -> Scores:
         # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
         infinite: Flags = beyond | lacking
         if self.unbounded:
-            infinite = np.ones(len(rank), np.bool_)
-        counted = np.where(infinite, 0, use)
+            infinite = np.ones(len(lacking), np.bool_)
+        counted = np.where(infinite, 0, terms.use)
         if self.unbounded or not len(self._numbers):
-            multiplier, tag = np.zeros(len(rank), np.int64), np.zeros(len(rank), np.float64)
+            multiplier, tag = np.zeros(len(lacking), np.int64), np.zeros(len(lacking), np.float64)
         else:
-            multiplier = np.where(counted > 0, self._numbers[dominant], 0)
+            multiplier = np.where(counted > 0, self._numbers[terms.dominant], 0)
             with np.errstate(over="ignore"):
-                tag = counted * self._floats[dominant]
-        return Scores(Rows(rank * 2 + infinite, counted, multiplier, tag, submitted), dominant, use, lacking)
+                tag = counted * self._floats[terms.dominant]
+        rows = Rows(terms.rank * 2 + infinite, counted, multiplier, tag, terms.submitted)
+        return Scores(rows, terms.dominant, terms.use, lacking)
 
 
 def sums_before(demand: Ints, use: list[int], bound: int) -> tuple[Ints, Flags]:
@@ -129,4 +138,6 @@ def sums_before(demand: Ints, use: list[int], bound: int) -> tuple[Ints, Flags]:
 
 def lacking_of(demand: Mapping[str, int], rules: PoolRules) -> str | None:
     """The first resource by name that is asked for and that the pool has none of."""
+    if demand.keys() <= rules.unit_share_by_name.keys():
+        return None  # nearly always
     return min((name for name, amount in demand.items() if amount > 0 and rules.lacks(name)), default=None)
