@@ -1,0 +1,72 @@
+"""A service with every way to live and to end, run as a process by the tests of the service's life."""
+
+import asyncio
+from typing import Literal
+
+import structlog
+from opentelemetry import trace
+
+from fairlead_runtime import Lifecycle, Secret, ServiceSettings, run_service
+
+LOG = structlog.get_logger()
+
+
+class DemoSettings(ServiceSettings, frozen=True, kw_only=True):
+    """Settings of the demonstration."""
+
+    mode: Literal["serve", "fail", "end", "refuse", "climb", "stubborn"] = "serve"
+    """What happens in it."""
+    licence: Secret | None = None
+    """A secret that no name gives away."""
+
+
+async def tick(name: str) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        LOG.info("task over", task=name)
+
+
+async def fail() -> None:
+    with trace.get_tracer("demo").start_as_current_span("failing"):
+        LOG.info("inside the span")
+    raise ValueError("the demonstration failed")
+
+
+async def end() -> None:
+    return
+
+
+async def ignore_cancellation() -> None:
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            LOG.info("not yet")
+
+
+async def main(settings: DemoSettings, lifecycle: Lifecycle) -> None:
+    if settings.mode == "climb":
+        LOG.info("climbing")
+        await asyncio.Event().wait()
+    ready = lifecycle.metrics.gauge("ready_since", "When it became ready.", unit="timestamp_seconds")
+    async with lifecycle.supervise() as tasks:
+        tasks.start("first", tick("first"))
+        tasks.once("brief", end())
+        tasks.start("second", tick("second"))
+        if settings.mode == "fail":
+            tasks.start("failing", fail())
+        if settings.mode == "end":
+            tasks.start("ending", end())
+        if settings.mode == "stubborn":
+            tasks.start("stubborn", ignore_cancellation())
+        if settings.mode == "refuse":
+            lifecycle.readiness.add("state", lambda: "the replay is not complete")
+        lifecycle.readiness.add("demo", lambda: None)
+        ready.set_to_current_time()
+        with trace.get_tracer("demo").start_as_current_span("serving"):
+            LOG.info("serving")
+
+
+if __name__ == "__main__":
+    run_service(DemoSettings, main, service="demo", description="A demonstration.")

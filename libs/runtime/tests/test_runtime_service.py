@@ -1,0 +1,204 @@
+"""The life of a service, as a process: start, readiness, signals, failures, exit codes."""
+
+import http.client
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit import ServiceProcess, eventually
+
+type Start = Callable[..., ServiceProcess]
+
+
+@pytest.fixture
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Start:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+
+    def start(*arguments: str, **settings: object) -> ServiceProcess:
+        process = ServiceProcess("demo", tmp_path, settings, arguments, module="demo_service").start()
+        request.addfinalizer(process.kill)
+        return process
+
+    return start
+
+
+def get(port: int, path: str, accept: str = "") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path, headers={"Accept": accept})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+async def test_it_starts_says_how_serves_and_ends_cleanly(demo: Start) -> None:
+    process = demo(nats_password="hunter2", licence="mine", replica="demo-7")
+    await process.ready()
+    started = await process.logged("starting")
+    assert started["service"] == "demo"
+    assert started["replica"] == "demo-7"
+    settings = started["settings"]
+    assert isinstance(settings, dict)
+    assert (settings["nats_password"], settings["licence"], settings["nats_token"]) == (
+        "(hidden)",
+        "(hidden)",
+        None,
+    )
+    assert "hunter2" not in process.log
+    assert "mine" not in process.log
+    assert await process.stop() == 0
+    over = [line["task"] for line in process.events() if line["event"] == "task over"]
+    assert over == ["second", "first"], "the last started ends first"
+
+
+async def test_health_readiness_and_metrics_over_http(demo: Start) -> None:
+    process = await demo(mode="serve").ready()
+    port = await process.health_port()
+    assert get(port, "/healthz") == get(port, "/health") == (200, '{"alive": true}')
+    assert get(port, "/readyz") == (200, '{"ready":true,"reasons":{}}')
+    status, plain = get(port, "/metrics")
+    assert status == 200
+    assert "fairlead_demo_ready_since_timestamp_seconds" in plain
+    assert "process_resident_memory_bytes" in plain
+    assert "# EOF" not in plain
+    _, open_metrics = get(port, "/metrics", "application/openmetrics-text; version=1.0.0")
+    assert open_metrics.endswith("# EOF\n")
+
+
+async def test_the_reasons_for_not_being_ready_are_given(demo: Start) -> None:
+    process = demo(mode="refuse")
+    await process.logged("serving")
+    report = await process.health()
+    assert not report.ready
+    assert report.reasons == {"state": "the replay is not complete"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "said"), [("serve", 0, "ready"), ("refuse", 1, "the replay is not complete")]
+)
+async def test_the_health_check_asks_the_running_service(
+    demo: Start, mode: str, code: int, said: str
+) -> None:
+    process = demo(mode=mode)
+    await process.logged("serving")
+    check = subprocess.run(
+        [sys.executable, "-m", "demo_service", "--health-check", "--health-port", str(await process.health_port())],
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert check.returncode == code
+    assert said in check.stdout
+
+
+@pytest.mark.parametrize(("port", "said"), [("1", "does not answer"), ("0", "names no port")])
+def test_the_health_check_says_why_nobody_answers(demo: Start, port: str, said: str) -> None:
+    check = subprocess.run(
+        [sys.executable, "-m", "demo_service", "--health-check", "--health-port", port],
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert check.returncode == 1
+    assert said in check.stdout
+
+
+async def test_a_task_that_fails_ends_the_process_with_its_error(demo: Start) -> None:
+    process = demo(mode="fail")
+    assert await process.ended() == 1
+    failed = await_event(process, "failed")
+    assert failed["kind"] == "ValueError"
+    assert failed["error"] == "the demonstration failed"
+    assert "in fail" in str(failed["exception"])
+
+
+async def test_a_task_that_ends_unasked_ends_the_process(demo: Start) -> None:
+    process = demo(mode="end")
+    assert await process.ended() == 1
+    failed = await_event(process, "failed")
+    assert failed["kind"] == "TaskEndedError"
+    assert "ending" in str(failed["error"])
+    assert "exception" not in failed, "a foreseen error needs no traceback"
+
+
+def await_event(process: ServiceProcess, event: str) -> dict[str, object]:
+    return next(line for line in process.events() if line["event"] == event)
+
+
+async def test_a_signal_on_the_way_up_ends_it_cleanly(demo: Start) -> None:
+    process = demo(mode="climb")
+    await process.logged("climbing")
+    assert not (await process.health()).ready
+    assert await process.stop() == 0
+
+
+async def test_a_second_signal_ends_it_at_once(demo: Start) -> None:
+    process = demo(mode="stubborn")
+    await process.ready()
+    process.signal(signal.SIGINT)
+    await process.logged("not yet")
+    assert (await process.health()).reasons == {"stop": "the service is stopping"}
+    process.signal(signal.SIGTERM)
+    assert await process.ended() == 128 + signal.SIGTERM
+
+
+async def test_an_end_that_takes_too_long_is_cut_short_and_says_who_hung(demo: Start) -> None:
+    process = demo(mode="stubborn", shutdown_seconds=0.3)
+    await process.ready()
+    assert await process.stop() == 128 + signal.SIGTERM
+    killed = await_event(process, "killed")
+    assert "stubborn" in str(killed["tasks"])
+
+
+async def test_wrong_settings_are_told_all_at_once(demo: Start) -> None:
+    process = demo("--log-level", "loud", health_port="70000", mode="dance")
+    assert await process.ended() == 2
+    assert "--log-level" in process.log
+    assert "FAIRLEAD_HEALTH_PORT" in process.log
+    assert "FAIRLEAD_MODE" in process.log
+    assert "Traceback" not in process.log
+
+
+async def test_a_health_port_that_is_taken_is_a_clear_error(demo: Start, tmp_path: Path) -> None:
+    first = await demo().ready()
+    second = ServiceProcess(
+        "demo", tmp_path, {"health_port": await first.health_port()}, module="demo_service", name="second"
+    )
+    with second:
+        assert await second.ended() == 1
+    assert "cannot be opened" in second.log
+
+
+async def test_no_health_port_where_none_is_wanted(demo: Start) -> None:
+    process = demo(health_port=-1)
+    await process.logged("serving")
+    assert (await process.logged("health listening"))["port"] == -1
+    assert await process.stop() == 0
+
+
+def test_help_says_what_each_setting_is(demo: Start) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "demo_service", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    text = " ".join(found.stdout.split())
+    assert "What happens in it. [FAIRLEAD_MODE, default serve]" in text
+    assert "--dry-run" in text
+    assert "--health-check" in text
+    assert "--nats-password" not in text, "a command line is no place for a secret"
+
+
+async def test_a_paused_process_goes_on(demo: Start) -> None:
+    process = await demo().ready()
+    process.pause()
+    process.resume()
+    await eventually(lambda: get_ready(process), what="answers again")
+    assert await process.stop() == 0
+
+
+async def get_ready(process: ServiceProcess) -> bool:
+    return (await process.health()).ready

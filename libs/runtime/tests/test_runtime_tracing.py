@@ -1,0 +1,75 @@
+"""Tracing: off costs nothing, on exports, and a collector that is gone keeps nobody."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from fairlead_testkit import ServiceProcess, eventually
+
+
+@pytest.fixture
+async def collector() -> AsyncIterator[tuple[str, list[bytes]]]:
+    received: list[bytes] = []
+
+    async def take(request: web.Request) -> web.Response:
+        received.append(await request.read())
+        return web.Response(content_type="application/x-protobuf")
+
+    application = web.Application()
+    application.router.add_post("/v1/traces", take)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", received
+    finally:
+        await runner.cleanup()
+
+
+async def test_spans_are_exported_before_the_end_and_lines_carry_their_trace(
+    collector: tuple[str, list[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    endpoint, received = collector
+    with ServiceProcess("demo", tmp_path, {"otel_endpoint": endpoint}, module="demo_service") as process:
+        line = await process.logged("serving")
+        trace_id = str(line["trace_id"])
+        assert len(trace_id) == 32
+        assert len(str(line["span_id"])) == 16
+        assert await process.stop() == 0
+    assert any(bytes.fromhex(trace_id) in body and b"fairlead-demo" in body for body in received)
+
+
+async def test_a_collector_that_is_gone_does_not_keep_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    settings = {"otel_endpoint": "http://127.0.0.1:1"}
+    with ServiceProcess("demo", tmp_path, settings, module="demo_service") as process:
+        await process.logged("serving")
+        assert await process.stop() == 0
+    assert any(line["event"] == "spans were lost" for line in process.events())
+
+
+async def test_without_an_endpoint_lines_have_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    with ServiceProcess("demo", tmp_path, module="demo_service") as process:
+        assert "trace_id" not in await process.logged("serving")
+        await eventually(lambda: process.running)
+
+
+def test_neither_sdk_nor_exporter_is_imported_while_tracing_is_off() -> None:
+    code = (
+        "import sys, fairlead_runtime as r; t = r.configure_tracing(r.ServiceSettings(), 'x');"
+        "print(t.on, [m for m in sys.modules if m.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert found.stdout == "False []\n"
