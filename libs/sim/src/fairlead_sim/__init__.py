@@ -1,1 +1,65 @@
-"""Placeholder."""
+"""A simulated cluster: as a service on the same contracts as the real ones, and as a library in virtual time.
+
+`SimCluster` is the pure core that both share: nodes, pools, queues, accounts, jobs; it admits as Kueue does. `VirtualRun`
+drives it through a workload under a discipline. `python -m fairlead_sim` serves it, with its truth in a SQLite file.
+`demo_workload` makes the demo's workload from a real trace.
+"""
+
+from fairlead_sim.changes import Changes, Known, Ledger, Retention
+from fairlead_sim.cluster import SimCluster
+from fairlead_sim.config import ClusterConfig, NodeGroup, QueueConfig, read_config, render_config
+from fairlead_sim.demo import demand_of, demo_workload
+from fairlead_sim.disciplines import Fifo, StrictPriority
+from fairlead_sim.errors import ConfigError, SimError, StoreError, StuckError, TraceError
+from fairlead_sim.jobs import JobName, SimJob
+from fairlead_sim.lines import Strategy
+from fairlead_sim.meter import Sample, ShareMeter, jain, quantile
+from fairlead_sim.steered import Steered, steered
+from fairlead_sim.trace import TraceJob, by_tenant, read_trace, shipped_trace
+from fairlead_sim.virtual import Discipline, JobResult, RunResult, VirtualRun, Waits
+from fairlead_sim.workload import Workload, WorkloadJob, equal_floods, one_pool, policy_for
+
+__all__ = [
+    "Changes",
+    "ClusterConfig",
+    "ConfigError",
+    "Discipline",
+    "Fifo",
+    "JobName",
+    "JobResult",
+    "Known",
+    "Ledger",
+    "NodeGroup",
+    "QueueConfig",
+    "Retention",
+    "RunResult",
+    "Sample",
+    "ShareMeter",
+    "SimCluster",
+    "SimError",
+    "SimJob",
+    "Steered",
+    "StoreError",
+    "Strategy",
+    "StrictPriority",
+    "StuckError",
+    "TraceError",
+    "TraceJob",
+    "VirtualRun",
+    "Waits",
+    "Workload",
+    "WorkloadJob",
+    "by_tenant",
+    "demand_of",
+    "demo_workload",
+    "equal_floods",
+    "jain",
+    "one_pool",
+    "policy_for",
+    "quantile",
+    "read_config",
+    "read_trace",
+    "render_config",
+    "shipped_trace",
+    "steered",
+]

@@ -1,0 +1,133 @@
+"""The composition root of the simulated cluster's service."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import yaml
+
+from fairlead_bus import Asked, Bus, Endpoint, Leadership, Rejected, connect
+from fairlead_contracts import subjects
+from fairlead_contracts.instants import from_seconds
+from fairlead_contracts.subjects import SimVerb
+from fairlead_runtime import Lifecycle
+from fairlead_sim.announcer import Announcer
+from fairlead_sim.changes import Retention
+from fairlead_sim.cluster import SimCluster
+from fairlead_sim.config import DEFAULT, ClusterConfig, read_config
+from fairlead_sim.errors import ConfigError
+from fairlead_sim.instruments import Instruments
+from fairlead_sim.service import SimService
+from fairlead_sim.settings import SimSettings, connection_of
+from fairlead_sim.store import Store
+
+type Handler = Callable[[Asked], Awaitable[bytes]]
+
+NOT_LEADING = 503
+ROLE = "watcher"
+"""It stands in the watcher's place: the state of its cluster is its own to publish."""
+
+
+class SimDoors:
+    """The subjects on which requests come in."""
+
+    def __init__(self, bus: Bus, cluster: str, service: SimService, leadership: Leadership) -> None:
+        """Closed."""
+        self._bus = bus
+        self._cluster = cluster
+        self._leadership = leadership
+        self._handlers: dict[SimVerb, Handler] = {
+            "create": service.create,
+            "level": service.level,
+            "delete": service.delete,
+        }
+        self._endpoints: list[Endpoint] = []
+
+    async def open(self) -> None:
+        """See `Doors`."""
+        if self._endpoints:
+            return
+        for verb, handle in self._handlers.items():
+            self._endpoints.append(
+                await self._bus.serve(subjects.sim(self._cluster, verb), self._guarded(handle))
+            )
+
+    async def close(self) -> None:
+        """See `Doors`."""
+        endpoints, self._endpoints = self._endpoints, []
+        for endpoint in endpoints:
+            await endpoint.close()
+
+    def _guarded(self, handle: Handler) -> Handler:
+        """A process that was paused finds requests that waited for it: by now another may lead."""
+
+        async def guarded(asked: Asked) -> bytes:
+            if self._leadership.epoch is None:
+                raise Rejected(
+                    NOT_LEADING, f"this process does not lead for cluster {self._cluster!r}; ask again"
+                )
+            return await handle(asked)
+
+        return guarded
+
+
+async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
+    """Wire the service and run it until it shall end."""
+    config = load_cluster(settings.cluster_file)
+    with _opened(Store(Path(settings.store), settings.cluster, durability=settings.durability)) as store:
+        cluster = SimCluster(
+            settings.cluster,
+            config,
+            uid_prefix=store.identity,
+            retention=Retention(
+                ended=from_seconds(settings.ended_keep_seconds),
+                names=from_seconds(settings.names_keep_seconds),
+            ),
+        )
+        service = SimService(cluster, store, Instruments(lifecycle.metrics))
+        async with connect(connection_of(settings), name="sim", observer=lifecycle.observer) as bus:
+            await _serve(bus, service, cluster, lifecycle)
+
+
+async def _serve(bus: Bus, service: SimService, cluster: SimCluster, lifecycle: Lifecycle) -> None:
+    wake = asyncio.Event()
+    leadership = Leadership(bus, role=ROLE, cluster=cluster.name, replica=lifecycle.replica, wake=wake)
+    announcer = Announcer(
+        bus,
+        leadership,
+        SimDoors(bus, cluster.name, service, leadership),
+        cluster=cluster.name,
+        wake=wake,
+        next_rev=cluster.next_rev,
+        published=service.published,
+    )
+    lifecycle.readiness.add("leader", announcer.why_not_ready)
+    async with lifecycle.supervise() as tasks:
+        tasks.start("connection", bus.wait_closed())
+        tasks.start("leadership", leadership.run())
+        tasks.start("cluster", service.run(announcer))
+        tasks.start("announcer", announcer.run())
+
+
+def load_cluster(path: str | None) -> ClusterConfig:
+    """The cluster's configuration from a YAML file, or the default one.
+
+    Raises:
+        ConfigError: the file cannot be read, or what it says does not fit together.
+    """
+    if path is None:
+        return DEFAULT
+    try:
+        found: object = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return read_config(found)
+
+
+@contextlib.contextmanager
+def _opened(store: Store) -> Iterator[Store]:
+    try:
+        yield store
+    finally:
+        store.close()

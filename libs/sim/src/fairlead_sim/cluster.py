@@ -1,0 +1,282 @@
+"""A simulated cluster: pure, deterministic, and the same in virtual time and behind the service.
+
+It does what Kueue does at admission: a waiting job is picked by level, then queue time, then uid; it starts when its
+demand fits the free quota of its queue's pool; nothing that runs is preempted. It ends after its run time. Time is an
+argument. Verbs only change what they name; `advance` lets jobs end and start.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.simulation import CreateJob, CreateOutcome, CreateReply, SetLevel
+from fairlead_contracts.state import Outcome, Phase
+from fairlead_sim import lifecycle
+from fairlead_sim.changes import Changes, Known, Ledger, Retention
+from fairlead_sim.config import ClusterConfig, QueueConfig
+from fairlead_sim.jobs import JobName, SimJob
+from fairlead_sim.lines import Line, line_of
+from fairlead_sim.pool import Node, SimPool
+
+UID_DIGITS = 12
+"""Uids of one cluster sort by creation: a counter of fixed width."""
+
+
+class SimCluster:
+    """Nodes, pools, queues, accounts and jobs of one simulated cluster."""
+
+    def __init__(
+        self, name: str, config: ClusterConfig, *, uid_prefix: str, retention: Retention | None = None
+    ) -> None:
+        """An empty cluster.
+
+        Args:
+            name: of the cluster.
+            config: its nodes, queues and accounts.
+            uid_prefix: makes uids unique over all clusters and all time.
+            retention: how long what has ended is remembered.
+        """
+        self.name = name
+        self.config = config
+        self.retention = retention or Retention()
+        self.ledger = Ledger()
+        self.nodes: dict[str, Node] = {}
+        self.pools = {pool: SimPool(pool) for pool in config.pools()}
+        self.queues = {queue.name: queue for queue in config.queues}
+        self.jobs: dict[JobName, SimJob] = {}
+        self.known: dict[JobName, Known] = {}
+        self._uid_prefix = uid_prefix
+        self._lines: dict[str, Line] = {}
+        self._due: list[tuple[Micros, str, SimJob]] = []
+        self._expiring: list[tuple[Micros, JobName]] = []
+        self._counts: Counter[Phase] = Counter()
+        self._changes = Changes()
+        self._equip()
+
+    # Verbs
+
+    def create(self, wanted: CreateJob, now: Micros) -> CreateReply:
+        """Make a job. The same name with the same digest was done before; with another one it is a conflict."""
+        name = JobName(wanted.scope, wanted.id)
+        found = self.jobs.get(name) or self.known.get(name)
+        if found is not None:
+            same = found.digest == wanted.digest
+            return CreateReply(
+                outcome=CreateOutcome.EXISTS if same else CreateOutcome.CONFLICT, queue=found.queue
+            )
+        queue = wanted.queue if wanted.queue is not None else self.config.accounts.get(wanted.scope)
+        if queue is None or queue not in self.queues or wanted.scope not in self.config.accounts:
+            return CreateReply(outcome=CreateOutcome.NO_QUEUE)
+        job = self._job_of(wanted, self.queues[queue])
+        self.jobs[name] = job
+        self._counts[Phase.WAITING] += 1
+        self._lines[queue].join(job)
+        self._changed(job)
+        self._changes.events.append(lifecycle.queued(self.name, job, now))
+        return CreateReply(outcome=CreateOutcome.CREATED, queue=queue)
+
+    def set_level(self, wanted: SetLevel) -> int | None:
+        """Give a waiting job a level; its revision then, or None where no such job waits."""
+        job = self.jobs.get(JobName(wanted.scope, wanted.id))
+        if job is None or job.uid != wanted.uid or job.phase is not Phase.WAITING:
+            return None
+        if job.level != wanted.level:
+            job.level = wanted.level
+            self._lines[job.queue].relevel(job)
+            self._changed(job)
+        return job.rev
+
+    def delete(self, name: JobName, now: Micros) -> bool:
+        """Take a job away: a waiting one leaves its queue, a running one is cancelled. False where none lives."""
+        job = self.jobs.get(name)
+        if job is None or job.phase is Phase.ENDED:
+            return False
+        self._end(job, now, Outcome.CANCELLED)
+        return True
+
+    def set_ready(self, node: str, *, ready: bool) -> None:
+        """A node comes or goes, and the capacity of its pool with it. What runs is not evicted."""
+        found = self.nodes[node]
+        if found.ready == ready:
+            return
+        found.ready = ready
+        found.rev = self._next_rev()
+        self._changes.nodes.add(node)
+        self._resize(self.pools[found.pool])
+
+    # Time
+
+    def advance(self, now: Micros) -> None:
+        """End what is due, each at its own instant; forget what ended long ago; start what fits, now."""
+        while self._due and self._due[0][0] <= now:
+            due, _, job = heapq.heappop(self._due)
+            if job.phase is Phase.RUNNING:
+                self._end(job, due, Outcome.FAILED if job.exceeds_limit else Outcome.SUCCEEDED)
+        self._forget(now)
+        for pool in self.pools.values():
+            for job in pool.startable():
+                self._start(job, pool, now)
+
+    def next_due(self) -> Micros | None:
+        """When time alone changes something next: a running job ends, or an ended one is forgotten."""
+        while self._due and self._due[0][2].phase is not Phase.RUNNING:
+            heapq.heappop(self._due)
+        instants = [heap[0][0] for heap in (self._due, self._expiring) if heap]
+        return min(instants, default=None)
+
+    # Looking
+
+    def take_changes(self) -> Changes:
+        """What changed since this was asked last."""
+        changes, self._changes = self._changes, Changes()
+        return changes
+
+    def waiting(self, queue: str) -> int:
+        """How many jobs wait in a queue."""
+        return self._lines[queue].waiting
+
+    def count(self, phase: Phase) -> int:
+        """How many of the stated jobs are in a phase."""
+        return self._counts[phase]
+
+    def next_rev(self) -> int:
+        """A revision above all that were given."""
+        return self._next_rev()
+
+    def restore(
+        self, jobs: Iterable[SimJob], known: Mapping[JobName, Known], ledger: Ledger, now: Micros
+    ) -> None:
+        """Take over what a store kept: the cluster goes on as if it had never stopped.
+
+        A job that waits or runs in a queue which the configuration no longer has is cancelled.
+        """
+        self.ledger = Ledger(rev=max(self.ledger.rev, ledger.rev), created=ledger.created)
+        for job in jobs:
+            self.jobs[job.name] = job
+            self._counts[job.phase] += 1
+            self._resume(job, now)
+        for name, memory in known.items():
+            self.known[name] = memory
+            heapq.heappush(self._expiring, (memory.until, name))
+        # Nodes and pools come from the configuration, which may be another one now: stated anew, above what was.
+        for node in self.nodes.values():
+            node.rev = self._next_rev()
+        for pool in self.pools.values():
+            pool.rev = self._next_rev()
+
+    # How
+
+    def _equip(self) -> None:
+        for group in self.config.nodes:
+            amounts = group.amounts()
+            for number in range(group.count):
+                node = Node(f"{group.name}-{number}", group.pool, dict(amounts), dict(group.labels))
+                node.rev = self._next_rev()
+                self.nodes[node.name] = node
+        for queue in self.config.queues:
+            self._lines[queue.name] = line_of(queue.strategy)
+            self.pools[queue.pool].lines.append(self._lines[queue.name])
+        for pool in self.pools.values():
+            self._resize(pool)
+
+    def _resize(self, pool: SimPool) -> None:
+        capacity: dict[str, int] = {}
+        for node in self.nodes.values():
+            if node.pool == pool.name and node.ready:
+                for resource, amount in node.allocatable.items():
+                    capacity[resource] = capacity.get(resource, 0) + amount
+        if pool.resize(capacity):
+            pool.rev = self._next_rev()
+            self._changes.pools.add(pool.name)
+
+    def _job_of(self, wanted: CreateJob, queue: QueueConfig) -> SimJob:
+        self.ledger.created += 1
+        return SimJob(
+            uid=f"{self._uid_prefix}-{self.ledger.created:0{UID_DIGITS}d}",
+            scope=wanted.scope,
+            id=wanted.id,
+            digest=wanted.digest,
+            queue=queue.name,
+            demand=wanted.demand,
+            pods=wanted.pods,
+            requested_class=wanted.requested_class,
+            submission=wanted.submission,
+            submitted=wanted.submitted,
+            queue_time=wanted.submitted,
+            run=wanted.run,
+            run_limit=wanted.run_limit,
+            labels=wanted.labels,
+            traceparent=wanted.traceparent,
+            level=queue.default_level,
+        )
+
+    def _start(self, job: SimJob, pool: SimPool, now: Micros) -> None:
+        self._move(job, Phase.RUNNING)
+        job.started = now
+        self._lines[job.queue].leave(job)
+        pool.take(job.demand)
+        heapq.heappush(self._due, (now + job.runs_for, job.uid, job))
+        self._changed(job)
+        self._changes.events.append(lifecycle.started(self.name, job, now))
+
+    def _end(self, job: SimJob, at: Micros, outcome: Outcome) -> None:
+        before = job.phase
+        self._move(job, Phase.ENDED)
+        if before is Phase.RUNNING:
+            self.pools[self.queues[job.queue].pool].give_back(job.demand)
+        else:
+            self._lines[job.queue].leave(job)
+        job.ended, job.outcome = at, outcome
+        self._keep(job, at)
+        self._changed(job)
+        self._changes.events.append(lifecycle.ended(self.name, job, at))
+
+    def _move(self, job: SimJob, phase: Phase) -> None:
+        self._counts[job.phase] -= 1
+        self._counts[phase] += 1
+        job.phase = phase
+
+    def _keep(self, job: SimJob, ended: Micros) -> None:
+        if self.retention.ended is not None:
+            heapq.heappush(self._expiring, (ended + self.retention.ended, job.name))
+
+    def _forget(self, now: Micros) -> None:
+        while self._expiring and self._expiring[0][0] <= now:
+            at, name = heapq.heappop(self._expiring)
+            job = self.jobs.pop(name, None)
+            if job is None:
+                self.known.pop(name, None)
+                self._changes.gone.pop(name, None)
+                self._changes.forgotten.append(name)
+                continue
+            self._counts[job.phase] -= 1
+            memory = Known(digest=job.digest, queue=job.queue, until=at + self.retention.names)
+            self.known[name] = self._changes.gone[name] = memory
+            self._changes.jobs.pop(name, None)
+            heapq.heappush(self._expiring, (memory.until, name))
+
+    def _resume(self, job: SimJob, now: Micros) -> None:
+        match job.phase:
+            case Phase.WAITING | Phase.RUNNING if job.queue not in self.queues:
+                self._move(job, Phase.ENDED)
+                job.ended, job.outcome = now, Outcome.CANCELLED
+                self._keep(job, now)
+                self._changed(job)
+                self._changes.events.append(lifecycle.ended(self.name, job, now))
+            case Phase.RUNNING:
+                started = job.started or 0
+                self.pools[self.queues[job.queue].pool].take(job.demand)
+                heapq.heappush(self._due, (started + job.runs_for, job.uid, job))
+            case Phase.ENDED:
+                self._keep(job, job.ended or 0)
+            case _:
+                self._lines[job.queue].join(job)
+
+    def _next_rev(self) -> int:
+        self.ledger.rev += 1
+        return self.ledger.rev
+
+    def _changed(self, job: SimJob) -> None:
+        job.rev = self._next_rev()
+        self._changes.jobs[job.name] = job

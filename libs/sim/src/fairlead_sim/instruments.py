@@ -1,0 +1,20 @@
+"""The metrics of a simulated cluster."""
+
+from fairlead_runtime import Metrics
+
+
+class Instruments:
+    """What it counts."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Declare them in the process's registry."""
+        self.jobs = metrics.gauge(
+            "stated", "Jobs that the cluster states, by phase.", unit="jobs", labels=["phase"]
+        )
+        self.creates = metrics.counter("creates", "Requests to make a job, by outcome.", labels=["outcome"])
+        self.levels = metrics.counter(
+            "level_writes", "Requests to set a level, by outcome.", labels=["outcome"]
+        )
+        self.starts = metrics.counter("starts", "Jobs that started.")
+        self.ends = metrics.counter("ends", "Jobs that ended, by outcome.", labels=["outcome"])
+        self.commit_seconds = metrics.histogram("commit", "How long a commit to the file took.")

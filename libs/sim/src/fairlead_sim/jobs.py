@@ -1,0 +1,99 @@
+"""One job of a simulated cluster, as the cluster itself keeps it."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.state import JobState, Outcome, Phase
+
+
+class JobName(NamedTuple):
+    """A job's name is unique in its scope."""
+
+    scope: str
+    id: str
+
+
+type Shape = tuple[tuple[str, int], ...]
+"""A demand as sorted pairs. Jobs of one shape fit alike, as in Kueue's scheduling equivalence classes."""
+
+
+def shape_of(demand: dict[str, int]) -> Shape:
+    """The demand as a shape; resources asked for with 0 are left out."""
+    return tuple(sorted((resource, amount) for resource, amount in demand.items() if amount))
+
+
+class SimJob(msgspec.Struct, kw_only=True):
+    """One job and its whole life. Only `SimCluster` changes it, through its verbs.
+
+    `run` is how long it runs once started; where `run_limit` is shorter it fails at the limit.
+    """
+
+    uid: str
+    scope: str
+    id: str
+    digest: str
+    queue: str
+    demand: dict[str, int]
+    pods: int
+    requested_class: str | None
+    submission: str | None
+    submitted: Micros
+    queue_time: Micros
+    run: Micros
+    run_limit: Micros | None
+    labels: dict[str, str]
+    traceparent: str | None
+    phase: Phase = Phase.WAITING
+    level: int = 0
+    rev: int = 0
+    started: Micros | None = None
+    ended: Micros | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def name(self) -> JobName:
+        """Its name."""
+        return JobName(self.scope, self.id)
+
+    @property
+    def place(self) -> tuple[int, Micros, str]:
+        """Where it stands in its queue, lowest first: higher levels, then queue time, then uid."""
+        return (-self.level, self.queue_time, self.uid)
+
+    @property
+    def runs_for(self) -> Micros:
+        """How long it holds its demand once started."""
+        return self.run if self.run_limit is None else min(self.run, self.run_limit)
+
+    @property
+    def exceeds_limit(self) -> bool:
+        """Whether it would run longer than it may."""
+        return self.run_limit is not None and self.run > self.run_limit
+
+    def state(self, cluster: str, epoch: int) -> JobState:
+        """The job as its cluster states it."""
+        return JobState(
+            cluster=cluster,
+            epoch=epoch,
+            rev=self.rev,
+            id=self.id,
+            uid=self.uid,
+            scope=self.scope,
+            queue=self.queue,
+            demand=self.demand,
+            phase=self.phase,
+            submitted=self.submitted,
+            queue_time=self.queue_time,
+            level=self.level,
+            pods=self.pods,
+            requested_class=self.requested_class,
+            submission=self.submission,
+            started=self.started,
+            ended=self.ended,
+            outcome=self.outcome,
+            run_limit=self.run_limit,
+            labels=self.labels,
+            traceparent=self.traceparent,
+        )

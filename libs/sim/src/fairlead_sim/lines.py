@@ -1,0 +1,144 @@
+"""The line of waiting jobs of one queue: who is next, given what is free.
+
+Two strategies, named after Kueue's ClusterQueue.queueingStrategy. `strict`: the head blocks until it fits.
+`best-effort`: what does not fit is passed over. Both take levels, which may change while a job waits: an entry of a
+heap is dead once its job no longer stands at that place, and is dropped when it comes to the top.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, Protocol
+
+from fairlead_contracts.state import Phase
+from fairlead_sim.jobs import Shape, SimJob, shape_of
+
+type Strategy = Literal["best-effort", "strict"]
+
+_SPARE = 64
+"""Dead entries that a heap may hold beside as many as it has live ones, before it is built anew."""
+
+
+class Lane:
+    """Waiting jobs by place, with levels that may change."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, str, SimJob]] = []
+        self.live = 0
+
+    def stand(self, job: SimJob) -> None:
+        """The job stands here, at its present place; call it again after its level changed."""
+        heapq.heappush(self._heap, (*job.place, job))
+        if len(self._heap) > 2 * self.live + _SPARE:
+            self._rebuild()
+
+    def head(self) -> SimJob | None:
+        """The job that is next, or None."""
+        heap = self._heap
+        while heap:
+            level, _, _, job = heap[0]
+            if job.phase is Phase.WAITING and -level == job.level:
+                return job
+            heapq.heappop(heap)
+        return None
+
+    def _rebuild(self) -> None:
+        standing = {entry[3].uid: entry[3] for entry in self._heap if entry[3].phase is Phase.WAITING}
+        self._heap = [(*job.place, job) for job in standing.values()]
+        heapq.heapify(self._heap)
+
+
+def fits(shape: Shape, free: Mapping[str, int]) -> bool:
+    """Whether the demand fits into what is free. A resource that the pool does not have has nothing free."""
+    return all(amount <= free.get(resource, 0) for resource, amount in shape)
+
+
+class Line(Protocol):
+    """The waiting jobs of one queue."""
+
+    waiting: int
+
+    def join(self, job: SimJob) -> None:
+        """A job begins to wait."""
+
+    def relevel(self, job: SimJob) -> None:
+        """A waiting job has another level."""
+
+    def leave(self, job: SimJob) -> None:
+        """A job no longer waits: its phase has changed already."""
+
+    def lanes(self, *, grown: bool) -> Iterable[Lane]:
+        """Lanes whose head may start. `grown`: more is free than when this was asked last."""
+
+
+class StrictLine:
+    """One lane: only its head may start."""
+
+    def __init__(self) -> None:
+        self._lane = Lane()
+        self.waiting = 0
+
+    def join(self, job: SimJob) -> None:
+        """See `Line`."""
+        self.waiting += 1
+        self._lane.live += 1
+        self._lane.stand(job)
+
+    def relevel(self, job: SimJob) -> None:
+        """See `Line`."""
+        self._lane.stand(job)
+
+    def leave(self, job: SimJob) -> None:
+        """See `Line`."""
+        del job
+        self.waiting -= 1
+        self._lane.live -= 1
+
+    def lanes(self, *, grown: bool) -> Iterator[Lane]:
+        """See `Line`. A changed level or a withdrawn head may have put another job first, so always the lane."""
+        del grown
+        yield self._lane
+
+
+class BestEffortLine:
+    """A lane for each shape of demand: jobs of one shape fit alike, so only heads need a look.
+
+    An event costs time in the number of distinct shapes that wait, not in the number of jobs.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[Shape, Lane] = {}
+        self._fresh: set[Shape] = set()
+        self.waiting = 0
+
+    def join(self, job: SimJob) -> None:
+        """See `Line`."""
+        shape = shape_of(job.demand)
+        lane = self._lanes.setdefault(shape, Lane())
+        self._fresh.add(shape)
+        self.waiting += 1
+        lane.live += 1
+        lane.stand(job)
+
+    def relevel(self, job: SimJob) -> None:
+        """See `Line`."""
+        self._lanes[shape_of(job.demand)].stand(job)
+
+    def leave(self, job: SimJob) -> None:
+        """See `Line`."""
+        shape = shape_of(job.demand)
+        self.waiting -= 1
+        self._lanes[shape].live -= 1
+        if not self._lanes[shape].live:
+            del self._lanes[shape]
+
+    def lanes(self, *, grown: bool) -> Iterator[Lane]:
+        """See `Line`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
+        shapes = list(self._lanes) if grown else [shape for shape in self._fresh if shape in self._lanes]
+        self._fresh.clear()
+        for shape in shapes:
+            yield self._lanes[shape]
+
+
+def line_of(strategy: Strategy) -> Line:
+    """An empty line of that strategy."""
+    return StrictLine() if strategy == "strict" else BestEffortLine()

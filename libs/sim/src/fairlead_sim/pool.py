@@ -1,0 +1,79 @@
+"""One pool of a simulated cluster: its capacity, what is free, and which waiting jobs start."""
+
+import heapq
+from collections.abc import Iterator, Mapping
+
+from fairlead_sim.jobs import SimJob, shape_of
+from fairlead_sim.lines import Lane, Line, fits
+
+
+class Node:
+    """A node that is ready or not."""
+
+    def __init__(self, name: str, pool: str, allocatable: dict[str, int], labels: dict[str, str]) -> None:
+        self.name = name
+        self.pool = pool
+        self.allocatable = allocatable
+        self.labels = labels
+        self.ready = True
+        self.rev = 0
+
+
+class SimPool:
+    """Capacity that the jobs of some queues compete for.
+
+    A job is admitted when its demand fits into the pool's free quota, as Kueue admits. Nodes are not packed: whether
+    the pods of a gang find room on single nodes is not modelled.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rev = 0
+        self.lines: list[Line] = []
+        self.free: dict[str, int] = {}
+        self.capacity: dict[str, int] = {}
+        self._grown = True
+
+    def resize(self, capacity: Mapping[str, int]) -> bool:
+        """Set the capacity; says whether it changed. What runs keeps running, so that `free` may become negative."""
+        if dict(capacity) == self.capacity:
+            return False
+        for resource in self.capacity.keys() | capacity.keys():
+            change = capacity.get(resource, 0) - self.capacity.get(resource, 0)
+            self.free[resource] = self.free.get(resource, 0) + change
+        self.capacity = dict(capacity)
+        self._grown = True
+        return True
+
+    def take(self, demand: Mapping[str, int]) -> None:
+        """A job runs from now on."""
+        for resource, amount in demand.items():
+            self.free[resource] = self.free.get(resource, 0) - amount
+
+    def give_back(self, demand: Mapping[str, int]) -> None:
+        """A job does not run any more."""
+        for resource, amount in demand.items():
+            self.free[resource] = self.free.get(resource, 0) + amount
+        self._grown = True
+
+    def startable(self) -> Iterator[SimJob]:
+        """The waiting jobs that start now, one after another.
+
+        The caller starts each (its phase changes, its demand is taken) before it asks for the next.
+        """
+        heads: list[tuple[tuple[int, int, str], SimJob, Lane]] = []
+        for line in self.lines:
+            for lane in line.lanes(grown=self._grown):
+                self._offer(heads, lane)
+        self._grown = False
+        while heads:
+            _, job, lane = heapq.heappop(heads)
+            # Others were started since: what fitted may fit no longer, and then nothing of this lane does.
+            if fits(shape_of(job.demand), self.free):
+                yield job
+                self._offer(heads, lane)
+
+    def _offer(self, heads: list[tuple[tuple[int, int, str], SimJob, Lane]], lane: Lane) -> None:
+        job = lane.head()
+        if job is not None and fits(shape_of(job.demand), self.free):
+            heapq.heappush(heads, (job.place, job, lane))

@@ -1,0 +1,219 @@
+"""The service around the cluster: requests and the clock in, commits, replies and statements out.
+
+One loop: observe what was asked and what time it is, decide in the pure cluster, record it in the file, then answer
+and announce. Nothing is told to anybody before it is committed; all that comes in during a commit shares the next.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import msgspec
+
+from fairlead_bus import Asked, Rejected
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import Codec, Message, to_json, to_packed
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.events import JobEnded, JobStarted
+from fairlead_contracts.instants import Micros, to_seconds
+from fairlead_contracts.simulation import (
+    CREATE_JOB,
+    DELETE_JOB,
+    SET_LEVEL,
+    CreateJob,
+    DeleteJob,
+    DeleteReply,
+    SetLevel,
+    SetLevelReply,
+)
+from fairlead_contracts.state import Phase
+from fairlead_sim import statements
+from fairlead_sim.changes import Changes
+from fairlead_sim.cluster import SimCluster
+from fairlead_sim.instruments import Instruments
+from fairlead_sim.jobs import JobName
+from fairlead_sim.statements import Statements
+from fairlead_sim.store import Kept, Outgoing, Store, batch_of
+
+BAD_REQUEST = 400
+type Clock = Callable[[], Micros]
+
+
+def wall_clock() -> Micros:
+    """Now, as messages carry it."""
+    return time.time_ns() // 1000
+
+
+class Audience(Protocol):
+    """Who hears what was committed."""
+
+    def told(self, statements: Statements, outgoing: list[Outgoing]) -> None:
+        """These were committed."""
+
+
+class _Request(msgspec.Struct):
+    """Something that was asked, and who waits for the reply."""
+
+    apply: Callable[[Micros], Message]
+    replied: asyncio.Future[bytes]
+
+
+class SimService:
+    """Owns the cluster and its file."""
+
+    def __init__(
+        self, cluster: SimCluster, store: Store, instruments: Instruments, *, clock: Clock = wall_clock
+    ) -> None:
+        """Take over what the file keeps.
+
+        Args:
+            cluster: fresh from its configuration.
+            store: its file.
+            instruments: counts.
+            clock: now; a clock that is set back stands still here until it is past.
+        """
+        self._cluster = cluster
+        self._store = store
+        self._instruments = instruments
+        self._clock = clock
+        self._now: Micros = 0
+        self._wake = asyncio.Event()
+        self._requests: list[_Request] = []
+        self._published: list[int] = []
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        kept = store.load()
+        cluster.restore(kept.jobs, kept.known, kept.ledger, self._tick())
+        self._kept: Kept = kept
+        self._last_event = max((event.seq for event in kept.outbox), default=0)
+
+    # Requests
+
+    async def create(self, asked: Asked) -> bytes:
+        """Handles `create`."""
+        wanted = _read(CREATE_JOB, asked)
+        return await self._ask(lambda now: self._create(wanted, now))
+
+    async def level(self, asked: Asked) -> bytes:
+        """Handles `level`."""
+        wanted = _read(SET_LEVEL, asked)
+        return await self._ask(lambda _: self._set_level(wanted))
+
+    async def delete(self, asked: Asked) -> bytes:
+        """Handles `delete`."""
+        wanted = _read(DELETE_JOB, asked)
+        return await self._ask(lambda now: self._delete(wanted, now))
+
+    def published(self, sequences: list[int]) -> None:
+        """These events are on the stream: the next commit lets go of them."""
+        self._published += sequences
+
+    # The loop
+
+    async def run(self, audience: Audience) -> None:
+        """Until cancelled.
+
+        Raises:
+            StoreError: the file cannot be written. The process must end: what it believes is not recorded.
+        """
+        audience.told(statements.everything(self._cluster), self._kept.outbox)
+        # What ended while nobody watched is due at once, and a resumed cluster may have room.
+        self._wake.set()
+        try:
+            while True:
+                await self._something_to_do()
+                requests, replies, changes = self._decide()
+                stated = statements.changed(self._cluster, changes)
+                outgoing = await self._record(changes)
+                for request, reply in zip(requests, replies, strict=True):
+                    if not request.replied.done():
+                        request.replied.set_result(reply)
+                if stated or outgoing:
+                    audience.told(stated, outgoing)
+                self._count(changes)
+        finally:
+            self._writer.shutdown(wait=True)
+
+    async def _something_to_do(self) -> None:
+        due = self._cluster.next_due()
+        wait = None if due is None else max(to_seconds(due - self._tick()), 0.0)
+        try:
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        self._wake.clear()
+
+    def _decide(self) -> tuple[list[_Request], list[bytes], Changes]:
+        now = self._tick()
+        requests, self._requests = self._requests, []
+        replies = [to_packed(request.apply(now)) for request in requests]
+        self._cluster.advance(now)
+        return requests, replies, self._cluster.take_changes()
+
+    async def _record(self, changes: Changes) -> list[Outgoing]:
+        """Commit in the writer's thread: the loop goes on meanwhile. A cancelled service still ends its commit."""
+        if not changes and not self._published:
+            return []
+        outgoing = [
+            Outgoing(
+                seq=self._last_event + number,
+                subject=subjects.event(event.tenant, event.cluster, event.job),
+                msg_id=event.id,
+                payload=to_json(event),
+            )
+            for number, event in enumerate(changes.events, start=1)
+        ]
+        self._last_event += len(outgoing)
+        published, self._published = self._published, []
+        batch = batch_of(changes, self._cluster.ledger, outgoing, published)
+        with self._instruments.commit_seconds.time():
+            await asyncio.shield(
+                asyncio.get_running_loop().run_in_executor(self._writer, self._store.commit, batch)
+            )
+        return outgoing
+
+    # How
+
+    async def _ask(self, apply: Callable[[Micros], Message]) -> bytes:
+        request = _Request(apply=apply, replied=asyncio.get_running_loop().create_future())
+        self._requests.append(request)
+        self._wake.set()
+        return await request.replied
+
+    def _create(self, wanted: CreateJob, now: Micros) -> Message:
+        reply = self._cluster.create(wanted, now)
+        self._instruments.creates.labels(reply.outcome).inc()
+        return reply
+
+    def _set_level(self, wanted: SetLevel) -> Message:
+        rev = self._cluster.set_level(wanted)
+        self._instruments.levels.labels("missed" if rev is None else "written").inc()
+        return SetLevelReply(rev=rev)
+
+    def _delete(self, wanted: DeleteJob, now: Micros) -> Message:
+        return DeleteReply(deleted=self._cluster.delete(JobName(wanted.scope, wanted.id), now))
+
+    def _tick(self) -> Micros:
+        self._now = max(self._now, self._clock())
+        return self._now
+
+    def _count(self, changes: Changes) -> None:
+        for event in changes.events:
+            match event:
+                case JobStarted():
+                    self._instruments.starts.inc()
+                case JobEnded():
+                    self._instruments.ends.labels(event.outcome).inc()
+                case _:
+                    pass
+        for phase in Phase:
+            self._instruments.jobs.labels(phase).set(self._cluster.count(phase))
+
+
+def _read[T](codec: Codec[T], asked: Asked) -> T:
+    try:
+        return codec.decode(asked.payload)
+    except ContractError as error:
+        raise Rejected(BAD_REQUEST, str(error)) from error

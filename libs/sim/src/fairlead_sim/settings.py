@@ -1,0 +1,42 @@
+"""Settings of the simulated cluster's service."""
+
+from typing import Annotated
+
+import msgspec
+
+from fairlead_bus import ConnectionSettings
+from fairlead_runtime import ServiceSettings
+from fairlead_sim.store import Durability
+
+
+class SimSettings(ServiceSettings, frozen=True, kw_only=True):
+    """What `python -m fairlead_sim` can be told."""
+
+    cluster: Annotated[str, msgspec.Meta(min_length=1)] = "sim"
+    """Name of the simulated cluster."""
+    store: str = "sim.sqlite"
+    """Path of the SQLite file that holds the cluster's truth; made where there is none."""
+    cluster_file: str | None = None
+    """YAML file with the cluster's nodes, queues and accounts; a small one for three teams without it."""
+    durability: Durability = "normal"
+    """`normal`: a killed process loses nothing. `full`: a power loss loses nothing either, at a sync each commit."""
+    ended_keep_seconds: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
+    """How long an ended job stays stated, so that questions about it are answered."""
+    names_keep_seconds: Annotated[float, msgspec.Meta(ge=0)] = 604_800.0
+    """How long its name is remembered after that, so that a late copy of its submission does not run again."""
+
+
+def connection_of(settings: SimSettings) -> ConnectionSettings:
+    """How to reach NATS."""
+    return ConnectionSettings(
+        url=settings.nats_url,
+        user=settings.nats_user,
+        password=settings.nats_password,
+        token=settings.nats_token,
+        creds=settings.nats_creds,
+        nkey_seed=settings.nats_nkey_seed,
+        tls_ca=settings.nats_tls_ca,
+        tls_cert=settings.nats_tls_cert,
+        tls_key=settings.nats_tls_key,
+        connect_timeout_seconds=settings.nats_connect_timeout_seconds,
+    )

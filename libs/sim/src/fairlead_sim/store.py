@@ -1,0 +1,204 @@
+"""The truth of a simulated cluster: one SQLite file, as an API server has etcd.
+
+Write-ahead logging: a killed process loses nothing that was committed. With `full` each commit is synced too, so that
+a power loss loses nothing either. One process at a time: a lock beside the file is held for the life of the process.
+"""
+
+import fcntl
+import secrets
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from fairlead_sim.changes import Changes, Known, Ledger
+from fairlead_sim.errors import StoreError
+from fairlead_sim.jobs import JobName, SimJob
+
+type Durability = Literal["normal", "full"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS jobs (scope TEXT, id TEXT, body BLOB NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS names (scope TEXT, id TEXT, body BLOB NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, subject TEXT, msg_id TEXT, payload BLOB NOT NULL);
+"""
+_VERSION = 1
+
+_packer = msgspec.msgpack.Encoder()
+_job = msgspec.msgpack.Decoder(SimJob)
+_known = msgspec.msgpack.Decoder(Known)
+_ledger = msgspec.msgpack.Decoder(Ledger)
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """One event that is to be published, at least once."""
+
+    seq: int
+    subject: str
+    msg_id: str
+    payload: bytes
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of one commit as rows: taken when they were decided, so that nothing can change under the writer."""
+
+    ledger: bytes
+    jobs: list[tuple[str, str, bytes]]
+    names: list[tuple[str, str, bytes]]
+    forgotten: list[JobName]
+    outgoing: list[Outgoing]
+    published: list[int]
+    """Sequences of the outbox that NATS has acked."""
+
+
+def batch_of(
+    changes: Changes, ledger: Ledger, outgoing: list[Outgoing], published: Iterable[int] = ()
+) -> Batch:
+    """The rows of some changes."""
+    return Batch(
+        ledger=_packer.encode(ledger),
+        jobs=[(name.scope, name.id, _packer.encode(job)) for name, job in changes.jobs.items()],
+        names=[(name.scope, name.id, _packer.encode(known)) for name, known in changes.gone.items()],
+        forgotten=changes.forgotten,
+        outgoing=outgoing,
+        published=list(published),
+    )
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a file holds."""
+
+    ledger: Ledger
+    jobs: list[SimJob]
+    known: dict[JobName, Known]
+    outbox: list[Outgoing]
+
+
+class Store:
+    """The file of one cluster. Blocking: the service calls `commit` in a thread of its own."""
+
+    def __init__(self, path: Path, cluster: str, *, durability: Durability = "normal") -> None:
+        """Open the file, or make it.
+
+        Args:
+            path: of the file; its folder must exist.
+            cluster: whose truth it is.
+            durability: `normal` survives a killed process, `full` a power loss too.
+
+        Raises:
+            StoreError: another process has it, it is another cluster's, or it is no file of ours.
+        """
+        self.path = path
+        self._lock = _lock(path)
+        try:
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute(f"PRAGMA synchronous = {durability}")
+            self._database.executescript(_SCHEMA)
+            self._claim(cluster)
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise StoreError(f"{path}: {error}") from error
+        except StoreError:
+            self._database.close()
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+        self._lock.close()
+
+    @property
+    def identity(self) -> str:
+        """Given to the file when it was made: uids begin with it, so that no two files ever give the same."""
+        return self._fact("identity").decode()
+
+    def load(self) -> Kept:
+        """Everything that was committed."""
+        ledger = self._fact("ledger")
+        return Kept(
+            ledger=_ledger.decode(ledger) if ledger else Ledger(),
+            jobs=[_job.decode(body) for (body,) in self._database.execute("SELECT body FROM jobs")],
+            known={
+                JobName(scope, id_): _known.decode(body)
+                for scope, id_, body in self._database.execute("SELECT scope, id, body FROM names")
+            },
+            outbox=[
+                Outgoing(seq=seq, subject=subject, msg_id=msg_id, payload=payload)
+                for seq, subject, msg_id, payload in self._database.execute(
+                    "SELECT seq, subject, msg_id, payload FROM outbox ORDER BY seq"
+                )
+            ],
+        )
+
+    def commit(self, batch: Batch) -> None:
+        """Write a batch, all of it or nothing.
+
+        Raises:
+            StoreError: it could not be written; the process must not go on with what it believes.
+        """
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._write(batch)
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
+
+    def _write(self, batch: Batch) -> None:
+        write = self._database.executemany
+        write("REPLACE INTO jobs (scope, id, body) VALUES (?, ?, ?)", batch.jobs)
+        write("REPLACE INTO names (scope, id, body) VALUES (?, ?, ?)", batch.names)
+        write("DELETE FROM jobs WHERE scope = ? AND id = ?", [row[:2] for row in batch.names])
+        write("DELETE FROM names WHERE scope = ? AND id = ?", batch.forgotten)
+        write(
+            "REPLACE INTO outbox (seq, subject, msg_id, payload) VALUES (?, ?, ?, ?)",
+            [(event.seq, event.subject, event.msg_id, event.payload) for event in batch.outgoing],
+        )
+        write("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in batch.published])
+        self._database.execute("REPLACE INTO facts (name, value) VALUES ('ledger', ?)", (batch.ledger,))
+
+    def _fact(self, name: str) -> bytes:
+        row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return bytes(row[0]) if row else b""
+
+    def _claim(self, cluster: str) -> None:
+        """Mark a new file as this cluster's; refuse one that is not."""
+        [version] = self._database.execute("PRAGMA user_version").fetchone()
+        owner = self._fact("cluster").decode()
+        if version not in {0, _VERSION} or (owner and owner != cluster):
+            raise StoreError(f"{self.path} holds cluster {owner!r} in version {version}, not {cluster!r}")
+        if owner:
+            return
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute(f"PRAGMA user_version = {_VERSION}")
+        self._database.executemany(
+            "INSERT INTO facts (name, value) VALUES (?, ?)",
+            [("cluster", cluster.encode()), ("identity", secrets.token_hex(5).encode())],
+        )
+        self._database.execute("COMMIT")
+
+
+class _Lock:
+    """Held until closed, and let go of by the kernel when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise StoreError(f"another process uses {path}") from error
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _lock(path: Path) -> _Lock:
+    try:
+        return _Lock(path.with_name(path.name + "-lock"))
+    except OSError as error:
+        raise StoreError(f"{path}: {error}") from error

@@ -1,0 +1,207 @@
+"""A workload in virtual time: the same cluster, driven from event to event instead of by the clock."""
+
+from typing import Protocol
+
+import msgspec
+
+from fairlead_contracts.events import JobStarted
+from fairlead_contracts.instants import Micros, to_seconds
+from fairlead_contracts.simulation import SetLevel
+from fairlead_contracts.state import Phase
+from fairlead_sim.changes import Changes, Retention
+from fairlead_sim.cluster import SimCluster
+from fairlead_sim.errors import StuckError
+from fairlead_sim.jobs import JobName, SimJob
+from fairlead_sim.meter import Sample, ShareMeter, jain, quantile
+from fairlead_sim.workload import POOL, Workload, WorkloadJob
+
+
+class Discipline(Protocol):
+    """Who goes first: gives levels to waiting jobs."""
+
+    def first_level(self, job: SimJob) -> int | None:
+        """The level that a job is created with; None leaves the queue's default."""
+
+    def react(self, changes: Changes, now: Micros) -> list[SetLevel]:
+        """The levels to write after these changes."""
+
+
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One job's way; instants count from the start of the workload."""
+
+    id: str
+    tenant: str
+    urgency: str | None
+    submitted: Micros
+    started: Micros
+    ended: Micros
+
+    @property
+    def waited(self) -> float:
+        """Seconds from submission to start."""
+        return to_seconds(self.started - self.submitted)
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    """Waits of some jobs, in seconds; nearest-rank quantiles."""
+
+    jobs: int
+    p50: float
+    p90: float
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workload came to under one discipline."""
+
+    jobs: list[JobResult]
+    """In the order in which they started."""
+    samples: list[Sample]
+    shares: dict[str, float]
+    """Time-mean share of each tenant while all were backlogged (see `ShareMeter`)."""
+    entitlements: dict[str, float]
+    backlogged_seconds: float
+    makespan_seconds: float
+    utilisation: dict[str, float]
+    """Of each resource: use integrated over the makespan, over capacity times makespan."""
+    level_writes: int
+
+    @property
+    def jain(self) -> float:
+        """Jain's index over share / entitlement."""
+        return jain(self.shares[tenant] / part for tenant, part in self.entitlements.items() if part)
+
+    @property
+    def throughput(self) -> float:
+        """Jobs ended a second, over the makespan."""
+        return len(self.jobs) / self.makespan_seconds if self.makespan_seconds else 0.0
+
+    @property
+    def worst_error(self) -> float:
+        """The largest relative distance of a share from its entitlement."""
+        return max(abs(self.shares[name] / part - 1) for name, part in self.entitlements.items() if part)
+
+    def waits(self) -> dict[tuple[str, str | None], Waits]:
+        """Waits by tenant and class; under class `*` those of all of the tenant's jobs."""
+        groups: dict[tuple[str, str | None], list[float]] = {}
+        for job in self.jobs:
+            groups.setdefault((job.tenant, job.urgency), []).append(job.waited)
+            groups.setdefault((job.tenant, "*"), []).append(job.waited)
+        return {
+            group: Waits(jobs=len(found), p50=quantile(found, 0.5), p90=quantile(found, 0.9))
+            for group, found in groups.items()
+        }
+
+
+class VirtualRun:
+    """One workload under one discipline, from the first submission to the last end."""
+
+    def __init__(self, workload: Workload, discipline: Discipline, *, reaction: Micros = 0) -> None:
+        """Prepare a run.
+
+        Args:
+            workload: its jobs, cluster and policy.
+            discipline: gives the levels.
+            reaction: how long after a change its levels arrive; what happens in between goes by the old ones.
+        """
+        self._workload = workload
+        self._discipline = discipline
+        self._reaction = reaction
+        self.cluster = SimCluster(
+            "sim", workload.cluster, uid_prefix="virtual", retention=Retention(ended=None)
+        )
+        self.meter = ShareMeter(self.cluster.pools[POOL].capacity, workload.tenants)
+        self._arrivals = list(reversed(workload.jobs))
+        self._unseen = Changes()
+        self._react_at: Micros | None = None
+        self._started: list[SimJob] = []
+        self._writes = 0
+
+    def run(self) -> RunResult:
+        """To the end.
+
+        Raises:
+            StuckError: a job waits that nothing can start any more.
+        """
+        while (now := self._next()) is not None:
+            self.step(now)
+        if self.cluster.jobs and any(job.phase is Phase.WAITING for job in self.cluster.jobs.values()):
+            stuck = next(job for job in self.cluster.jobs.values() if job.phase is Phase.WAITING)
+            raise StuckError(f"job {stuck.scope}/{stuck.id} can never start: it asks for {stuck.demand}")
+        return self._result()
+
+    def step(self, now: Micros) -> None:
+        """Everything that happens at one instant."""
+        while self._arrivals and self._arrivals[-1].offset <= now:
+            self._arrive(self._arrivals.pop(), now)
+        self.cluster.advance(now)
+        self._observe(now)
+        if self._react_at is not None and self._react_at <= now:
+            self._react(now)
+
+    def _next(self) -> Micros | None:
+        instants = [self.cluster.next_due(), self._react_at]
+        if self._arrivals:
+            instants.append(self._arrivals[-1].offset)
+        return min((instant for instant in instants if instant is not None), default=None)
+
+    def _arrive(self, job: WorkloadJob, now: Micros) -> None:
+        self.cluster.create(job.create(0), now)
+        made = self.cluster.jobs[JobName(job.tenant, job.id)]
+        level = self._discipline.first_level(made)
+        if level is not None:
+            self.cluster.set_level(SetLevel(scope=made.scope, id=made.id, uid=made.uid, level=level))
+
+    def _observe(self, now: Micros) -> None:
+        changes = self.cluster.take_changes()
+        if not changes:
+            return
+        for event in changes.events:
+            self.meter.observe(event)
+            if isinstance(event, JobStarted):
+                self._started.append(self.cluster.jobs[JobName(event.scope, event.job)])
+        self._unseen.jobs |= changes.jobs
+        if self._react_at is None and changes.events:
+            self._react_at = now + self._reaction
+
+    def _react(self, now: Micros) -> None:
+        self._react_at = None
+        unseen, self._unseen = self._unseen, Changes()
+        writes = self._discipline.react(unseen, now)
+        for write in writes:
+            self.cluster.set_level(write)
+        self._writes += len(writes)
+        # Levels may let a strict queue start its new head.
+        self.cluster.advance(now)
+        self._observe(now)
+
+    def _result(self) -> RunResult:
+        end = max((job.ended or 0 for job in self._started), default=0)
+        return RunResult(
+            jobs=[_result_of(job) for job in self._started],
+            samples=self.meter.samples,
+            shares=self.meter.means(),
+            entitlements=self._workload.entitlements(),
+            backlogged_seconds=to_seconds(self.meter.backlogged),
+            makespan_seconds=to_seconds(end),
+            utilisation=self._utilisation(end),
+            level_writes=self._writes,
+        )
+
+    def _utilisation(self, end: Micros) -> dict[str, float]:
+        capacity = self.cluster.pools[POOL].capacity
+        used = dict.fromkeys(capacity, 0)
+        for job in self._started:
+            for resource in capacity:
+                used[resource] += job.demand.get(resource, 0) * job.runs_for
+        return {name: used[name] / (amount * end) if end else 0.0 for name, amount in capacity.items()}
+
+
+def _result_of(job: SimJob) -> JobResult:
+    return JobResult(
+        id=job.id,
+        tenant=job.scope,
+        urgency=job.requested_class,
+        submitted=job.submitted,
+        started=job.started or 0,
+        ended=job.ended or 0,
+    )
