@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.fronts import Origin
+from fairlead_admitter.merging import Beginning
 from fairlead_admitter.steering import (
     GONE,
     Ranked,
@@ -66,7 +67,8 @@ class Cluster:
     def window(self, places: Sequence[Place], size: int, waiting: int = 0) -> list[Ranked]:
         decision = a_decision()
         origins = {place.uid: Origin(decision, "c1", "main") for place in places}
-        return take_window(places, origins, {"main": waiting or len(places)}, self.facts, size)
+        beginning = Beginning(list(places), origins, whole=True)
+        return take_window(beginning, {"main": waiting or len(places)}, self.facts, size).ranked
 
     def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
         """Carry out the beginning of a plan; replies come, the state doesn't yet."""
@@ -184,7 +186,8 @@ def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
     merged = [a_place(uid="elsewhere"), *places]
 
     def taken(waiting: dict[str, int]) -> list[str]:
-        return [ranked.job.id for ranked in take_window(merged, origins, waiting, facts, 2)]
+        window = take_window(Beginning(merged, origins, whole=True), waiting, facts, 2)
+        return [ranked.job.id for ranked in window.ranked]
 
     # p has more than its two places: its third one may belong before q's second.
     assert taken({"p": 3, "q": 2}) == ["p0", "q0", "p1"]

@@ -84,18 +84,14 @@ class PoolFront(msgspec.Struct, frozen=True, kw_only=True):
             mine is its for mine, its in zip(self.decisions, other.decisions, strict=True)
         )
 
-    def parts(self) -> list[list[Place]]:
-        """The places of every queue's front of every shard: the parts of one exact merge."""
-        return [front.places for decision in self.decisions for front in decision.fronts if front.places]
-
-    def origins(self) -> dict[str, Origin]:
-        """Where each place comes from, by uid."""
-        return {
-            place.uid: Origin(decision, front.cluster, front.queue)
+    def parts(self) -> list[tuple[Origin, list[Place]]]:
+        """The places of every queue's front of every shard, and where they come from: the parts of one merge."""
+        return [
+            (Origin(decision, front.cluster, front.queue), front.places)
             for decision in self.decisions
             for front in decision.fronts
-            for place in front.places
-        }
+            if front.places
+        ]
 
     def waiting(self, cluster: str) -> dict[str, int]:
         """How many jobs wait in each queue of the cluster, in its fronts or behind them."""

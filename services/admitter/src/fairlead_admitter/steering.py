@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.fronts import Origin
+from fairlead_admitter.merging import Beginning
 from fairlead_admitter.written import Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase, QueueState
@@ -70,13 +70,15 @@ def common_band(queues: Iterable[QueueState]) -> Band | None:
     return Band(default=defaults.pop(), lowest=lowest, highest=highest)
 
 
-def take_window(
-    merged: Sequence[Place],
-    origins: Mapping[str, Origin],
-    waiting: Mapping[str, int],
-    facts: ClusterFacts,
-    size: int,
-) -> list[Ranked]:
+class Window(msgspec.Struct, frozen=True):
+    """The jobs to label, in the wanted order."""
+
+    ranked: list[Ranked]
+    closed: bool
+    """Whether it ends by its own rule, and not where the places given to it end."""
+
+
+def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: ClusterFacts, size: int) -> Window:
     """The places that are labelled: the front of the pool, as far as it is known without gaps.
 
     A shard publishes the first `size` places of each queue. Behind a queue's `size`-th place others of the same queue
@@ -84,25 +86,24 @@ def take_window(
     fills the first queue which has more waiting: no job is labelled in front of one that the order puts before it.
 
     Args:
-        merged: the pool's merged front, of all clusters.
-        origins: where its places come from.
+        beginning: of the pool's merged front, of all clusters.
         waiting: how many wait in each of this cluster's queues, as the decisions say.
         facts: of this cluster.
         size: how many places of a queue make its front (the policy's `window`).
     """
-    window: list[Ranked] = []
+    ranked: list[Ranked] = []
     seen = dict.fromkeys(waiting, 0)
-    for rank, place in enumerate(merged):
-        origin = origins[place.uid]
+    for rank, place in enumerate(beginning.places):
+        origin = beginning.origins[place.uid]
         if origin.cluster != facts.cluster:
             continue
         job = facts.job(place.uid)
         if job is not None and job.phase is Phase.WAITING:
-            window.append(Ranked(rank, place, job))
+            ranked.append(Ranked(rank, place, job))
         seen[origin.queue] += 1
         if seen[origin.queue] == size and waiting[origin.queue] > size:
-            break
-    return window
+            return Window(ranked, closed=True)
+    return Window(ranked, closed=beginning.whole)
 
 
 def steer(

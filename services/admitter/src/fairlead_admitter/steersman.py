@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-import msgspec
-
 from fairlead_admitter.applying import Applied
 from fairlead_admitter.fronts import Doubt, Origin, PoolFront, Unsettled
 from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.level_events import LevelEvents
+from fairlead_admitter.merging import MergedFront
 from fairlead_admitter.observing import Sight, Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.record import Record
 from fairlead_admitter.steering import (
     LevelWrite,
     SteeringPlan,
+    Window,
     common_band,
     steer,
     take_back,
@@ -28,23 +28,13 @@ from fairlead_admitter.steering import (
 )
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
-from fairlead_contracts.decisions import Decision, Place
+from fairlead_contracts.decisions import Decision
 from fairlead_contracts.instants import from_seconds
 from fairlead_contracts.state import Phase
-from fairlead_policy import merge_places
+from fairlead_policy import Rulebook
 from fairlead_runtime import wake_or_timeout
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
-
-
-class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool's merged front; good as long as its decisions stand, up to the tick."""
-
-    front: PoolFront
-    places: list[Place]
-    origins: dict[str, Origin]
-    waiting: dict[str, int]
-    made: float
 
 
 class Carrier(Protocol):
@@ -95,7 +85,7 @@ class Steersman:
         self._wake = wake
         self._tick = tick
         self._arrivals = Arrivals()
-        self._merged: dict[str, Merged] = {}
+        self._merged: dict[str, tuple[float, MergedFront]] = {}
 
     async def run(self) -> None:
         """Turn after turn, until cancelled."""
@@ -188,30 +178,29 @@ class Steersman:
                 return SteeringPlan(writes=[])
             assert band is not None  # noqa: S101 # else unsettled above
             self._patience.satisfy(pool)
-            merged = self._merge(pool, front)
-            window = take_window(
-                merged.places, merged.origins, merged.waiting, facts, rulebook.document.window
-            )
-            plan = steer(window, facts, sorted(queues), self._written, band)
+            window = self._take_window(pool, front, rulebook)
+            plan = steer(window.ranked, facts, sorted(queues), self._written, band)
             self._record.planned(pool, plan.kept)
             return plan
 
-    def _merge(self, pool: str, front: PoolFront) -> Merged:
+    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook) -> Window:
+        merged = self._merge(pool, front, rulebook)
+        waiting = front.waiting(self._watch.facts.cluster)
+        size = rulebook.document.window
+        window = take_window(merged.beginning, waiting, self._watch.facts, size)
+        while not window.closed:
+            window = take_window(merged.deepen(), waiting, self._watch.facts, size)
+        return window
+
+    def _merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
         """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick."""
         now = time.monotonic()
-        known = self._merged.get(pool)
-        if known is not None and known.front.same_as(front) and now - known.made < self._tick:
+        made, known = self._merged.get(pool, (0.0, None))
+        if known is not None and known.front.same_as(front) and now - made < self._tick:
             return known
-        rulebook = self._watch.policy.rulebook
-        assert rulebook is not None  # noqa: S101 # a pool's name comes from it
         rules = rulebook.pool_rules(pool, front.basis.capacity)
-        merged = self._merged[pool] = Merged(
-            front=front,
-            places=merge_places(front.parts(), rules, from_seconds(time.time())),
-            origins=front.origins(),
-            waiting=front.waiting(self._watch.facts.cluster),
-            made=now,
-        )
+        merged = MergedFront(front, rules, from_seconds(time.time()), rulebook.document.window)
+        self._merged[pool] = (now, merged)
         return merged
 
     # --- apply
@@ -229,8 +218,8 @@ class Steersman:
 
     async def _record_applied(self, pool: str, applied: Applied) -> None:
         self._record.troubled(pool, failed=applied.failed, gone=applied.gone, trouble=applied.trouble)
-        merged = self._merged.get(pool)
-        origins: Mapping[str, Origin] = merged.origins if merged is not None else {}
+        _, merged = self._merged.get(pool, (0.0, None))
+        origins: Mapping[str, Origin] = merged.beginning.origins if merged is not None else {}
         newest: Decision | None = None
         for write, rev in applied.landed:
             origin = origins.get(write.job.uid)

@@ -1,0 +1,67 @@
+"""A pool's merged front, as deep as it is needed.
+
+Each shard publishes the first places of each queue; together they are many times the window. The parts are in order
+already, so a prefix of each is enough: the merge of the prefixes is the beginning of the whole merge up to the first
+place that is the last of a prefix that was cut. What lies behind is merged only if the window reaches that far.
+"""
+
+import msgspec
+
+from fairlead_admitter.fronts import Origin, PoolFront
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import Micros
+from fairlead_policy import PoolRules, merge_places
+
+_DEEPER = 4
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """The first places of a merged front, exact."""
+
+    places: list[Place]
+    origins: dict[str, Origin]
+    whole: bool
+    """Whether these are all places of the front."""
+
+
+class MergedFront:
+    """The merge of one pool's fronts at one instant.
+
+    Args:
+        front: the decisions, of one basis.
+        rules: of that basis.
+        now: the instant at which all keys are compared.
+        size: how many places of a queue make its front: a first guess at the depth.
+    """
+
+    def __init__(self, front: PoolFront, rules: PoolRules, now: Micros, size: int) -> None:
+        self.front = front
+        self._rules = rules
+        self._now = now
+        self._parts = front.parts()
+        longest = max((len(places) for _, places in self._parts), default=1)
+        # Past the aging cap places move against each other by time alone: a part's own order is of its own instant.
+        self._depth = longest if self._aged() else 2 * size // max(1, len(self._parts)) + 8
+        self.beginning = self._merge()
+
+    def deepen(self) -> Beginning:
+        """Merge further, and give the longer beginning."""
+        self._depth *= _DEEPER
+        self.beginning = self._merge()
+        return self.beginning
+
+    def _aged(self) -> bool:
+        cap = self._rules.cap
+        if cap is None:
+            return False
+        oldest = min((place.submitted for _, places in self._parts for place in places), default=self._now)
+        return oldest < self._now - cap
+
+    def _merge(self) -> Beginning:
+        merged = merge_places([places[: self._depth] for _, places in self._parts], self._rules, self._now)
+        cut = {places[self._depth - 1].uid for _, places in self._parts if len(places) > self._depth}
+        if cut:
+            end = next(number for number, place in enumerate(merged) if place.uid in cut)
+            merged = merged[: end + 1]
+        origins = {place.uid: origin for origin, places in self._parts for place in places[: self._depth]}
+        return Beginning(merged, origins, not cut)
