@@ -1,0 +1,256 @@
+"""An arena for services that decide: a real server with its topology, and clusters that are stated by hand.
+
+Readers' view of the order stands beside the one that is computed from scratch.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Protocol, Self
+
+import msgspec
+
+from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect, provision
+from fairlead_contracts import subjects
+from fairlead_contracts.decisions import DECISION, Basis, Decision, Place
+from fairlead_contracts.document import PolicyDocument, encode_document
+from fairlead_contracts.members import MEMBER_LEASE, MemberLease
+from fairlead_contracts.state import (
+    JobState,
+    NodeState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+    SyncMark,
+    encode_state,
+)
+from fairlead_contracts.topology import DECISION as DECISION_STREAM
+from fairlead_contracts.topology import MEMBERS, POLICY, topology
+from fairlead_policy import PoolOrder, Rulebook, WaitingJob, merge_places
+from fairlead_runtime import Lifecycle, ServiceSettings
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.builders import NOW, a_document, a_mark
+from fairlead_testkit.process import ServiceProcess
+
+type Main[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
+
+
+class Server(Protocol):
+    """Where the server listens."""
+
+    @property
+    def url(self) -> str:
+        """Of the server."""
+
+
+def subject_of(state: State) -> str:
+    """Where an object of the state is published."""
+    match state:
+        case JobState():
+            return subjects.state(state.cluster, "job", state.id, scope=state.scope)
+        case QueueState():
+            return subjects.state(state.cluster, "queue", state.name)
+        case PoolState():
+            return subjects.state(state.cluster, "pool", state.name)
+        case NodeState():
+            return subjects.state(state.cluster, "node", state.name)
+        case SyncMark():
+            return subjects.mark(state.cluster)
+        case _:
+            return subjects.state(state.cluster, "tenant", state.name, scope=state.scope)
+
+
+class Arena:
+    """One server, the clusters on it, and what its readers see."""
+
+    def __init__(self, server: Server, bus: Bus, directory: Path, stack: AsyncExitStack) -> None:
+        self.server = server
+        self.bus = bus
+        self.directory = directory
+        self.known: dict[str, State] = {}
+        self.document: PolicyDocument = a_document()
+        self.revision = 0
+        self.changed = asyncio.Event()
+        """Set whenever a decision or a lease has changed."""
+        self._stack = stack
+        self.decisions: Mirror[Decision] = Mirror(
+            bus,
+            stream=DECISION_STREAM,
+            filter=subjects.decision_filter(),
+            codec=DECISION,
+            wake=self.changed,
+        )
+        self.members: Mirror[MemberLease] = Mirror(
+            bus,
+            stream=bucket_stream(MEMBERS),
+            filter=subjects.kv_subject(MEMBERS, "member.>"),
+            codec=MEMBER_LEASE,
+            wake=self.changed,
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, server: Server, directory: Path) -> AsyncIterator[Self]:
+        """An arena on a server that is provisioned for clusters `c1` and `c2`; ends every process of it."""
+        async with AsyncExitStack() as stack:
+            bus = await stack.enter_async_context(connect(ConnectionSettings(url=server.url), name="test"))
+            await provision(bus, topology(["c1", "c2"]))
+            arena = cls(server, bus, directory, stack)
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(arena.decisions.run()), group.create_task(arena.members.run())]
+                yield arena
+                for task in tasks:
+                    task.cancel()
+
+    # What clusters and operators do -------------------------------------------------------------------------------
+
+    async def state(self, *states: State) -> None:
+        """State these objects."""
+        publisher = Publisher(self.bus)
+        for state in states:
+            await publisher.put(subject_of(state), encode_state(state))
+            self.known[subject_of(state)] = state
+        await publisher.flush()
+
+    async def delete(self, state: State) -> None:
+        """Take an object away."""
+        await self.bus.delete(subject_of(state))
+        self.known.pop(subject_of(state), None)
+
+    async def mark(self, *clusters: str) -> None:
+        """Confirm the state of `c1`, or of these clusters, to the server as it runs now."""
+        marks = [a_mark(cluster=name, incarnation=self.bus.incarnation) for name in clusters or ("c1",)]
+        await self.state(*marks)
+
+    async def policy(self, document: PolicyDocument) -> None:
+        """Put a policy document in force."""
+        self.document = document
+        subject = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
+        self.revision = (await self.bus.publish(subject, encode_document(document))).seq
+
+    # Services -----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def serving[S: ServiceSettings](
+        self, main: Main[S], kind: type[S], name: str, **settings: object
+    ) -> AsyncIterator[Lifecycle]:
+        """A replica of a service within this process, until the block ends."""
+        made = msgspec.convert({"nats_url": self.server.url, "health_port": -1, **settings}, kind)
+        lifecycle = Lifecycle(main.__module__.removeprefix("fairlead_").partition(".")[0], name)
+
+        async def live() -> None:
+            await main(made, lifecycle)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(live(), name=name)
+            try:
+                yield lifecycle
+            finally:
+                lifecycle.ask_stop("the test is over")
+
+    def process(self, service: str, name: str, **settings: object) -> ServiceProcess:
+        """A replica as a process of its own, not started yet; killed at the arena's end."""
+        process = ServiceProcess(
+            service, self.directory, {"nats_url": self.server.url, "replica": name, **settings}, name=name
+        )
+        self._stack.callback(process.kill)
+        return process
+
+    # What readers see ---------------------------------------------------------------------------------------------
+
+    def owners(self, pool: str = "c1/gpu") -> dict[int, str]:
+        """The owner of each shard, as the leases say."""
+        return {
+            shard: lease.replica
+            for lease in self.members.values.values()
+            for holding in lease.holdings
+            if holding.pool == pool
+            for shard in holding.shards
+        }
+
+    def shards(self, pool: str = "c1/gpu") -> list[Decision]:
+        """The last decision of each shard, by shard."""
+        found = [decision for decision in self.decisions.values.values() if decision.pool == pool]
+        return sorted(found, key=lambda decision: decision.shard)
+
+    def order(self, pool: str = "c1/gpu") -> bytes | None:
+        """The merged fronts of all shards at one fixed instant; None while they cannot be merged."""
+        return self.merged(self.shards(pool), pool)
+
+    def merged(self, shards: Sequence[Decision], pool: str = "c1/gpu") -> bytes | None:
+        """The order that these decisions, one of each shard, merge into."""
+        expected = self._from_scratch(pool)
+        basis = Basis(policy=self.revision, capacity=dict(expected.rules.capacity))
+        if len(shards) != self.document.shards or any(decision.basis != basis for decision in shards):
+            return None
+        parts: dict[tuple[str, str], list[list[Place]]] = {}
+        for front in (front for decision in shards for front in decision.fronts):
+            parts.setdefault((front.cluster, front.queue), []).append(front.places)
+        return self._encoded({key: merge_places(found, expected.rules, NOW) for key, found in parts.items()})
+
+    def expected(self, pool: str = "c1/gpu") -> bytes:
+        """The same computed from scratch: one order, no shards, no history."""
+        return self._encoded(self._from_scratch(pool).front(NOW, self.document.window))
+
+    async def settled(self, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
+        """Wait until the merged order is the one computed from scratch."""
+        expected = self.expected(pool)
+        await eventually(
+            lambda: self.order(pool) == expected, timeout, on=self.changed, what="the order is right"
+        )
+
+    async def owned_by(self, *names: str, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
+        """Wait until these replicas, and all of them, share the shards."""
+
+        def shared() -> bool:
+            owners = self.owners(pool)
+            return len(owners) == self.document.shards and set(owners.values()) == set(names)
+
+        await eventually(shared, timeout, on=self.changed, what=f"{names} share the shards of {pool}")
+
+    def _from_scratch(self, pool: str) -> PoolOrder:
+        """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class."""
+        book = Rulebook(self.document, self.revision)
+        states = self.known.values()
+        capacity: dict[str, int] = {}
+        for found in states:
+            if isinstance(found, PoolState) and book.pool_of(found.cluster, found.name) == pool:
+                for resource, amount in found.capacity.items():
+                    capacity[resource] = capacity.get(resource, 0) + amount
+        leads = {
+            (queue.cluster, queue.name): book.pool_of(queue.cluster, queue.pool)
+            for queue in states
+            if isinstance(queue, QueueState)
+        }
+        order = PoolOrder(book.pool_rules(pool, capacity))
+        for job in states:
+            if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
+                _count(order, book, job)
+        return order
+
+    def _encoded(self, fronts: Mapping[tuple[str, str], Iterable[Place]]) -> bytes:
+        window = self.document.window
+        return msgspec.msgpack.encode(
+            [(key, list(places)[:window]) for key, places in sorted(fronts.items())]
+        )
+
+
+def _count(order: PoolOrder, book: Rulebook, job: JobState) -> None:
+    tenant = book.tenant_of(job)
+    if job.phase is Phase.RUNNING:
+        order.run(job.uid, tenant, job.demand)
+    elif job.phase is Phase.WAITING:
+        order.wait(
+            WaitingJob(
+                uid=job.uid,
+                scope=job.scope,
+                id=job.id,
+                tenant=tenant,
+                urgency=book.class_of(job, tenant).urgency,
+                submitted=job.submitted,
+                demand=job.demand,
+                queue=(job.cluster, job.queue),
+            )
+        )
