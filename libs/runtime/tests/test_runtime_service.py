@@ -1,5 +1,6 @@
 """The life of a service, as a process: start, readiness, signals, failures, exit codes."""
 
+import asyncio
 import http.client
 import signal
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import ServiceProcess, eventually
+from fairlead_runtime import ask_health
+from fairlead_testkit import ServiceProcess
 
 type Start = Callable[..., ServiceProcess]
 
@@ -37,7 +39,7 @@ def get(port: int, path: str, accept: str = "") -> tuple[int, str]:
 
 
 async def test_it_starts_says_how_serves_and_ends_cleanly(demo: Start) -> None:
-    process = demo(nats_password="hunter2", licence="mine", replica="demo-7")
+    process = demo(nats_password="hunter2", licence="mine", replica="demo-7")  # noqa: S106 # a test's
     await process.ready()
     started = await process.logged("starting")
     assert started["service"] == "demo"
@@ -68,6 +70,17 @@ async def test_health_readiness_and_metrics_over_http(demo: Start) -> None:
     assert "# EOF" not in plain
     _, open_metrics = get(port, "/metrics", "application/openmetrics-text; version=1.0.0")
     assert open_metrics.endswith("# EOF\n")
+    assert await asked_from_outside(process) == (0, "ready\n")
+
+
+async def asked_from_outside(process: ServiceProcess) -> tuple[int, str]:
+    """The exit code and the words of `--health-check`."""
+    port = str(await process.health_port())
+    check = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "demo_service", "--health-check", "--health-port", port, stdout=subprocess.PIPE
+    )
+    said, _ = await check.communicate()
+    return check.returncode or 0, said.decode()
 
 
 async def test_the_reasons_for_not_being_ready_are_given(demo: Start) -> None:
@@ -76,32 +89,16 @@ async def test_the_reasons_for_not_being_ready_are_given(demo: Start) -> None:
     report = await process.health()
     assert not report.ready
     assert report.reasons == {"state": "the replay is not complete"}
+    assert await asked_from_outside(process) == (1, "state: the replay is not complete\n")
 
 
 @pytest.mark.parametrize(
-    ("mode", "code", "said"), [("serve", 0, "ready"), ("refuse", 1, "the replay is not complete")]
+    ("port", "said"), [(1, "does not answer"), (0, "names no port"), (-1, "names no port")]
 )
-async def test_the_health_check_asks_the_running_service(
-    demo: Start, mode: str, code: int, said: str
-) -> None:
-    process = demo(mode=mode)
-    await process.logged("serving")
-    check = subprocess.run(
-        [sys.executable, "-m", "demo_service", "--health-check", "--health-port", str(await process.health_port())],
-        capture_output=True, text=True, check=False, timeout=30,
-    )  # fmt: skip
-    assert check.returncode == code
-    assert said in check.stdout
-
-
-@pytest.mark.parametrize(("port", "said"), [("1", "does not answer"), ("0", "names no port")])
-def test_the_health_check_says_why_nobody_answers(demo: Start, port: str, said: str) -> None:
-    check = subprocess.run(
-        [sys.executable, "-m", "demo_service", "--health-check", "--health-port", port],
-        capture_output=True, text=True, check=False, timeout=30,
-    )  # fmt: skip
-    assert check.returncode == 1
-    assert said in check.stdout
+def test_why_nobody_answers_is_a_reason_too(port: int, said: str) -> None:
+    report = ask_health("127.0.0.1", port)
+    assert not report.ready
+    assert said in str(report.reasons)
 
 
 async def test_a_task_that_fails_ends_the_process_with_its_error(demo: Start) -> None:
@@ -177,7 +174,8 @@ async def test_no_health_port_where_none_is_wanted(demo: Start) -> None:
     assert await process.stop() == 0
 
 
-def test_help_says_what_each_setting_is(demo: Start) -> None:
+@pytest.mark.usefixtures("demo")
+def test_help_says_what_each_setting_is() -> None:
     found = subprocess.run(
         [sys.executable, "-m", "demo_service", "--help"],
         capture_output=True,
@@ -190,15 +188,3 @@ def test_help_says_what_each_setting_is(demo: Start) -> None:
     assert "--dry-run" in text
     assert "--health-check" in text
     assert "--nats-password" not in text, "a command line is no place for a secret"
-
-
-async def test_a_paused_process_goes_on(demo: Start) -> None:
-    process = await demo().ready()
-    process.pause()
-    process.resume()
-    await eventually(lambda: get_ready(process), what="answers again")
-    assert await process.stop() == 0
-
-
-async def get_ready(process: ServiceProcess) -> bool:
-    return (await process.health()).ready

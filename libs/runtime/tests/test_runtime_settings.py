@@ -136,7 +136,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         Example(
             cluster="c",
             key="geheim",
-            nats_password="geheim",
+            nats_password="geheim",  # noqa: S106 # a test's
             nats_url="nats://me:geheim@host:4222,nats://host2",
         )
     )

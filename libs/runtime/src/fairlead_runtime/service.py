@@ -97,7 +97,7 @@ async def _live[S: ServiceSettings](
         async with health:
             log.info("health listening", host=settings.health_host, port=health.port)
             await _run_until_stopped(settings, main, lifecycle)
-    except Exception as error:  # the last place: every error is logged and becomes the exit code
+    except Exception as error:  # noqa: BLE001 # the last place: every error is logged and becomes the exit code
         _log_failure(error)
         code = EXIT_FAILED
     else:

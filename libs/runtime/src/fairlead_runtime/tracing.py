@@ -6,6 +6,8 @@ that is gone cannot keep a process from ending.
 """
 
 import asyncio
+import contextlib
+import threading
 from typing import TYPE_CHECKING
 
 from fairlead_runtime.settings import ServiceSettings
@@ -33,9 +35,24 @@ class Tracing:
         """
         if self._provider is None:
             return True
+        loop = asyncio.get_running_loop()
+        flushed: asyncio.Future[bool] = loop.create_future()
+
+        def settle(done: bool) -> None:  # noqa: FBT001 # a callback
+            if not flushed.done():
+                flushed.set_result(done)
+
+        def flush(provider: "TracerProvider") -> None:
+            done = provider.force_flush(int(seconds * 1000))
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for us any more
+                loop.call_soon_threadsafe(settle, done)
+
+        # A daemon thread, not the loop's executor: the exporter retries beyond the deadline that it is given, and the
+        # end of the loop would wait for its executor.
+        threading.Thread(target=flush, args=(self._provider,), name="flush", daemon=True).start()
         try:
             async with asyncio.timeout(seconds):
-                return await asyncio.to_thread(self._provider.force_flush, int(seconds * 1000))
+                return await flushed
         except TimeoutError:
             return False
 

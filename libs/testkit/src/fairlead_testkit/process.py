@@ -4,6 +4,7 @@ Its standard error goes to a file in the test's directory, as one JSON object a 
 `with` block, the end of that file is printed, and pytest shows it with the failure.
 """
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -138,7 +139,7 @@ class ServiceProcess:
             ask_health,
         )  # here: the plugin must not load a web server into every test run
 
-        return ask_health("127.0.0.1", await self.health_port())
+        return await asyncio.to_thread(ask_health, "127.0.0.1", await self.health_port())
 
     async def ready(self, timeout: float = 30.0) -> Self:  # noqa: ASYNC109 # passed on to eventually
         """Wait until /readyz says yes.

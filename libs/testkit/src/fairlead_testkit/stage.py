@@ -1,256 +1,297 @@
-"""A stage for services that decide: a real server with its topology, and clusters that are stated by hand.
+"""A cluster and a scorer played by hand, for tests of one service against all that surrounds it.
 
-Readers' view of the order stands beside the one that is computed from scratch.
+Both speak to a real nats-server as the real ones do: state with revisions, levels and creations by request-reply,
+claims by compare-and-swap, leases. But nothing happens by itself: the test says who waits, who starts, and what the
+order is.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from typing import Protocol, Self
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Self
 
 import msgspec
 
-from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect, provision
-from fairlead_contracts import subjects
-from fairlead_contracts.decisions import DECISION, Basis, Decision, Place
+from fairlead_bus import Asked, Bucket, Bus, Endpoint, Membership, OwnedSubject, Roster, provision
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json, to_packed
+from fairlead_contracts.control import Mode
+from fairlead_contracts.decisions import Basis, Decision, Front
 from fairlead_contracts.document import PolicyDocument, encode_document
-from fairlead_contracts.members import MEMBER_LEASE, MemberLease
-from fairlead_contracts.state import (
-    JobState,
-    NodeState,
-    Phase,
-    PoolState,
-    QueueState,
-    State,
-    SyncMark,
-    encode_state,
+from fairlead_contracts.members import Holding, MemberLease
+from fairlead_contracts.simulation import (
+    CREATE_JOB,
+    SET_LEVEL,
+    CreateJob,
+    CreateOutcome,
+    CreateReply,
+    SetLevelReply,
 )
-from fairlead_contracts.topology import DECISION as DECISION_STREAM
-from fairlead_contracts.topology import MEMBERS, POLICY, topology
-from fairlead_policy import PoolOrder, Rulebook, WaitingJob, merge_places
-from fairlead_runtime import Lifecycle, ServiceSettings
-from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.builders import NOW, a_document, a_mark
-from fairlead_testkit.process import ServiceProcess
+from fairlead_contracts.state import JobState, Phase, State
+from fairlead_testkit.builders import (
+    NOW,
+    a_control,
+    a_document,
+    a_job,
+    a_mark,
+    a_place,
+    a_pool,
+    a_queue,
+    a_started_event,
+    a_tenant_state,
+    an_ended_event,
+)
 
-type Main[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
-
-
-class Server(Protocol):
-    """Where the stage's server listens."""
-
-    @property
-    def url(self) -> str:
-        """Of the server."""
-
-
-def subject_of(state: State) -> str:
-    """Where an object of the state is published."""
-    match state:
-        case JobState():
-            return subjects.state(state.cluster, "job", state.id, scope=state.scope)
-        case QueueState():
-            return subjects.state(state.cluster, "queue", state.name)
-        case PoolState():
-            return subjects.state(state.cluster, "pool", state.name)
-        case NodeState():
-            return subjects.state(state.cluster, "node", state.name)
-        case SyncMark():
-            return subjects.mark(state.cluster)
-        case _:
-            return subjects.state(state.cluster, "tenant", state.name, scope=state.scope)
+CLUSTER = "c1"
+POOL = "c1/gpu"
+SHARDS = 2
+DOCUMENT = a_document(shards=SHARDS, window=10)
 
 
-class Stage:
-    """One server, the clusters on it, and what its readers see."""
+class HandPlayedCluster:
+    """The cluster `c1` with the pool `gpu` and the queue `main`; answers on the simulated cluster's subjects."""
 
-    def __init__(self, server: Server, bus: Bus, directory: Path, stack: AsyncExitStack) -> None:
-        self.server = server
+    def __init__(self, bus: Bus) -> None:
         self.bus = bus
-        self.directory = directory
-        self.known: dict[str, State] = {}
-        self.document: PolicyDocument = a_document()
-        self.revision = 0
+        self.jobs: dict[str, JobState] = {}
+        """By `<scope>/<id>`, which is the uid too."""
+        self.writes: list[tuple[str, int]] = []
+        """(uid, level) of each write that landed."""
+        self.creations: list[str] = []
+        """The uid of each creation asked for, repeated ones too."""
         self.changed = asyncio.Event()
-        """Set whenever a decision or a lease has changed."""
-        self._stack = stack
-        self.decisions: Mirror[Decision] = Mirror(
-            bus,
-            stream=DECISION_STREAM,
-            filter=subjects.decision_filter(),
-            codec=DECISION,
-            wake=self.changed,
+        self.hold_replies = asyncio.Event()
+        """Set: replies are sent. Clear it to let effects happen without their replies."""
+        self.hold_replies.set()
+        self.shows_levels = True
+        """Whether a written level is stated at once; otherwise `state` does it."""
+        self._digests: dict[str, str] = {}
+        self._endpoints: list[Endpoint] = []
+        self._rev = 0
+        self.seq = 0
+        """State-stream sequence of the last statement."""
+
+    async def come_up(self) -> None:
+        """Begin to answer."""
+        self._endpoints = [
+            await self.bus.serve(subjects.sim(CLUSTER, "create"), self._create),
+            await self.bus.serve(subjects.sim(CLUSTER, "level"), self._level),
+        ]
+
+    async def go_down(self) -> None:
+        """Answer nobody."""
+        for endpoint in self._endpoints:
+            await endpoint.close()
+        self._endpoints = []
+
+    async def declare(self) -> None:
+        """State the pool, its queue and its two teams."""
+        await self._say("pool", "gpu", a_pool())
+        await self._say("queue", "main", a_queue())
+        for team in ("team-a", "team-b"):
+            await self._say("tenant", team, a_tenant_state(name=team, scope=team), scope=team)
+        await self._say("mark", "sync", a_mark(incarnation=self.bus.incarnation))
+
+    async def put(self, *ids: str, scope: str = "team-a", **changes: object) -> list[str]:
+        """Jobs wait, in this order by the frontend's own tie; returns their uids."""
+        for name in ids:
+            time = NOW + len(self.jobs)
+            await self.state(a_job(name, scope=scope, submitted=time, queue_time=time), **changes)
+        return [f"{scope}/{name}" for name in ids]
+
+    async def state(self, job: JobState, **changes: object) -> JobState:
+        """State a job with these changes and a new revision."""
+        self._rev += 1
+        job = self.jobs[job.uid] = msgspec.structs.replace(job, rev=self._rev, **changes)
+        await self._say("job", job.id, job, scope=job.scope)
+        self.changed.set()
+        return job
+
+    async def start(self, uid: str) -> None:
+        """The frontend starts the job, and says so as state and event."""
+        job = await self.state(self.jobs[uid], phase=Phase.RUNNING, started=NOW)
+        event = a_started_event(id=f"start-{uid}", **_named(job))
+        await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
+
+    async def end(self, uid: str) -> None:
+        """The job ends."""
+        job = await self.state(self.jobs[uid], phase=Phase.ENDED, ended=NOW)
+        event = an_ended_event(id=f"end-{uid}", **_named(job))
+        await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
+
+    def order(self) -> list[str]:
+        """As the frontend would start the waiting ones."""
+        waiting = [job for job in self.jobs.values() if job.phase is Phase.WAITING]
+        return [job.uid for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
+
+    def levels(self) -> dict[str, int]:
+        """The levels that are not the default."""
+        return {job.uid: job.level for job in self.jobs.values() if job.level}
+
+    async def _say(
+        self, kind: subjects.StateKind, name: str, value: State, *, scope: str | None = None
+    ) -> None:
+        self._rev += 1
+        stated = value if isinstance(value, JobState) else msgspec.structs.replace(value, rev=self._rev)
+        subject = subjects.state(CLUSTER, kind, name, scope=scope)
+        self.seq = (await self.bus.publish(subject, to_packed(stated))).seq
+
+    async def _create(self, asked: Asked) -> bytes:
+        order = CREATE_JOB.decode(asked.payload)
+        uid = f"{order.scope}/{order.id}"
+        self.creations.append(uid)
+        reply = await self._created(uid, order)
+        self.changed.set()
+        await self.hold_replies.wait()
+        return to_packed(reply)
+
+    async def _created(self, uid: str, order: CreateJob) -> CreateReply:
+        if order.queue not in (None, "main"):
+            return CreateReply(outcome=CreateOutcome.NO_QUEUE)
+        if uid in self._digests:
+            same = self._digests[uid] == order.digest
+            return CreateReply(outcome=CreateOutcome.EXISTS if same else CreateOutcome.CONFLICT, queue="main")
+        self._digests[uid] = order.digest
+        job = a_job(
+            order.id,
+            scope=order.scope,
+            submitted=order.submitted,
+            demand=order.demand,
+            requested_class=order.requested_class,
+            submission=order.submission,
+            traceparent=order.traceparent,
         )
-        self.members: Mirror[MemberLease] = Mirror(
-            bus,
-            stream=bucket_stream(MEMBERS),
-            filter=subjects.kv_subject(MEMBERS, "member.>"),
-            codec=MEMBER_LEASE,
-            wake=self.changed,
-        )
+        await self.state(job)
+        return CreateReply(outcome=CreateOutcome.CREATED, queue="main")
 
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, server: Server, directory: Path) -> AsyncIterator[Self]:
-        """A stage on a server that is provisioned for clusters `c1` and `c2`; ends every process of it."""
-        async with AsyncExitStack() as stack:
-            bus = await stack.enter_async_context(connect(ConnectionSettings(url=server.url), name="test"))
-            await provision(bus, topology(["c1", "c2"]))
-            stage = cls(server, bus, directory, stack)
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(stage.decisions.run()), group.create_task(stage.members.run())]
-                yield stage
-                for task in tasks:
-                    task.cancel()
+    async def _level(self, asked: Asked) -> bytes:
+        order = SET_LEVEL.decode(asked.payload)
+        job = self.jobs.get(order.uid)
+        if job is None or job.phase is not Phase.WAITING:
+            return to_packed(SetLevelReply(rev=None))
+        self.writes.append((order.uid, order.level))
+        if self.shows_levels:
+            job = await self.state(job, level=order.level)
+        else:
+            self._rev += 1
+            job = self.jobs[job.uid] = msgspec.structs.replace(job, rev=self._rev, level=order.level)
+        self.changed.set()
+        await self.hold_replies.wait()
+        return to_packed(SetLevelReply(rev=job.rev))
 
-    # What clusters and operators do -------------------------------------------------------------------------------
 
-    async def state(self, *states: State) -> None:
-        """State these objects."""
-        publisher = Publisher(self.bus)
-        for state in states:
-            await publisher.put(subject_of(state), encode_state(state))
-            self.known[subject_of(state)] = state
-        await publisher.flush()
+class HandPlayedScorer:
+    """A scorer that owns shards and decides what it is told."""
 
-    async def delete(self, state: State) -> None:
-        """Take an object away."""
-        await self.bus.delete(subject_of(state))
-        self.known.pop(subject_of(state), None)
-
-    async def mark(self, *clusters: str) -> None:
-        """Confirm the state of `c1`, or of these clusters, to the server as it runs now."""
-        marks = [a_mark(cluster=name, incarnation=self.bus.incarnation) for name in clusters or ("c1",)]
-        await self.state(*marks)
-
-    async def policy(self, document: PolicyDocument) -> None:
-        """Put a policy document in force."""
-        self.document = document
-        subject = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
-        self.revision = (await self.bus.publish(subject, encode_document(document))).seq
-
-    # Services -----------------------------------------------------------------------------------------------------
+    def __init__(
+        self, bus: Bus, replica: str, policy: int, shards: Sequence[int] = tuple(range(SHARDS))
+    ) -> None:
+        self.bus = bus
+        self.replica = replica
+        self.policy = policy
+        self.shards = list(shards)
+        self.current = True
+        self._turn = 0
+        self._owned: dict[int, OwnedSubject] = {}
+        roster = Roster(bus, wake=asyncio.Event())
+        self.membership = Membership(bus, roster, role="scorer", replica=replica, describe=self._lease)
 
     @asynccontextmanager
-    async def serving[S: ServiceSettings](
-        self, main: Main[S], kind: type[S], name: str, **settings: object
-    ) -> AsyncIterator[Lifecycle]:
-        """A replica of a service within this process, until the block ends."""
-        made = msgspec.convert({"nats_url": self.server.url, "health_port": -1, **settings}, kind)
-        lifecycle = Lifecycle(main.__module__.removeprefix("fairlead_").partition(".")[0], name)
-
-        async def live() -> None:
-            await main(made, lifecycle)
-
+    async def alive(self) -> AsyncIterator[Self]:
+        """With a lease, as long as the block lasts."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(live(), name=name)
+            task = group.create_task(self.membership.run())
             try:
-                yield lifecycle
+                yield self
             finally:
-                lifecycle.ask_stop("the test is over")
+                task.cancel()
 
-    def process(self, service: str, name: str, **settings: object) -> ServiceProcess:
-        """A replica as a process of its own, not started yet; killed at the stage's end."""
-        process = ServiceProcess(
-            service, self.directory, {"nats_url": self.server.url, "replica": name, **settings}, name=name
-        )
-        self._stack.callback(process.kill)
-        return process
-
-    # What readers see ---------------------------------------------------------------------------------------------
-
-    def owners(self, pool: str = "c1/gpu") -> dict[int, str]:
-        """The owner of each shard, as the leases say."""
-        return {
-            shard: lease.replica
-            for lease in self.members.values.values()
-            for holding in lease.holdings
-            if holding.pool == pool
-            for shard in holding.shards
-        }
-
-    def shards(self, pool: str = "c1/gpu") -> list[Decision]:
-        """The last decision of each shard, by shard."""
-        found = [decision for decision in self.decisions.values.values() if decision.pool == pool]
-        return sorted(found, key=lambda decision: decision.shard)
-
-    def order(self, pool: str = "c1/gpu") -> bytes | None:
-        """The merged fronts of all shards at one fixed instant; None while they cannot be merged."""
-        return self.merged(self.shards(pool), pool)
-
-    def merged(self, shards: Sequence[Decision], pool: str = "c1/gpu") -> bytes | None:
-        """The order that these decisions, one of each shard, merge into."""
-        expected = self._from_scratch(pool)
-        basis = Basis(policy=self.revision, capacity=dict(expected.rules.capacity))
-        if len(shards) != self.document.shards or any(decision.basis != basis for decision in shards):
-            return None
-        parts: dict[tuple[str, str], list[list[Place]]] = {}
-        for front in (front for decision in shards for front in decision.fronts):
-            parts.setdefault((front.cluster, front.queue), []).append(front.places)
-        return self._encoded({key: merge_places(found, expected.rules, NOW) for key, found in parts.items()})
-
-    def expected(self, pool: str = "c1/gpu") -> bytes:
-        """The same computed from scratch: one order, no shards, no history."""
-        return self._encoded(self._from_scratch(pool).front(NOW, self.document.window))
-
-    async def settled(self, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
-        """Wait until the merged order is the one computed from scratch."""
-        expected = self.expected(pool)
-        await eventually(
-            lambda: self.order(pool) == expected, timeout, on=self.changed, what="the order is right"
-        )
-
-    async def owned_by(self, *names: str, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
-        """Wait until these replicas, and all of them, share the shards."""
-
-        def shared() -> bool:
-            owners = self.owners(pool)
-            return len(owners) == self.document.shards and set(owners.values()) == set(names)
-
-        await eventually(shared, timeout, on=self.changed, what=f"{names} share the shards of {pool}")
-
-    def _from_scratch(self, pool: str) -> PoolOrder:
-        """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class."""
-        book = Rulebook(self.document, self.revision)
-        states = self.known.values()
-        capacity: dict[str, int] = {}
-        for found in states:
-            if isinstance(found, PoolState) and book.pool_of(found.cluster, found.name) == pool:
-                for resource, amount in found.capacity.items():
-                    capacity[resource] = capacity.get(resource, 0) + amount
-        leads = {
-            (queue.cluster, queue.name): book.pool_of(queue.cluster, queue.pool)
-            for queue in states
-            if isinstance(queue, QueueState)
-        }
-        order = PoolOrder(book.pool_rules(pool, capacity))
-        for job in states:
-            if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
-                _count(order, book, job)
-        return order
-
-    def _encoded(self, fronts: Mapping[tuple[str, str], Iterable[Place]]) -> bytes:
-        window = self.document.window
-        return msgspec.msgpack.encode(
-            [(key, list(places)[:window]) for key, places in sorted(fronts.items())]
-        )
-
-
-def _count(order: PoolOrder, book: Rulebook, job: JobState) -> None:
-    tenant = book.tenant_of(job)
-    if job.phase is Phase.RUNNING:
-        order.run(job.uid, tenant, job.demand)
-    elif job.phase is Phase.WAITING:
-        order.wait(
-            WaitingJob(
-                uid=job.uid,
-                scope=job.scope,
-                id=job.id,
-                tenant=tenant,
-                urgency=book.class_of(job, tenant).urgency,
-                submitted=job.submitted,
-                demand=job.demand,
-                queue=(job.cluster, job.queue),
+    async def claim(self, *shards: int) -> None:
+        """Claim these shards, or all that it holds."""
+        for shard in shards or self.shards:
+            owned = self._owned[shard] = OwnedSubject(
+                self.bus, stream=topology.DECISION, subject=subjects.decision(POOL, shard), owner=self.replica
             )
+            claim = self.decision(shard, (), basis=None, epoch=0, fronts=[])
+            await owned.claim(lambda claim=claim: to_packed(claim))  # type: ignore[misc] # binds the loop's value
+
+    async def decide(self, cluster: HandPlayedCluster, order: Sequence[str]) -> None:
+        """The order, all of it in the first shard; the others have nobody waiting."""
+        for shard in self.shards:
+            places = order if shard == self.shards[0] else ()
+            if shard not in self._owned:
+                await self.claim(shard)
+            decision = self.decision(shard, places, revision={CLUSTER: cluster.seq})
+            await self._owned[shard].publish(to_packed(decision))
+
+    def decision(self, shard: int, order: Sequence[str], **changes: object) -> Decision:
+        """A decision for this order, as this scorer makes it."""
+        self._turn += 1
+        places = [
+            a_place(uid=uid, scope=uid.partition("/")[0], id=uid.partition("/")[2], use=number * 1000)
+            for number, uid in enumerate(order)
+        ]
+        owned = self._owned.get(shard)
+        decision = Decision(
+            pool=POOL,
+            shard=shard,
+            owner=self.replica,
+            epoch=(owned.epoch or 0) if owned is not None else 0,
+            turn=self._turn,
+            at=NOW,
+            basis=Basis(policy=self.policy, capacity=a_pool().capacity),
+            revision={},
+            fronts=[
+                Front(cluster=CLUSTER, queue="main", waiting=len(places), places=places[: DOCUMENT.window])
+            ],
         )
+        return msgspec.structs.replace(decision, **changes)
+
+    def _lease(self) -> MemberLease:
+        return MemberLease(
+            role="scorer",
+            replica=self.replica,
+            renewed=NOW,
+            holdings=[Holding(pool=POOL, shards=self.shards, current=self.current)],
+        )
+
+
+async def set_up(bus: Bus, document: PolicyDocument = DOCUMENT) -> int:
+    """Make the streams and put the policy; returns its revision."""
+    await provision(bus, topology.topology([CLUSTER]))
+    return await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, encode_document(document))
+
+
+async def say(bus: Bus, mode: Mode, pool: str | None = None) -> None:
+    """An operator's word on a pool, or on all."""
+    await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(a_control(mode=mode)))
+
+
+async def submit(
+    bus: Bus,
+    payload: bytes,
+    *,
+    tenant: str = "team-a",
+    msg_id: str | None = None,
+    subject: str | None = None,
+) -> int:
+    """Publish a submission; returns its place in the stream. Without a Msg-Id, as a plain client would."""
+    where = subject or subjects.submit(CLUSTER, tenant)
+    return (await bus.publish(where, payload, msg_id=msg_id)).seq
+
+
+def some_id() -> str:
+    """An id that no other submission has."""
+    return f"s-{secrets.token_hex(4)}"
+
+
+def _named(job: JobState) -> dict[str, object]:
+    return {
+        "cluster": CLUSTER,
+        "scope": job.scope,
+        "tenant": job.scope,
+        "job": job.id,
+        "uid": job.uid,
+        "submission": job.submission,
+    }

@@ -1,0 +1,107 @@
+"""The oracle against cases small enough to be right by eye."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.document import Aging, PolicyDocument, Tenant
+from fairlead_contracts.instants import HOUR
+from fairlead_testkit import OracleJob, OracleRules, fill
+
+RULES = OracleRules(
+    capacity={"cpu": 100, "gpu": 10},
+    weights={"a": Fraction(3), "b": Fraction(2), "c": Fraction(1), "zero": Fraction(0)},
+)
+
+
+def jobs(
+    tenant: str, count: int, *, submitted: int = 0, urgency: str = "normal", gpu: int = 1
+) -> list[OracleJob]:
+    return [
+        OracleJob(
+            uid=f"{tenant}{number:02}",
+            tenant=tenant,
+            urgency=urgency,
+            submitted=submitted,
+            demand={"gpu": gpu},
+        )
+        for number in range(count)
+    ]
+
+
+def tenants(waiting: list[OracleJob], rules: OracleRules = RULES, now: int = 0) -> str:
+    return "".join(place.tenant for place in fill(waiting, rules, now))
+
+
+def test_equal_jobs_alternate_by_weight() -> None:
+    order = tenants(jobs("a", 6) + jobs("b", 4) + jobs("c", 2))
+    assert order == "abcabaabcaba"
+    for step in range(1, len(order) + 1):
+        for tenant, part in {"a": 3 / 6, "b": 2 / 6, "c": 1 / 6}.items():
+            assert abs(order[:step].count(tenant) - step * part) <= 1, (
+                "within one job of the weights at every step"
+            )
+
+
+def test_the_dominant_resource_counts() -> None:
+    rules = OracleRules(capacity={"cpu": 9, "mem": 18}, weights={"a": Fraction(1), "b": Fraction(1)})
+    waiting = [
+        OracleJob(uid=f"a{n}", tenant="a", urgency="normal", submitted=0, demand={"cpu": 1, "mem": 4})
+        for n in range(3)
+    ] + [
+        OracleJob(uid=f"b{n}", tenant="b", urgency="normal", submitted=0, demand={"cpu": 3, "mem": 1})
+        for n in range(2)
+    ]
+    places = fill(waiting, rules, 0)
+    # The example of the DRF paper, figure 1: three tasks of A (2/9 of memory each), two of B (1/3 of the CPUs each).
+    assert [place.uid for place in places] == ["a0", "b0", "a1", "b1", "a2"]
+    assert [place.tag for place in places] == [0, 0, Fraction(2, 9), Fraction(1, 3), Fraction(4, 9)]
+
+
+def test_classes_come_first_and_use_counts() -> None:
+    waiting = jobs("a", 1) + jobs("b", 1, urgency="urgent") + jobs("c", 1, urgency="unheard of")
+    assert tenants(waiting) == "bac"
+    places = fill(jobs("a", 1) + jobs("c", 1), RULES, 0, use={"a": {"gpu": 9}})
+    assert [place.tenant for place in places] == ["c", "a"]
+
+
+def test_waiting_buys_share_up_to_the_cap() -> None:
+    rules = OracleRules(capacity={"gpu": 10}, weights=RULES.weights, rate=Fraction(1, 100), cap=50)
+    early = jobs("c", 1, submitted=0)
+    late = jobs("a", 1, submitted=40)
+    use = {"c": {"gpu": 3}}  # share 0.3 against 0: worth 30 units of waiting
+    assert [p.tenant for p in fill(early + late, rules, 40, use)] == ["c", "a"], (
+        "40 units of waiting outweigh 0.3"
+    )
+    assert [p.tenant for p in fill(early + late, rules, 80, use)] == ["a", "c"], (
+        "past the cap only 10 are left"
+    )
+
+
+@pytest.mark.parametrize("waiting", [jobs("zero", 2) + jobs("a", 2), jobs("nobody", 1) + jobs("a", 2)])
+def test_a_tenant_without_weight_stands_last(waiting: list[OracleJob]) -> None:
+    places = fill(waiting, RULES, 0)
+    assert [place.tag is None for place in places] == [False, False] + [True] * (len(waiting) - 2)
+
+
+def test_use_of_what_the_pool_has_not_is_infinite() -> None:
+    tpu = OracleJob(uid="t", tenant="a", urgency="normal", submitted=0, demand={"tpu": 1})
+    places = fill([tpu, *jobs("a", 1, submitted=1), *jobs("b", 1, submitted=9)], RULES, 9)
+    assert [place.uid for place in places] == ["t", "b00", "a00"]
+
+
+def test_the_documents_decimals_mean_what_they_say() -> None:
+    document = PolicyDocument(
+        aging=Aging(share_per_hour=0.06, cap_hours=0.5), tenants=[Tenant(name="a", weight=0.1)]
+    )
+    rules = OracleRules.of(document, {"gpu": 10})
+    assert rules.rate == Fraction(6, 100) / HOUR
+    assert rules.cap == HOUR // 2
+    assert rules.weights == {"a": Fraction(1, 10)}
+
+
+@given(st.permutations(jobs("a", 4) + jobs("b", 3, submitted=5) + jobs("c", 3, urgency="urgent")))
+def test_the_order_of_arrival_does_not_matter(waiting: list[OracleJob]) -> None:
+    assert fill(waiting, RULES, 10) == fill(sorted(waiting, key=lambda job: job.uid), RULES, 10)
