@@ -40,7 +40,7 @@ from fairlead_bus.jetstream import Ack, Stored
 from fairlead_bus.leadership import Leadership
 from fairlead_bus.membership import Membership
 from fairlead_bus.mirror import Changes, Mirror
-from fairlead_bus.observer import SILENT, BusObserver
+from fairlead_bus.observer import SILENT, BusObserver, Tally
 from fairlead_bus.owner import OwnedSubject
 from fairlead_bus.provision import provision
 from fairlead_bus.publisher import Publisher, PublishFailedError
@@ -92,6 +92,7 @@ __all__ = [
     "RetryableBusError",
     "Roster",
     "Stored",
+    "Tally",
     "UnavailableError",
     "Worker",
     "WrongLastSequenceError",

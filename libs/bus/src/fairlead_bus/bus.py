@@ -20,6 +20,8 @@ from fairlead_contracts.topology import TOMBSTONE_SECONDS
 
 OPERATION = "Fairlead-Op"
 DELETE = "DEL"
+STAMP = "Fairlead-Stamp"
+"""Of a tombstone: `<epoch>.<rev>` of the object as it was deleted."""
 
 RECONNECT_SECONDS = 0.1
 _NEVER_GIVE_UP = -1
@@ -95,9 +97,17 @@ class Bus:
         own = with_publish_headers(headers, msg_id=msg_id, expect_last=expect_last, ttl_seconds=ttl_seconds)
         return await self.jetstream.publish(subject, payload, headers=trace.inject(own), timeout=timeout)
 
-    async def delete(self, subject: str) -> Ack:
-        """Leaves a tombstone: an empty message that stays for `TOMBSTONE_SECONDS`. Never a purge: mirrors hear nothing of one."""
-        return await self.publish(subject, b"", headers={OPERATION: DELETE}, ttl_seconds=TOMBSTONE_SECONDS)
+    async def delete(self, subject: str, *, stamp: tuple[int, int] | None = None) -> Ack:
+        """Leaves a tombstone: an empty message that stays for `TOMBSTONE_SECONDS`. Never a purge: mirrors hear nothing of one.
+
+        Args:
+            subject: of the object.
+            stamp: the object's epoch and rev, so that mirrors which never saw it know a late duplicate of it.
+        """
+        headers = {OPERATION: DELETE}
+        if stamp is not None:
+            headers[STAMP] = f"{stamp[0]}.{stamp[1]}"
+        return await self.publish(subject, b"", headers=headers, ttl_seconds=TOMBSTONE_SECONDS)
 
     async def last(self, stream: str, subject: str) -> Stored | None:
         """The last message of a subject, a tombstone too, from the stream's leader."""

@@ -36,7 +36,7 @@ TTL = "Nats-TTL"
 _WRONG_LAST = frozenset({10071, 10164})
 _TOO_LARGE = 10054
 _NOT_FOUND = 404
-_BUSY = frozenset({500, 503})
+_UNAVAILABLE = 503
 
 
 class Ack(msgspec.Struct, frozen=True):
@@ -102,6 +102,11 @@ class ConsumerFacts(msgspec.Struct):
     num_pending: int = 0
 
 
+class _StreamFacts(msgspec.Struct):
+    created: str
+
+
+_stream_facts = msgspec.json.Decoder(_StreamFacts)
 _pub_answer = msgspec.json.Decoder(_PubAnswer)
 _api_answer = msgspec.json.Decoder(_ApiAnswer)
 _raw_answer = msgspec.json.Decoder(_RawAnswer)
@@ -176,6 +181,10 @@ class JetStream:
             return None
         return _stored(_raw_answer.decode(data).message)
 
+    async def created(self, stream: str) -> str:
+        """When the stream was created, as the server writes it: a stream made anew has another one."""
+        return _stream_facts.decode(await self.call(f"STREAM.INFO.{stream}")).created
+
     async def create_consumer(self, stream: str, config: Mapping[str, object]) -> ConsumerFacts:
         """Creates or updates a consumer; the name and the filter are part of the subject, so grants can tell them apart."""
         name, filtered = config["name"], config.get("filter_subject")
@@ -208,7 +217,7 @@ def _refusal(error: _ApiError) -> RefusedError | UnavailableError:
         return WrongLastSequenceError(error.code, error.err_code, error.description)
     if error.code == _NOT_FOUND:
         return NotFoundError(error.code, error.err_code, error.description)
-    if error.code in _BUSY:
+    if error.code == _UNAVAILABLE:
         return UnavailableError(f"{error.description} (error {error.err_code})")
     return RefusedError(error.code, error.err_code, error.description)
 

@@ -4,14 +4,14 @@ import asyncio
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
 import msgspec
 from nats.aio.msg import Msg
 
-from fairlead_bus.bus import DELETE, OPERATION, Bus
+from fairlead_bus.bus import DELETE, OPERATION, STAMP, Bus
 from fairlead_bus.errors import ReplayBrokenError, RetryableBusError
 from fairlead_bus.feed import Feed
-from fairlead_contracts.codec import Codec
 from fairlead_contracts.errors import ContractError, UnsupportedVersionError
 
 REPLAY_SECONDS = 60.0
@@ -22,6 +22,22 @@ _KV_DELETES = frozenset({"DEL", "PURGE"})
 
 type Stamp = tuple[int, int]
 """Epoch of the writer and revision of the object."""
+
+
+class _Grave(NamedTuple):
+    """What is known of a deleted object."""
+
+    stamp: Stamp | None
+    """The last one seen or told by the tombstone."""
+    seq: int
+    """Stream sequence of the tombstone."""
+
+
+class Decodes[T](Protocol):
+    """Reads a payload: a contract's codec, or a reader of something else, such as the policy document."""
+
+    def decode(self, payload: bytes) -> T:
+        """The value in the payload; raises ContractError where it cannot be read."""
 
 
 class Changes[T](msgspec.Struct, frozen=True):
@@ -50,7 +66,7 @@ class Mirror[T]:
         *,
         stream: str,
         filter: str,  # noqa: A002 - the word of NATS
-        codec: Codec[T],
+        codec: Decodes[T],
         wake: asyncio.Event,
         stamp: Callable[[T], Stamp] | None = None,
         remember: int = REMEMBERED_DELETES,
@@ -64,7 +80,8 @@ class Mirror[T]:
         self._remember = remember
         self._values: dict[str, T] = {}
         self._stamps: dict[str, Stamp] = {}
-        self._buried: OrderedDict[str, Stamp] = OrderedDict()
+        self._buried: OrderedDict[str, _Grave] = OrderedDict()
+        self._created = ""
         self._changed: dict[str, T | None] = {}
         self._shown: set[str] | None = None
         self._done = asyncio.Event()
@@ -113,6 +130,7 @@ class Mirror[T]:
             forget()
 
     async def _replay_and_follow(self) -> None:
+        await self._know_the_stream()
         self._shown = set()
         self._complained.clear()
         async with Feed(self._bus, stream=self._stream, subject=self._filter, deliver=self._take_in) as feed:
@@ -123,6 +141,15 @@ class Mirror[T]:
                 raise ReplayBrokenError(f"no end within {REPLAY_SECONDS} s") from error
             self._sweep(feed.seq)
             await feed.until_broken()
+
+    async def _know_the_stream(self) -> None:
+        """A stream that was made anew counts from 1 again: what was remembered of the old one would drop everything."""
+        created = await self._bus.jetstream.created(self._stream)
+        if self._created and created != self._created:
+            self._stamps.clear()
+            self._buried.clear()
+            self._bus.observer.note("mirror.new_stream", stream=self._stream)
+        self._created = created
 
     async def _caught_up(self, feed: Feed) -> None:
         """Criterion J. The order of the two reads matters, and neither may come from a replica."""
@@ -166,19 +193,19 @@ class Mirror[T]:
         subject = message.subject
         headers = message.headers
         if headers is not None and is_deletion(headers):
-            self._bury(subject)
+            self._bury(subject, headers, seq)
         else:
             try:
                 value = self._decode(message.data)
             except ContractError as error:
                 self._refuse(subject, error)
             else:
-                self._keep(subject, value)
+                self._keep(subject, value, seq)
         if self._shown is None:
             self.seq = seq
             self._wake.set()
 
-    def _keep(self, subject: str, value: T) -> None:
+    def _keep(self, subject: str, value: T, seq: int) -> None:
         if self._shown is not None:
             self._shown.add(subject)
         if self._stamp is not None:
@@ -187,30 +214,35 @@ class Mirror[T]:
             if known is not None and stamp < known:
                 self._bus.observer.count("mirror.stale")
                 return
-            if self._buried and self._is_zombie(subject, stamp):
+            if self._buried and self._is_zombie(subject, stamp, seq):
                 return
             self._stamps[subject] = stamp
         self._values[subject] = value
         self._changed[subject] = value
 
-    def _is_zombie(self, subject: str, stamp: Stamp) -> bool:
-        """A server crash and a late duplicate can bring a deleted object back: it has the stamp that was deleted."""
-        buried = self._buried.get(subject)
-        if buried is not None and stamp <= buried:
+    def _is_zombie(self, subject: str, stamp: Stamp, seq: int) -> bool:
+        """A server crash brings deleted objects back under their old sequence, a late duplicate under a new one.
+
+        The stamp tells both, where it is known; one that was overwritten before it got here is not.
+        """
+        grave = self._buried.get(subject)
+        if grave is None:
+            return False
+        if stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq:
             self._bus.observer.count("mirror.zombies")
             if self._shown is not None:
                 self._shown.discard(subject)
             return True
-        self._buried.pop(subject, None)
+        del self._buried[subject]
         return False
 
-    def _bury(self, subject: str) -> None:
-        stamp = self._stamps.get(subject)
+    def _bury(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
+        before = self._buried.pop(subject, None)
+        known = [self._stamps.get(subject), _told_stamp(headers), before.stamp if before else None]
         self._drop(subject)
-        if stamp is None:
+        if self._stamp is None:
             return
-        self._buried[subject] = stamp
-        self._buried.move_to_end(subject)
+        self._buried[subject] = _Grave(max((one for one in known if one is not None), default=None), seq)
         if len(self._buried) > self._remember:
             self._buried.popitem(last=False)
             self._bus.observer.count("mirror.forgotten_deletes")
@@ -230,6 +262,11 @@ class Mirror[T]:
         if kind not in self._complained:
             self._complained.add(kind)
             self._bus.observer.note(f"mirror.{kind}", subject=subject, error=str(error))
+
+
+def _told_stamp(headers: Mapping[str, str]) -> Stamp | None:
+    epoch, _, rev = headers.get(STAMP, "").partition(".")
+    return (int(epoch), int(rev)) if epoch.isdecimal() and rev.isdecimal() else None
 
 
 def is_deletion(headers: Mapping[str, str]) -> bool:

@@ -1,5 +1,7 @@
 """How the bus tells what it meets, without a metrics or log library of its own."""
 
+import asyncio
+from collections import Counter
 from typing import Protocol
 
 
@@ -23,3 +25,26 @@ class _Silent:
 
 SILENT: BusObserver = _Silent()
 """For callers that do not listen."""
+
+
+class Tally:
+    """Keeps what it hears, for commands that report at their end and for whoever waits for something to happen."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.notes: list[tuple[str, dict[str, object]]] = []
+        self.heard = asyncio.Event()
+
+    def count(self, what: str, amount: int = 1) -> None:
+        """Adds up."""
+        self.counts[what] += amount
+        self.heard.set()
+
+    def note(self, what: str, **facts: object) -> None:
+        """Appends."""
+        self.notes.append((what, facts))
+        self.heard.set()
+
+    def said(self, what: str) -> list[dict[str, object]]:
+        """The facts of each note of this name."""
+        return [facts for name, facts in self.notes if name == what]

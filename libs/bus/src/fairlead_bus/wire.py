@@ -59,7 +59,7 @@ class Wire:
 
     async def close(self) -> None:
         """Closes for good; a server that does not read cannot hold us up."""
-        self.connected = False
+        self._went_down()
         await self._client.close_within(2.0)
         await self._on_closed()
 

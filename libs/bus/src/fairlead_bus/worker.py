@@ -77,8 +77,9 @@ class Worker:
         """Works until stopped. When cancelled, what is being handled may still finish within the ack wait.
 
         Raises:
-            ClosedError: the connection is closed for good.
-            FatalBusError: the durable or the right to pull from it is missing.
+            NotFoundError: there is no such durable.
+            DeniedError: it is not ours to pull from.
+            ExceptionGroup: of a ClosedError, once the connection is closed for good.
         """
         forget = self._bus.on_connection(lambda _: self._forget_pull())
         try:

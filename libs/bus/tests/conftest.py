@@ -1,0 +1,27 @@
+"""A connection with all rights on this test's own server."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fairlead_bus import Bus, ConnectionSettings, Tally, connect, provision
+from fairlead_contracts.topology import topology
+from fairlead_testkit import NatsServer
+
+
+@pytest.fixture
+def settings(nats_server: NatsServer) -> ConnectionSettings:
+    return ConnectionSettings(url=nats_server.url, ping_interval_seconds=0.3)
+
+
+@pytest.fixture
+async def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture
+async def bus(settings: ConnectionSettings, tally: Tally) -> AsyncIterator[Bus]:
+    """Connected, on a server that holds the whole topology for the cluster `c1`."""
+    async with connect(settings, name="ops", observer=tally) as opened:
+        await provision(opened, topology(["c1"]))
+        yield opened

@@ -1,0 +1,79 @@
+import asyncio
+
+import pytest
+
+from fairlead_bus import Bus, Delivery, Follower
+from fairlead_contracts import subjects
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = pytest.mark.integration
+
+MINE = subjects.answer_filter("team-a")
+
+
+class Reader:
+    """Reads a follower in the background."""
+
+    def __init__(self, follower: Follower) -> None:
+        self.follower = follower
+        self.read: list[Delivery] = []
+        self.more = asyncio.Event()
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        async for delivery in self.follower:
+            self.read.append(delivery)
+            self.more.set()
+
+    async def payloads(self, number: int) -> list[bytes]:
+        await eventually(lambda: len(self.read) >= number, on=self.more)
+        return [delivery.payload for delivery in self.read]
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def answer(bus: Bus, tenant: str, text: bytes) -> int:
+    return (await bus.publish(subjects.answer(tenant, "s1"), text)).seq
+
+
+async def test_it_gives_what_comes_from_now_on_over_a_killed_server(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    await answer(bus, "team-a", b"before")
+    reader = Reader(Follower(bus, stream="answer", filter=MINE))
+    await reader.follower.ready.wait()
+    await answer(bus, "team-b", b"another's")
+    seq = await answer(bus, "team-a", b"1")
+    assert await reader.payloads(1) == [b"1"]
+    assert reader.read[0].stream_seq == seq
+    await asyncio.to_thread(nats_server.restart)
+    await bus.wire.until_connected()
+    for text in (b"2", b"3"):
+        await answer(bus, "team-a", text)
+    assert await reader.payloads(3) == [b"1", b"2", b"3"]
+    await reader.stop()
+
+
+async def test_a_break_before_the_first_message_loses_none(nats_server: NatsServer, bus: Bus) -> None:
+    reader = Reader(Follower(bus, stream="answer", filter=MINE))
+    await reader.follower.ready.wait()
+    reader.task.cancel()  # the process pauses: its feed is gone while messages arrive
+    await asyncio.gather(reader.task, return_exceptions=True)
+    await answer(bus, "team-a", b"meanwhile")
+    again = Reader(reader.follower)
+    assert await again.payloads(1) == [b"meanwhile"]
+    await again.stop()
+    del nats_server
+
+
+async def test_it_gives_what_came_since_an_instant(bus: Bus) -> None:
+    await answer(bus, "team-a", b"too early")
+    await answer(bus, "team-a", b"1")
+    found = await bus.last("answer", MINE)
+    assert found is not None
+    await answer(bus, "team-a", b"2")
+    reader = Reader(Follower(bus, stream="answer", filter=MINE, since=found.at))
+    assert await reader.payloads(2) == [b"1", b"2"]
+    await reader.stop()

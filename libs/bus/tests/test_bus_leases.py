@@ -1,0 +1,225 @@
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from fairlead_bus import Bucket, Bus, KeyExistsError, Leadership, Membership, Roster, Tally
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.instants import from_seconds
+from fairlead_contracts.members import LEASE_SECONDS, MemberLease
+from fairlead_contracts.subjects import kv_subject, leader_key, member_key
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = pytest.mark.integration
+
+ALLOWED = 3
+"""Takeover aims at 4 s and handover at 0.3 s; a busy machine gets three times that."""
+
+
+def lease(replica: str) -> MemberLease:
+    return MemberLease(role="scorer", replica=replica, renewed=from_seconds(time.time()))
+
+
+@asynccontextmanager
+async def background(*runners: "Membership | Leadership | Roster") -> AsyncIterator[list[asyncio.Task[None]]]:
+    tasks = [asyncio.create_task(runner.run()) for runner in runners]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def led_by(leader: Leadership, wake: asyncio.Event) -> int:
+    """Its epoch, once it leads."""
+    await eventually(lambda: leader.epoch, on=wake, timeout=4 * ALLOWED)
+    epoch = leader.epoch
+    assert epoch is not None
+    return epoch
+
+
+async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:
+    wake = asyncio.Event()
+    roster = Roster(bus, wake=wake)
+    member = Membership(bus, roster, role="scorer", replica="a.b c", describe=lambda: lease("a.b c"))
+    async with background(roster):
+        await roster.wait_complete()
+        assert roster.complete
+        async with background(member):
+            await eventually(lambda: "a.b c" in roster.members("scorer"), on=wake)
+            await eventually(lambda: member.trusted)
+            assert member.visible
+            assert roster.members("admitter") == {}
+        left = time.monotonic()
+        await eventually(lambda: not roster.members("scorer"), on=wake)
+        assert time.monotonic() - left < 0.3 * ALLOWED
+        assert not member.trusted
+
+
+async def test_a_dead_members_lease_expires_for_everybody_who_watches(bus: Bus) -> None:
+    """Without the server's expiry markers nobody would hear of it."""
+    wake = asyncio.Event()
+    roster = Roster(bus, wake=wake)
+    async with background(roster):
+        await bus.publish(kv_subject("members", member_key("scorer", "dead")), b"not a lease")
+        subject = kv_subject("members", member_key("scorer", "r1"))
+        await bus.publish(subject, to_json(lease("r1")))
+        await eventually(lambda: "r1" in roster.members("scorer"), on=wake)
+        died = time.monotonic()
+        await eventually(lambda: not roster.members("scorer"), on=wake, timeout=4 * ALLOWED)
+        assert time.monotonic() - died < 4 * ALLOWED
+
+
+async def test_an_expired_key_is_absent_and_can_be_created_while_its_marker_stands(bus: Bus) -> None:
+    bucket = Bucket(bus, "members")
+    key = leader_key("sim", "c1")
+    subject = kv_subject("members", key)
+    await bucket.create(key, b"first")
+    with pytest.raises(KeyExistsError):
+        await bucket.create(key, b"second")
+
+    async def marked() -> bool:
+        found = await bus.last("KV_members", subject)
+        return found is not None and "Nats-Marker-Reason" in found.headers
+
+    await eventually(marked)
+    assert await bucket.get(key) is None  # nats-py's KV gives an entry with an empty value here
+    await bucket.create(key, b"second")  # and refuses this
+
+
+async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
+    wake_one, wake_two = asyncio.Event(), asyncio.Event()
+    one = Leadership(bus, role="sim", cluster="c1", replica="one", wake=wake_one)
+    two = Leadership(bus, role="sim", cluster="c1", replica="two", wake=wake_two)
+    async with background(one) as (task,):
+        epoch = await led_by(one, wake_one)
+        async with background(two):
+            await eventually(lambda: two._key.complete, on=two._seen)
+            assert two.epoch is None
+            wake = asyncio.Event()
+            roster = Roster(bus, wake=wake)
+            async with background(roster):
+                # The first renewal tells the epoch; a lease that is renewed stays.
+                await eventually(lambda: _told_epoch(roster) == ("one", epoch), on=wake)
+            left = time.monotonic()
+            task.cancel()
+            following = await led_by(two, wake_two)
+            assert time.monotonic() - left < 0.3 * ALLOWED
+            assert following > epoch
+            assert one.epoch is None
+
+
+CHILD_LEADER = """
+import asyncio, sys
+from fairlead_bus import ConnectionSettings, Leadership, connect
+async def main():
+    async with connect(ConnectionSettings(url=sys.argv[1]), name="ops") as bus:
+        wake = asyncio.Event()
+        leadership = Leadership(bus, role="sim", cluster="c1", replica="child", wake=wake)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(leadership.run())
+            while True:
+                wake.clear()
+                print(leadership.epoch or 0, flush=True)
+                await wake.wait()
+asyncio.run(main())
+"""
+
+
+@asynccontextmanager
+async def a_leading_child(server: NatsServer) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        CHILD_LEADER,
+        server.url,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            while (epoch := int(await child.stdout.readline())) == 0:
+                pass
+        yield child, epoch
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
+
+
+async def test_a_killed_leader_is_followed(nats_server: NatsServer, bus: Bus) -> None:
+    wake = asyncio.Event()
+    standby = Leadership(bus, role="sim", cluster="c1", replica="standby", wake=wake)
+    async with a_leading_child(nats_server) as (child, epoch), background(standby):
+        await eventually(lambda: standby._key.values, on=standby._seen)
+        child.kill()
+        died = time.monotonic()
+        following = await led_by(standby, wake)
+        assert following > epoch
+        assert time.monotonic() - died < 4 * ALLOWED
+
+
+async def test_a_paused_leader_does_not_trust_itself_when_it_goes_on(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    wake = asyncio.Event()
+    standby = Leadership(bus, role="sim", cluster="c1", replica="standby", wake=wake)
+    async with a_leading_child(nats_server) as (child, epoch), background(standby):
+        os.kill(child.pid, signal.SIGSTOP)
+        following = await led_by(standby, wake)
+        assert following > epoch
+        os.kill(child.pid, signal.SIGCONT)
+        assert child.stdout is not None
+        async with asyncio.timeout(10):
+            # Its own clock says that the trust is over, before any word of the new leader has reached it.
+            assert int(await child.stdout.readline()) == 0
+        assert standby.epoch == following
+
+
+async def test_a_leader_that_cannot_renew_stops_trusting_itself_before_the_lease_ends(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    wake = asyncio.Event()
+    leader = Leadership(bus, role="sim", cluster="c1", replica="one", wake=wake)
+    async with background(leader):
+        epoch = await led_by(leader, wake)
+        renewals = leader._last
+        await eventually(lambda: leader._last > renewals)  # from here on, at least a second of trust is left
+        cut = time.monotonic()
+        with nats_server.paused():
+            await eventually(lambda: leader.epoch is None, on=wake)  # woken, not polled
+            assert time.monotonic() - cut < LEASE_SECONDS
+        # Nobody else took the key in between: either the same epoch goes on or a later one begins.
+        assert await led_by(leader, wake) >= epoch
+
+
+async def test_two_leaders_are_never_trusted_at_once(nats_server: NatsServer, tally: Tally, bus: Bus) -> None:
+    """Three candidates; each leader is stopped rudely (its task ends without a release) or cleanly in turn."""
+    wake = asyncio.Event()
+    epochs: list[int] = []
+
+    def candidate(name: str) -> Leadership:
+        return Leadership(bus, role="sim", cluster="c1", replica=name, wake=wake)
+
+    candidates = [candidate(name) for name in "abc"]
+    async with background(*candidates) as tasks:
+        for _ in range(2):
+            found = await eventually(lambda: [one for one in candidates if one.epoch], on=wake, timeout=12)
+            assert len(found) == 1
+            epochs.append(found[0].epoch or 0)
+            tasks[candidates.index(found[0])].cancel()
+            await asyncio.wait([tasks[candidates.index(found[0])]])
+            assert found[0].epoch is None
+    assert epochs == sorted(set(epochs))
+    del nats_server, tally
+
+
+def _told_epoch(roster: Roster) -> tuple[str, int]:
+    known = roster.leader("sim", "c1")
+    return (known.replica, known.epoch) if known else ("", 0)

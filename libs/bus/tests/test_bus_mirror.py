@@ -1,0 +1,292 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus, Mirror, Publisher, Tally, provision
+from fairlead_contracts import subjects
+from fairlead_contracts.state import STATE, NodeState, State, encode_state
+from fairlead_contracts.topology import topology
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = pytest.mark.integration
+
+MIRRORED = subjects.state_filter("c1")
+
+
+def node(name: str, *, epoch: int = 1, rev: int = 1, version: int = 1) -> bytes:
+    made = NodeState(v=version, cluster="c1", epoch=epoch, rev=rev, name=name, allocatable={"cpu": 1000})
+    return encode_state(made)
+
+
+def at(name: str) -> str:
+    return subjects.state("c1", "node", name)
+
+
+def stamp(value: State) -> tuple[int, int]:
+    return value.epoch, value.rev
+
+
+def a_mirror(bus: Bus, wake: asyncio.Event | None = None, *, remember: int = 100) -> Mirror[State]:
+    return Mirror(
+        bus,
+        stream="state",
+        filter=MIRRORED,
+        codec=STATE,
+        wake=wake or asyncio.Event(),
+        stamp=stamp,
+        remember=remember,
+    )
+
+
+@asynccontextmanager
+async def running(mirror: Mirror[State]) -> AsyncIterator[Mirror[State]]:
+    task = asyncio.create_task(mirror.run())
+    try:
+        async with asyncio.timeout(20):
+            await mirror.wait_complete()
+        yield mirror
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_empty_filter_is_complete_at_once(bus: Bus) -> None:
+    await bus.publish(subjects.state("elsewhere", "node", "n"), node("n"))
+    async with running(a_mirror(bus)) as mirror:
+        assert mirror.complete
+        assert mirror.take().changed == {}
+
+
+async def test_changes_are_coalesced_and_nothing_is_lost_between_takes(bus: Bus) -> None:
+    await bus.publish(at("a"), node("a"))
+    await bus.publish(at("b"), node("b"))
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        first = mirror.take()
+        assert set(first.changed) == {at("a"), at("b")}
+        assert (first.seq, first.complete) == (2, True)
+        for rev in (2, 3, 4):
+            await bus.publish(at("a"), node("a", rev=rev))
+        await bus.publish(at("c"), node("c"))
+        await bus.delete(at("b"))
+        await eventually(lambda: mirror.seq == 7, on=wake)
+        then = mirror.take()
+        assert {subject: value and value.rev for subject, value in then.changed.items()} == {
+            at("a"): 4,
+            at("b"): None,
+            at("c"): 1,
+        }
+        assert mirror.take().changed == {}
+
+
+async def test_a_lower_stamp_is_dropped(bus: Bus, tally: Tally) -> None:
+    wake = asyncio.Event()
+    await bus.publish(at("a"), node("a", epoch=5, rev=2))
+    async with running(a_mirror(bus, wake)) as mirror:
+        await bus.publish(at("a"), node("a", epoch=4, rev=9))  # a paused leader goes on
+        await bus.publish(at("a"), node("a", epoch=5, rev=1))  # a late duplicate
+        await eventually(lambda: mirror.seq == 3, on=wake)
+        assert stamp(mirror.values[at("a")]) == (5, 2)
+        assert tally.counts["mirror.stale"] == 2
+
+
+async def test_a_deleted_object_does_not_come_back_with_the_stamp_that_was_deleted(
+    bus: Bus, tally: Tally
+) -> None:
+    wake = asyncio.Event()
+    await bus.publish(at("a"), node("a", rev=3))
+    async with running(a_mirror(bus, wake)) as mirror:
+        await bus.delete(at("a"))
+        await bus.publish(at("a"), node("a", rev=3))
+        await eventually(lambda: mirror.seq == 3, on=wake)
+        assert at("a") not in mirror.values
+        assert tally.counts["mirror.zombies"] == 1
+        await bus.publish(at("a"), node("a", rev=4))  # its owner states it anew
+        await eventually(lambda: at("a") in mirror.values, on=wake)
+
+
+async def test_a_tombstone_tells_the_stamp_to_mirrors_that_never_saw_the_object(bus: Bus) -> None:
+    wake = asyncio.Event()
+    await bus.publish(at("a"), node("a", rev=3))
+    await bus.delete(at("a"), stamp=(1, 3))
+    async with running(a_mirror(bus, wake)) as mirror:
+        await bus.publish(at("a"), node("a", rev=3))
+        await bus.publish(at("b"), node("b"))
+        await eventually(lambda: at("b") in mirror.values, on=wake)
+        assert at("a") not in mirror.values
+
+
+async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
+    """Its epochs and sequences begin again: what was remembered of the old one must not drop them."""
+    wake = asyncio.Event()
+    await bus.publish(at("a"), node("a", epoch=9, rev=9))
+    async with running(a_mirror(bus, wake)) as mirror:
+        await bus.jetstream.call("STREAM.DELETE.state")
+        await provision(bus, topology(["c1"]))
+        await bus.publish(at("a"), node("a", epoch=1, rev=1))
+        await eventually(lambda: stamp(mirror.values[at("a")]) == (1, 1), on=wake)
+
+
+async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(bus: Bus, tally: Tally) -> None:
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake, remember=2)) as mirror:
+        for name in "abc":
+            await bus.publish(at(name), node(name))
+            await bus.delete(at(name))
+        await eventually(lambda: mirror.seq == 6, on=wake)
+    assert tally.counts["mirror.forgotten_deletes"] == 1
+
+
+async def test_what_cannot_be_read_counts_as_absent_and_harms_no_other(bus: Bus, tally: Tally) -> None:
+    await bus.publish(at("bad"), b"\xc1 no message")
+    await bus.publish(at("newer"), node("newer", version=2))
+    await bus.publish(at("good"), node("good"))
+    await bus.publish(at("turns"), node("turns"))
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        assert set(mirror.values) == {at("good"), at("turns")}
+        mirror.take()
+        await bus.publish(at("turns"), node("turns", rev=2, version=2))
+        await eventually(lambda: mirror.seq == 5, on=wake)
+        assert mirror.take().changed == {at("turns"): None}
+    assert (tally.counts["mirror.malformed"], tally.counts["mirror.version"]) == (1, 2)
+    assert "reads version 1" in str(tally.said("mirror.version")[0]["error"])
+
+
+async def test_a_reconnect_rebuilds_and_sweeps_while_old_values_stay_readable(
+    nats_server: NatsServer, bus: Bus, tally: Tally
+) -> None:
+    for name in "abc":
+        await bus.publish(at(name), node(name))
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        mirror.take()
+        nats_server.kill()
+        await eventually(lambda: not mirror.complete, on=wake)
+        assert set(mirror.values) == {at("a"), at("b"), at("c")}
+        nats_server.start()
+        await eventually(lambda: bus.connected, on=tally.heard)
+        # Gone without a word that a mirror could hear: as a tombstone that expired while it was away.
+        await bus.jetstream.call("STREAM.PURGE.state", {"filter": at("b")})
+        await eventually(lambda: mirror.complete and mirror.rebuilds > 0, on=wake)
+        await bus.publish(at("d"), node("d"))
+        await eventually(lambda: at("d") in mirror.values, on=wake)
+        if at("b") in mirror.values:  # it was rebuilt before the purge: the next rebuild sweeps
+            await bus.wire._client.force_reconnect()
+            await eventually(lambda: at("b") not in mirror.values, on=wake)
+        changed = mirror.take().changed
+        assert changed[at("b")] is None
+        assert set(mirror.values) == {at("a"), at("c"), at("d")}
+
+
+async def test_objects_that_a_killed_server_brings_back_stay_dead(nats_server: NatsServer, bus: Bus) -> None:
+    """kill -9 under churn with tombstones that expire revives deleted objects: nats.md's worst case.
+
+    The mirror remembers what it saw deleted. Whether the server revives any in this run is up to it; that none shows
+    is not.
+    """
+    wake = asyncio.Event()
+    alive: set[str] = set()
+    deleted: set[str] = set()
+    async with running(a_mirror(bus, wake, remember=10_000)) as mirror:
+        publisher = Publisher(bus)
+        for i in range(1500):
+            await publisher.put(at(f"n{i}"), node(f"n{i}"))
+            if i % 2:
+                # The mirror may never see what is overwritten at once: half of the tombstones tell its stamp.
+                tombstone = {"Fairlead-Op": "DEL"} | ({"Fairlead-Stamp": "1.1"} if i % 4 == 1 else {})
+                await publisher.put(at(f"n{i}"), b"", headers=tombstone, ttl_seconds=1)
+            (deleted if i % 2 else alive).add(at(f"n{i}"))
+        await publisher.flush()
+        await eventually(lambda: set(mirror.values) == alive, on=wake)
+
+        async def expired() -> bool:
+            return await bus.last("state", at("n1499")) is None
+
+        await eventually(expired)
+        await asyncio.to_thread(nats_server.restart)
+        await eventually(lambda: mirror.complete and mirror.rebuilds > 0, on=wake)
+        assert not deleted & set(mirror.values)
+        assert alive == set(mirror.values)
+        # A duplicate of a deleted object, delayed until now.
+        await bus.publish(at("n1"), node("n1"))
+        await bus.publish(at("end"), node("end"))
+        await eventually(lambda: at("end") in mirror.values, on=wake)
+        assert at("n1") not in mirror.values
+
+
+async def test_a_consumer_that_the_server_lost_is_replaced(bus: Bus, tally: Tally) -> None:
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        listed = msgspec.json.decode(await bus.jetstream.call("CONSUMER.NAMES.state"))
+        for name in listed["consumers"]:
+            await bus.jetstream.call(f"CONSUMER.DELETE.state.{name}")
+        await bus.publish(at("a"), node("a"))
+        await eventually(lambda: at("a") in mirror.values, on=wake)
+        assert mirror.rebuilds == 1
+    assert tally.counts["mirror.rebuilds"] == 1
+
+
+async def test_a_gap_is_noticed(bus: Bus, tally: Tally) -> None:
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        # Swallow one message between the socket and the mirror.
+        sinks = bus.wire._client._sinks
+        sid = max(sinks)
+        real, swallowed = sinks[sid], asyncio.Event()
+
+        def leaky(message: object) -> object:
+            if not swallowed.is_set():
+                swallowed.set()
+                return None
+            return real(message)  # type: ignore[arg-type] # only handed through
+
+        sinks[sid] = leaky  # type: ignore[assignment] # as above
+        await bus.publish(at("a"), node("a"))
+        await swallowed.wait()
+        await bus.publish(at("b"), node("b"))
+        await eventually(lambda: set(mirror.values) == {at("a"), at("b")}, on=wake)
+    assert "gap" in str(tally.said("mirror.rebuild")[0]["reason"])
+
+
+async def torture(bus: Bus, rng: random.Random, *, keys: int, rounds: int) -> list[int]:
+    """Replays while all keys are rewritten without pause; returns how many keys each replay missed when it ended.
+
+    No key is ever deleted, so a complete replay has all of them.
+    """
+    standing = [f"k{i}" for i in range(keys)]
+    payload = node("k")
+    publisher = Publisher(bus)
+    for name in standing:
+        await publisher.put(at(name), payload)
+    await publisher.flush()
+    stopped = asyncio.Event()
+
+    async def rewrite() -> None:
+        while not stopped.is_set():
+            for name in rng.sample(standing, 50):
+                await publisher.put(at(name), payload)
+            await asyncio.sleep(0.005)
+
+    missing: list[int] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(rewrite())
+        for _ in range(rounds):
+            async with running(a_mirror(bus)) as mirror:
+                missing.append(keys - len(mirror.values))
+        stopped.set()
+    return missing
+
+
+async def test_a_replay_is_complete_when_it_says_so_however_fast_keys_are_rewritten(bus: Bus) -> None:
+    assert await torture(bus, random.Random(7), keys=2000, rounds=15) == [0] * 15
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+async def test_a_replay_is_complete_in_hundreds_of_runs(bus: Bus) -> None:
+    assert await torture(bus, random.Random(8), keys=8000, rounds=300) == [0] * 300

@@ -1,0 +1,72 @@
+import msgspec
+import pytest
+
+from fairlead_bus import Bus, NoStreamError, RefusedError, provision
+from fairlead_contracts import subjects
+from fairlead_contracts.topology import Retention, topology
+
+pytestmark = pytest.mark.integration
+
+
+async def config(bus: Bus, stream: str) -> dict[str, object]:
+    found: dict[str, object] = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))[
+        "config"
+    ]
+    return found
+
+
+async def test_a_second_time_changes_nothing(bus: Bus) -> None:
+    assert await provision(bus, topology(["c1"])) == []
+
+
+async def test_a_new_cluster_is_added_and_the_known_ones_stay(bus: Bus) -> None:
+    await bus.publish(subjects.submit("c1", "team-a"), b"waiting")
+    changes = await provision(bus, topology(["c2"]))
+    assert [change.split(":")[0] for change in changes] == [
+        "stream submit",
+        "durable submit/submit-c2",
+        "durable event/answers-c2",
+    ]
+    for cluster in ("c1", "c2", "any"):
+        await bus.publish(subjects.submit(cluster, "team-a"), b"x")
+    with pytest.raises(NoStreamError):
+        await bus.publish(subjects.submit("c3", "team-a"), b"x")
+
+
+async def test_streams_are_as_the_design_has_them(bus: Bus) -> None:
+    state = await config(bus, "state")
+    assert (state["max_msgs_per_subject"], state["storage"], state["allow_msg_ttl"]) == (1, "file", True)
+    assert "subject_delete_marker_ttl" not in state
+    members = await config(bus, "KV_members")
+    assert (members["max_age"], members["subject_delete_marker_ttl"]) == (3_000_000_000, 1_000_000_000)
+    assert (await config(bus, "submit"))["retention"] == "workqueue"
+
+
+async def test_what_an_operator_set_beside_us_stays(bus: Bus) -> None:
+    state = await config(bus, "state")
+    await bus.jetstream.call(
+        "STREAM.UPDATE.state", {**state, "description": "mine", "duplicate_window": 1_000_000_000}
+    )
+    assert await provision(bus, topology(["c1"])) == [
+        "stream state: duplicate_window 1000000000 -> 120000000000"
+    ]
+    assert (await config(bus, "state"))["description"] == "mine"
+
+
+async def test_a_changed_durable_is_updated(bus: Bus) -> None:
+    wanted = topology(["c1"])
+    durables = [msgspec.structs.replace(one, ack_wait_seconds=7, max_deliver=3) for one in wanted.durables]
+    changes = await provision(bus, msgspec.structs.replace(wanted, durables=durables))
+    assert len(changes) == len(durables)
+    assert "ack_wait 10000000000 -> 7000000000" in changes[0]
+    assert await provision(bus, msgspec.structs.replace(wanted, durables=durables)) == []
+
+
+async def test_what_the_server_cannot_change_is_an_error(bus: Bus) -> None:
+    wanted = topology(["c1"])
+    streams = [
+        msgspec.structs.replace(one, retention=Retention.WORK_QUEUE) if one.name == "event" else one
+        for one in wanted.streams
+    ]
+    with pytest.raises(RefusedError):
+        await provision(bus, msgspec.structs.replace(wanted, streams=streams))

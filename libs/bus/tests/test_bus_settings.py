@@ -1,0 +1,35 @@
+from fairlead_bus import ConnectionSettings
+from fairlead_bus.bus import with_publish_headers
+
+
+def test_settings_show_no_secret() -> None:
+    settings = ConnectionSettings(
+        url="nats://user:hunter2@a:4222,tls://t0ken@b:4222, nats://c",
+        password="hunter2",  # noqa: S106 - what must not be shown
+        token="t0ken",  # noqa: S106 - what must not be shown
+        creds="/c",
+    )
+    for shown in (repr(settings), str(settings), str(settings.redacted())):
+        assert "hunter2" not in shown
+        assert "t0ken" not in shown
+        assert "/c" in shown
+    assert settings.servers() == ["nats://user:hunter2@a:4222", "tls://t0ken@b:4222", "nats://c"]
+
+
+def test_tls_is_off_unless_asked_for() -> None:
+    assert ConnectionSettings().tls() is None
+    assert ConnectionSettings(url="tls://a:4222").tls() is not None
+
+
+def test_publish_headers_leave_the_callers_alone_and_round_a_ttl_up() -> None:
+    mine = {"Mine": "1"}
+    made = with_publish_headers(mine, msg_id="m", expect_last=0, ttl_seconds=1.9)
+    assert mine == {"Mine": "1"}
+    assert made == {
+        "Mine": "1",
+        "Nats-Msg-Id": "m",
+        "Nats-Expected-Last-Subject-Sequence": "0",
+        "Nats-TTL": "2",
+    }
+    assert with_publish_headers(None, ttl_seconds=0.2) == {"Nats-TTL": "1"}
+    assert with_publish_headers(None) is None

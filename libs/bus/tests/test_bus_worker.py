@@ -1,0 +1,277 @@
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from fairlead_bus import (
+    Bus,
+    ClosedError,
+    ConnectionSettings,
+    Delivery,
+    NotFoundError,
+    PoisonError,
+    Tally,
+    Worker,
+    connect,
+    provision,
+)
+from fairlead_contracts import subjects
+from fairlead_contracts.submissions import DEAD_LETTER
+from fairlead_contracts.topology import Topology, submit_durable, topology
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = pytest.mark.integration
+
+SUBJECT = subjects.submit("c1", "team-a")
+DURABLE = submit_durable("c1")
+
+type Handle = Callable[[Delivery], Awaitable[None]]
+
+
+def a_topology(*, ack_wait: float, max_deliver: int) -> Topology:
+    whole = topology(["c1"])
+    durables = [
+        msgspec.structs.replace(durable, ack_wait_seconds=ack_wait, max_deliver=max_deliver)
+        for durable in whole.durables
+    ]
+    return msgspec.structs.replace(whole, durables=durables)
+
+
+@asynccontextmanager
+async def working(bus: Bus, handle: Handle, *, parallel: int = 64) -> AsyncIterator[asyncio.Task[None]]:
+    worker = Worker(bus, stream="submit", durable=DURABLE, handle=handle, parallel=parallel)
+    task = asyncio.create_task(worker.run())
+    try:
+        yield task
+    finally:
+        worker.stop()
+        async with asyncio.timeout(10):
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def left(bus: Bus) -> int:
+    info = msgspec.json.decode(await bus.jetstream.call("STREAM.INFO.submit"))
+    return int(info["state"]["messages"])
+
+
+async def none_left(bus: Bus) -> bool:
+    return await left(bus) == 0
+
+
+async def test_messages_are_handled_acked_and_gone(bus: Bus) -> None:
+    handled: dict[str, Delivery] = {}
+
+    async def handle(delivery: Delivery) -> None:
+        handled[delivery.payload.decode()] = delivery
+
+    async with working(bus, handle, parallel=4):
+        for i in range(50):
+            await bus.publish(SUBJECT, str(i).encode(), msg_id=f"m{i}", headers={"Mine": "x"})
+        await eventually(lambda: none_left(bus))
+    assert set(handled) == {str(i) for i in range(50)}
+    seventh = handled["7"]
+    assert (seventh.subject, seventh.stream_seq, seventh.deliveries) == (SUBJECT, 8, 1)
+    assert (seventh.msg_id, seventh.headers["Mine"]) == ("m7", "x")
+    assert seventh.at > 1_700_000_000_000_000
+
+
+async def test_no_more_than_parallel_are_handled_at_once(bus: Bus) -> None:
+    busy, most = 0, 0
+    go = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        nonlocal busy, most
+        del delivery
+        busy += 1
+        most = max(most, busy)
+        await go.wait()
+        busy -= 1
+
+    for i in range(20):
+        await bus.publish(SUBJECT, str(i).encode())
+    async with working(bus, handle, parallel=3):
+        await eventually(lambda: busy == 3)
+        go.set()
+        await eventually(lambda: none_left(bus))
+    assert most == 3
+
+
+async def test_a_failure_is_tried_again_later_and_the_last_one_goes_to_the_dead_letters(
+    bus: Bus, tally: Tally
+) -> None:
+    await provision(bus, a_topology(ack_wait=5, max_deliver=3))
+    seen: list[tuple[bytes, int]] = []
+
+    async def handle(delivery: Delivery) -> None:
+        seen.append((delivery.payload, delivery.deliveries))
+        if delivery.payload == b"bad" or delivery.deliveries == 1:
+            raise ValueError("no luck")
+
+    async with working(bus, handle):
+        await bus.publish(SUBJECT, b"bad")
+        await bus.publish(SUBJECT, b"good")
+        await eventually(lambda: none_left(bus))
+    assert sorted(seen) == [(b"bad", 1), (b"bad", 2), (b"bad", 3), (b"good", 1), (b"good", 2)]
+    found = await bus.last("dead", subjects.dead(">"))
+    assert found is not None
+    assert found.subject == subjects.dead(SUBJECT)
+    letter = DEAD_LETTER.decode(found.payload)
+    assert (letter.subject, letter.stream_seq, letter.deliveries) == (SUBJECT, 1, 3)
+    assert (letter.payload, letter.reason) == (b"bad", "ValueError('no luck')")
+    assert tally.counts["worker.dead_letters"] == 1
+
+
+async def test_poison_is_put_aside_at_once_even_where_it_is_too_large_for_its_letter(bus: Bus) -> None:
+    async def handle(delivery: Delivery) -> None:
+        raise PoisonError(f"{len(delivery.payload)} bytes of nonsense")
+
+    async with working(bus, handle):
+        await bus.publish(SUBJECT, b"x" * 1_000_000)  # as base64 in JSON it exceeds the server's limit
+        await eventually(lambda: none_left(bus))
+    found = await bus.last("dead", subjects.dead(SUBJECT))
+    assert found is not None
+    letter = DEAD_LETTER.decode(found.payload)
+    assert letter.deliveries == 1
+    assert "1000000 bytes, cut" in letter.reason
+
+
+async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
+    await provision(bus, a_topology(ack_wait=0.3, max_deliver=5))
+    deliveries: list[int] = []
+    clock = asyncio.get_running_loop().time
+
+    async def handle(delivery: Delivery) -> None:
+        deliveries.append(delivery.deliveries)
+        until = clock() + 1.0  # three times the ack wait
+        await eventually(lambda: clock() > until)
+
+    async with working(bus, handle):
+        await bus.publish(SUBJECT, b"slow")
+        await eventually(lambda: none_left(bus))
+    assert deliveries == [1]
+
+
+CHILD = """
+import asyncio, sys
+from fairlead_bus import ConnectionSettings, Worker, connect
+async def handle(delivery):
+    print(delivery.deliveries, flush=True)
+    await asyncio.Event().wait()
+async def main():
+    async with connect(ConnectionSettings(url=sys.argv[1]), name="ops") as bus:
+        await Worker(bus, stream="submit", durable=sys.argv[2], handle=handle).run()
+asyncio.run(main())
+"""
+
+
+async def killed_while_handling(server: NatsServer) -> int:
+    """Starts a worker in a process, kills it over its first message; returns which delivery that was."""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CHILD, server.url, DURABLE, stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            return int(await child.stdout.readline())
+    finally:
+        child.kill()
+        await child.wait()
+
+
+async def test_what_a_killed_worker_had_in_hand_is_handled_by_another(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    await provision(bus, a_topology(ack_wait=0.5, max_deliver=5))
+    await bus.publish(SUBJECT, b"job")
+    assert await killed_while_handling(nats_server) == 1
+    deliveries: list[int] = []
+
+    async def handle(delivery: Delivery) -> None:
+        deliveries.append(delivery.deliveries)
+
+    async with working(bus, handle):
+        await eventually(lambda: none_left(bus))
+    assert deliveries == [2]
+
+
+async def test_a_message_that_kills_its_worker_on_its_last_delivery_is_put_aside(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    """The server's own limit would leave it in the stream for ever, with an advisory that nobody heard."""
+    await provision(bus, a_topology(ack_wait=0.5, max_deliver=1))
+    await bus.publish(SUBJECT, b"deadly")
+    assert await killed_while_handling(nats_server) == 1
+    handled: list[Delivery] = []
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery)
+
+    async with working(bus, handle):
+        await eventually(lambda: none_left(bus))
+    assert handled == []
+    found = await bus.last("dead", subjects.dead(SUBJECT))
+    assert found is not None
+    assert "never finished" in DEAD_LETTER.decode(found.payload).reason
+
+
+async def test_work_goes_on_after_the_server_was_killed(nats_server: NatsServer, bus: Bus) -> None:
+    handled: set[bytes] = set()
+
+    async def handle(delivery: Delivery) -> None:
+        handled.add(delivery.payload)
+
+    async with working(bus, handle):
+        await bus.publish(SUBJECT, b"before")
+        await eventually(lambda: none_left(bus))
+        await asyncio.to_thread(nats_server.restart)
+        await bus.wire.until_connected()
+        await bus.publish(SUBJECT, b"after")
+        await eventually(lambda: none_left(bus))
+    assert handled == {b"before", b"after"}
+
+
+async def test_a_stopped_worker_finishes_what_it_has_in_hand(bus: Bus) -> None:
+    started, go = asyncio.Event(), asyncio.Event()
+    finished: list[bytes] = []
+
+    async def handle(delivery: Delivery) -> None:
+        started.set()
+        await go.wait()
+        finished.append(delivery.payload)
+
+    await bus.publish(SUBJECT, b"in hand")
+    async with working(bus, handle) as task:
+        await started.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        go.set()
+    assert task.cancelled()
+    assert finished == [b"in hand"]
+    assert await left(bus) == 0
+
+
+async def test_a_worker_on_a_closed_connection_ends_instead_of_spinning(
+    settings: ConnectionSettings, bus: Bus
+) -> None:
+    async with connect(settings, name="ops") as own:
+        worker = Worker(own, stream="submit", durable=DURABLE, handle=_nothing)
+        task = asyncio.create_task(worker.run())
+        await eventually(lambda: worker._wanted)
+        await own.wire.close()
+        async with asyncio.timeout(5):  # a loop that never yields would keep this from firing, too
+            with pytest.raises(ExceptionGroup) as ended:
+                await task
+        assert ended.group_contains(ClosedError)
+    del bus
+
+
+async def test_a_missing_durable_is_an_error_at_once(bus: Bus) -> None:
+    with pytest.raises(NotFoundError):
+        await Worker(bus, stream="submit", durable="nobody", handle=_nothing).run()
+
+
+async def _nothing(delivery: Delivery) -> None:
+    del delivery
