@@ -1,0 +1,132 @@
+"""Real processes on a real nats-server: what runs stays within one job of weighted DRF at every step."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.document import Aging, Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.instants import HOUR, Micros, from_datetime
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+GPUS = 6
+WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
+SHARE_PER_HOUR = 36.0
+"""A second of waiting is worth a hundredth of the pool: aging takes part within the seconds of a test."""
+POLICY = PolicyDocument(
+    aging=Aging(share_per_hour=SHARE_PER_HOUR, cap_hours=None),
+    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+    tenants=[Tenant(name=name, weight=weight) for name, weight in WEIGHTS.items()],
+    grants=[Grant(tenant="team-c", classes=["urgent"])],
+)
+CONFIG = {
+    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": GPUS}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys(WEIGHTS, "main"),
+}
+
+
+async def told(bus: Bus, count: int) -> list[AnyEvent]:
+    """The cluster's events from its first on, until `count` jobs ended."""
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
+    events: list[AnyEvent] = []
+    ended = 0
+    async for delivery in follower:
+        event = EVENT.decode(delivery.payload)
+        events.append(event)
+        ended += isinstance(event, JobEnded)
+        if ended == count:
+            return events
+    raise AssertionError("the events ended")
+
+
+@dataclass
+class Replay:
+    """The pool as the events tell it, and what weighted DRF says of each start."""
+
+    waiting: dict[str, dict[str, Micros]] = field(default_factory=lambda: {name: {} for name in WEIGHTS})
+    running: Counter[str] = field(default_factory=Counter)
+    started: list[str] = field(default_factory=list)
+    breaches: list[str] = field(default_factory=list)
+
+    def key(self, tenant: str, submitted: Micros, more: int) -> Fraction:
+        """The key of a head of the tenant, had it `more` jobs."""
+        weight = Fraction(repr(WEIGHTS[tenant]))
+        return (self.running[tenant] + more) / (GPUS * weight) + Fraction(
+            repr(SHARE_PER_HOUR)
+        ) / HOUR * submitted
+
+    def tell(self, event: AnyEvent) -> None:
+        """Take one event in; a start is compared with what every other tenant's head had a right to."""
+        if isinstance(event, JobQueued):
+            self.waiting[event.tenant][event.job] = from_datetime(event.at)
+        elif isinstance(event, JobStarted):
+            submitted = self.waiting[event.tenant].pop(event.job)
+            self._compare(event, submitted)
+            self.running[event.tenant] += 1
+            self.started.append(event.job)
+        elif isinstance(event, JobEnded):
+            self.running[event.tenant] -= 1
+
+    def _compare(self, event: JobStarted, submitted: Micros) -> None:
+        for tenant, heads in self.waiting.items():
+            if tenant == event.tenant or not heads:
+                continue
+            # One job moved from the one to the other must make it right: within one job of the exact division.
+            if self.key(event.tenant, submitted, -1) > self.key(tenant, min(heads.values()), +1):
+                self.breaches.append(f"{event.job} before {tenant}, running {dict(self.running)}")
+
+
+def spread(jobs: Sequence[dict[str, object]], seed: int) -> list[Mapping[str, object]]:
+    """The same jobs with run times that differ, so that not all end at one instant."""
+    rng = random.Random(seed)
+    return [job | {"run_seconds": rng.uniform(0.8, 1.6)} for job in jobs]
+
+
+async def test_three_tenants_that_flood_at_different_times_stay_within_one_job(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    async with fleet.running() as bus:
+        telling = asyncio.create_task(told(bus, 66))
+        await submit_all(bus, "team-a", spread(equal_jobs("a", 30, run_seconds=1), 1))
+        await asyncio.sleep(1.5)  # the flood of the second tenant comes later: that is the case, not a wait
+        await submit_all(bus, "team-b", spread(equal_jobs("b", 20, run_seconds=1), 2))
+        await asyncio.sleep(1.5)
+        await submit_all(bus, "team-c", spread(equal_jobs("c", 16, run_seconds=1), 3))
+        replay = Replay()
+        for event in await telling:
+            replay.tell(event)
+    assert sorted(replay.started) == sorted(set(replay.started))
+    assert len(replay.started) == 66
+    assert replay.breaches == []
+
+
+async def test_urgent_goes_before_normal_and_who_comes_late_with_no_use_is_served_first(
+    tmp_path: Path,
+) -> None:
+    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    async with fleet.running() as bus:
+        telling = asyncio.create_task(told(bus, 12 + 1 + 2))
+        await submit_all(bus, "team-a", spread(equal_jobs("a", 12, run_seconds=1), 1))
+        await submit_all(bus, "team-b", equal_jobs("b", 1, run_seconds=0.5))
+        urgent = [job | {"class": "urgent"} for job in equal_jobs("c", 2, run_seconds=0.5)]
+        await submit_all(bus, "team-c", urgent)
+        events = await telling
+    queued = [event.job for event in events if isinstance(event, JobQueued)]
+    started = [event.job for event in events if isinstance(event, JobStarted)]
+    at_once = started[:GPUS]
+    later = [job for job in started if job not in at_once]
+    assert all(job.startswith("a") for job in at_once)
+    assert queued.index("b-0000") > queued.index("a-0011")
+    # Whoever was starting while they came in does not count against them.
+    assert max(later.index("c-0000"), later.index("c-0001")) <= 2
+    assert later.index("b-0000") <= 3
