@@ -1,0 +1,235 @@
+"""Levels on a real nats-server: written once, repaired, paused, released, and only by who may."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_packed
+from fairlead_contracts.control import Mode
+from fairlead_contracts.events import EVENT, LevelWritten
+from fairlead_contracts.state import Phase
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import eventually
+from fairlead_testkit.stage import CLUSTER, POOL, HandPlayedCluster, HandPlayedScorer, say
+
+pytestmark = pytest.mark.integration
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+
+
+def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
+    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
+
+
+async def follows(cluster: HandPlayedCluster, wanted: list[str]) -> None:
+    """The frontend's order becomes the wanted one."""
+    await eventually(lambda: cluster.order() == wanted, on=cluster.changed, what=f"the order {wanted}")
+
+
+async def turns(admitter: Lifecycle, count: int = 3) -> None:
+    """The admitter has decided some more times: what it was to do, it has done."""
+    before = sample(admitter, "pass_seconds_count", pool=POOL)
+    await eventually(lambda: sample(admitter, "pass_seconds_count", pool=POOL) >= before + count)
+
+
+async def test_a_decision_becomes_levels_once_and_an_event_each(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c", "d")
+    wanted = [uids[2], uids[0], uids[1], uids[3]]
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, wanted)
+        await follows(cluster, wanted)
+        await turns(admitter)
+        assert [uid for uid, _ in cluster.writes] == [uids[2]]
+        event = EVENT.decode((await anext(aiter(follower))).payload)
+        assert isinstance(event, LevelWritten)
+        assert (event.uid, event.level, event.rank, event.pool) == (
+            uids[2],
+            *cluster.levels().values(),
+            0,
+            POOL,
+        )
+        assert event.epoch > 0
+        assert sample(admitter, "levels_written_total", pool=POOL, kind="raised") == 1
+        assert sample(admitter, "event_to_level_seconds_count") == 1
+        await cluster.start(uids[2])
+        await eventually(lambda: sample(admitter, "admissions_total") == 1)
+
+
+async def test_a_level_that_the_state_does_not_show_yet_is_not_written_again(
+    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    cluster.shows_levels = False
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await eventually(lambda: cluster.writes, on=cluster.changed)
+        await turns(admitter)
+        assert len(cluster.writes) == 1
+
+
+async def test_drift_is_repaired_and_a_fight_is_ended(
+    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    wanted = [uids[2], uids[0], uids[1]]
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, wanted)
+        for round_ in range(1, 5):
+            await follows(cluster, wanted)
+            await cluster.state(cluster.jobs[uids[2]], level=0)
+            await eventually(lambda round_=round_: sample(admitter, "drift_seen_total") == round_)  # type: ignore[misc] # binds the loop's value
+        assert sample(admitter, "drift_repaired_total") == 3
+        assert sample(admitter, "fights_total") == 1
+        await eventually(lambda: sample(admitter, "left_alone") == 1)
+        written = len(cluster.writes)
+        await turns(admitter)
+        assert len(cluster.writes) == written
+
+
+async def test_a_dead_owner_stops_the_writes_and_it_is_said(
+    bus: Bus, cluster: HandPlayedCluster, policy: int, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter(stale_after=0.3) as admitter:
+        async with HandPlayedScorer(bus, "scorer-1", policy).alive() as scorer:
+            await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+            await follows(cluster, [uids[2], uids[0], uids[1]])
+        # The scorer left; its last decision still stands in the stream.
+        await eventually(lambda: "decisions" in admitter.readiness.reasons(), what="stale is said")
+        assert "owner-gone" in admitter.readiness.reasons()["decisions"]
+        assert sample(admitter, "pool_stale", pool=POOL) == 1
+        await cluster.state(cluster.jobs[uids[2]], level=0)
+        await turns(admitter)
+        assert len(cluster.writes) == 1
+        async with HandPlayedScorer(bus, "scorer-2", policy).alive() as scorer:
+            await scorer.decide(cluster, [uids[1], uids[0], uids[2]])
+            await follows(cluster, [uids[1], uids[0], uids[2]])
+        assert sample(admitter, "pool_stale", pool=POOL) == 0
+
+
+async def test_an_owner_whose_state_is_not_current_is_not_followed(
+    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b")
+    async with run_admitter() as admitter:
+        scorer.current = False
+        scorer.membership.renew_soon()
+        await scorer.decide(cluster, uids[::-1])
+        await turns(admitter, 5)
+        assert cluster.writes == []
+        scorer.current = True
+        scorer.membership.renew_soon()
+        await follows(cluster, uids[::-1])
+
+
+async def test_a_decision_of_an_old_epoch_on_the_stream_is_not_applied(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    await scorer.claim()
+    old = scorer.decision(0, [uids[1], uids[0], uids[2]])
+    await scorer.claim()
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await follows(cluster, [uids[2], uids[0], uids[1]])
+        # As an old owner would that goes around the compare-and-swap.
+        await bus.publish(subjects.decision(POOL, 0), to_packed(old))
+        await eventually(lambda: sample(admitter, "decisions_total", verdict="lower-epoch") == 1)
+        await turns(admitter)
+        assert cluster.order() == [uids[2], uids[0], uids[1]]
+        assert len(cluster.writes) == 1
+
+
+async def test_a_claimed_shard_is_not_followed_until_its_new_owner_decides(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, policy: int, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with (
+        run_admitter() as admitter,
+        HandPlayedScorer(bus, "scorer-2", policy, shards=[1]).alive() as other,
+    ):
+        await scorer.decide(cluster, uids)
+        await turns(admitter)
+        await other.claim()
+        await eventually(lambda: sample(admitter, "decisions_total", verdict="claim") >= 1)
+        await cluster.state(cluster.jobs[uids[1]], level=9)  # now something is to be written
+        await turns(admitter)
+        assert cluster.writes == []
+        await other.decide(cluster, [])
+        await follows(cluster, uids)
+
+
+async def test_pause_resume_and_release(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    await say(bus, Mode.PAUSED, POOL)
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await eventually(lambda: sample(admitter, "leading") == 1)
+        await eventually(lambda: admitter.readiness.reasons() == {})
+        assert cluster.writes == []
+        await say(bus, Mode.ACTIVE, POOL)
+        await follows(cluster, uids[::-1])
+        # A held job keeps its level over a pause and loses it by a release.
+        await cluster.state(cluster.jobs[uids[1]], phase=Phase.HELD)
+        await say(bus, Mode.RELEASED)
+        await eventually(lambda: set(cluster.levels()) <= {uids[1]}, on=cluster.changed)
+        await cluster.state(cluster.jobs[uids[1]], phase=Phase.WAITING)
+        await eventually(lambda: cluster.levels() == {}, on=cluster.changed)
+        written = len(cluster.writes)
+        await scorer.decide(cluster, uids[::-1])
+        assert len(cluster.writes) == written
+        await say(bus, Mode.ACTIVE)
+        await follows(cluster, uids[::-1])
+
+
+async def test_a_standby_takes_over_when_the_leader_leaves(
+    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter() as first:
+        await eventually(lambda: sample(first, "leading") == 1)
+        async with run_admitter() as second:
+            await eventually(lambda: second.readiness.reasons() == {})
+            assert sample(second, "leading") == 0
+            await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+            await follows(cluster, [uids[2], uids[0], uids[1]])
+            first.ask_stop("the test says so")
+            await eventually(lambda: sample(second, "leading") == 1)
+            await scorer.decide(cluster, uids[::-1])
+            await follows(cluster, uids[::-1])
+            await eventually(lambda: sample(second, "levels_written_total", pool=POOL, kind="raised") > 0)
+
+
+async def test_a_dry_run_says_what_it_would_write_beside_a_leader(
+    cluster: HandPlayedCluster,
+    scorer: HandPlayedScorer,
+    run_admitter: RunAdmitter,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter(dry_run=True) as admitter:
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await turns(admitter)
+        assert cluster.writes == []
+        said = capsys.readouterr().out
+        assert said.count("would write") == 1
+
+
+async def test_writes_stop_when_the_frontend_is_down_and_go_on_when_it_is_back(
+    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    await cluster.go_down()
+    async with run_admitter(frontend_timeout=0.2) as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await eventually(lambda: sample(admitter, "writes_failed_total") > 0)
+        await cluster.come_up()
+        await follows(cluster, uids[::-1])
