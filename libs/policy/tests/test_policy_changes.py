@@ -1,0 +1,144 @@
+"""Any history of changes ends in the order that the same facts give from scratch."""
+
+from fractions import Fraction
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+
+TENANTS = ("ada", "bob", "cyd")
+CLASSES = ("urgent", "normal")
+
+uids = st.integers(0, 9).map(lambda number: f"u{number}")
+tenants = st.sampled_from(TENANTS)
+demands = st.dictionaries(
+    st.sampled_from(("cpu", "gpu", "tpu")), st.sampled_from([0, 1, 2, 2**62]), max_size=2
+)
+rules = st.builds(
+    PoolRules,
+    capacity=st.sampled_from([{"cpu": 4, "gpu": 2}, {"cpu": 6, "gpu": 3}, {"cpu": 4}, {"gpu": 2, "tpu": 1}]),
+    classes=st.sampled_from([CLASSES, CLASSES[::-1]]),
+    rate=st.sampled_from([Fraction(0), Fraction(1, 4)]),
+    cap=st.sampled_from([None, 5]),
+    resource_weights=st.sampled_from([{}, {"tpu": Fraction(0)}, {"cpu": Fraction(1, 2)}]),
+    weights=st.fixed_dictionaries(
+        dict.fromkeys(TENANTS[:2], st.sampled_from([Fraction(0), Fraction(1), Fraction(2)]))
+    ),
+    unlisted_weight=st.sampled_from([Fraction(0), Fraction(1)]),
+)
+jobs = st.builds(
+    WaitingJob,
+    uid=uids,
+    scope=st.just("s"),
+    id=st.just("j"),
+    tenant=tenants,
+    urgency=st.sampled_from(CLASSES),
+    submitted=st.integers(0, 9),
+    demand=demands,
+    queue=st.sampled_from([("c", "q1"), ("c", "q2")]),
+)
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Facts come, change, come again and go; readers look at any moment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rules = PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
+        self.kept = PoolOrder(self.rules)
+        self.waiting: dict[str, WaitingJob] = {}
+        self.running: dict[str, tuple[str, dict[str, int]]] = {}
+
+    @rule(job=jobs)
+    def a_job_waits(self, job: WaitingJob) -> None:
+        self.kept.wait(job)
+        self.running.pop(job.uid, None)
+        self.waiting[job.uid] = job
+
+    @rule(many=st.lists(jobs, min_size=17, max_size=30))
+    def many_jobs_wait_at_once(self, many: list[WaitingJob]) -> None:
+        for number, job in enumerate(many):
+            self.a_job_waits(msgspec.structs.replace(job, uid=f"{job.uid}-{number}"))
+
+    @rule()
+    def all_that_wait_go(self) -> None:
+        for uid in list(self.waiting):
+            self.a_job_goes(uid)
+
+    @rule(uid=uids, tenant=tenants, demand=demands)
+    def a_job_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
+        self.kept.run(uid, tenant, demand)
+        self.waiting.pop(uid, None)
+        self.running[uid] = (tenant, demand)
+
+    @rule(uid=uids)
+    def a_waiting_job_starts(self, uid: str) -> None:
+        job = self.waiting.get(uid)
+        if job is not None:
+            self.a_job_runs(uid, job.tenant, job.demand)
+
+    @rule(uid=uids)
+    def a_job_goes(self, uid: str) -> None:
+        self.kept.forget(uid)
+        self.waiting.pop(uid, None)
+        self.running.pop(uid, None)
+
+    @rule(changed=rules)
+    def the_rules_change(self, changed: PoolRules) -> None:
+        self.kept.set_rules(changed)
+        self.rules = changed
+
+    @rule(window=st.integers(1, 5), now=st.integers(0, 30))
+    def somebody_looks(self, window: int, now: int) -> None:
+        fresh = self.from_scratch()
+        assert self.kept.front(now, window) == fresh.front(now, window)
+        assert self.kept.next_flip(now) == fresh.next_flip(now)
+
+    @invariant()
+    def it_is_as_from_scratch(self) -> None:
+        fresh = self.from_scratch()
+        now = 12
+        whole = self.kept.order(now)
+        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.order(now))
+        assert self.kept.standings() == fresh.standings()
+        assert self.kept.waiting() == fresh.waiting()
+        assert {place.uid for place in whole} == set(self.waiting)
+
+    def from_scratch(self) -> PoolOrder:
+        fresh = PoolOrder(self.rules)
+        for job in reversed(self.waiting.values()):
+            fresh.wait(job)
+        for uid, (tenant, demand) in self.running.items():
+            fresh.run(uid, tenant, demand)
+        return fresh
+
+
+AnyHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestAnyHistory = AnyHistory.TestCase
+
+
+def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
+    order = PoolOrder(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_weight=Fraction(1)))
+    job = WaitingJob(
+        uid="u",
+        scope="s",
+        id="j",
+        tenant="ada",
+        urgency="normal",
+        submitted=1,
+        demand={"gpu": 1},
+        queue=("c", "q"),
+    )
+    order.wait(job)
+    order.run("r", "ada", {"gpu": 1})
+    before = order.order(0)
+    scores = order._lanes["ada"].scored()
+    order.wait(msgspec.structs.replace(job))
+    order.run("r", "ada", {"gpu": 1, "cpu": 0})
+    order.set_rules(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_weight=Fraction(1)))
+    order.forget("never seen")
+    assert order._lanes["ada"].scored() is scores
+    assert order.order(0) == before
