@@ -135,7 +135,7 @@ def test_durations_and_demands_are_in_words() -> None:
 
 
 def test_a_reason_names_the_share_before_the_job() -> None:
-    assert "0.250 of gpu" in reason(PLACE)
+    assert reason(PLACE) == "its tenant is at 25.00% of gpu by weight"
 
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:

@@ -13,7 +13,10 @@ from fairlead_contracts.questions import QueueReply, TenantsReply
 
 WINDOW_SECONDS = 10.0
 """Throughput is a mean over so long."""
-SHOWN_PLACES = 10
+_FEWEST_PLACES, _MOST_PLACES = 5, 30
+_OTHER_LINES = 20
+"""Of a frame: titles, table heads and a pool's usual tenants."""
+ORDER_RULE = "Class first; then the lower share by weight, where waiting counts as share."
 
 
 class Pulse:
@@ -52,6 +55,11 @@ class Pulse:
         )
 
 
+def places_that_fit(height: int) -> int:
+    """How many of the next jobs a terminal of so many lines has room for."""
+    return max(_FEWEST_PLACES, min(_MOST_PLACES, height - _OTHER_LINES))
+
+
 def dashboard(
     title: str, *, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse
 ) -> RenderableType:
@@ -72,5 +80,5 @@ def _parts(
         yield Text(f"\npool {pool.pool}", style="bold")
         yield tenants_table(pool)
         if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
-            yield Text(f"\nnext of {line.waiting} waiting", style="bold")
+            yield Text.assemble((f"\nnext of {line.waiting} waiting", "bold"), (f"  {ORDER_RULE}", "dim"))
             yield places_table(line.places, queue.at)

@@ -81,8 +81,14 @@ async def stored_policy(bus: Bus) -> tuple[PolicyDocument, int] | None:
 
 
 def as_yaml(document: PolicyDocument) -> str:
-    """The document as a person edits it."""
-    text: str = yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True)
+    """The document as a person edits it; what a tenant or grant leaves out is left out."""
+    plain: dict[str, object] = msgspec.to_builtins(document)
+    for key in ("tenants", "grants"):
+        parts = msgspec.convert(plain[key], list[dict[str, object]])
+        plain[key] = [
+            {name: value for name, value in part.items() if value not in (None, "")} for part in parts
+        ]
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
     return text
 
 

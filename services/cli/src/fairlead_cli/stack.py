@@ -35,7 +35,7 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     scorers: int = 2
     cluster: str | None = "sim"
     """Name of the simulated cluster; None runs none."""
-    cluster_config: Path | None = None
+    cluster_file: Path | None = None
     nats: str | None = None
     """An address to use; None runs an embedded server."""
     port: int | None = None
@@ -117,7 +117,7 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
     if plan.cluster:
         cluster = ["--cluster", plan.cluster]
         store = ["--store", str(plan.store / f"cluster-{plan.cluster}.db")]
-        config = ["--cluster-config", str(plan.cluster_config)] if plan.cluster_config else []
+        config = ["--cluster-file", str(plan.cluster_file)] if plan.cluster_file else []
         programs.insert(0, _service(plan, url, "sim", f"sim-{plan.cluster}", [*cluster, *store, *config]))
         programs.append(_service(plan, url, "admitter", f"admitter-{plan.cluster}", cluster))
     return programs

@@ -73,7 +73,7 @@ def _tenant_parts(pool: PoolTenants) -> Iterator[RenderableType]:
         for name, amount in sorted(pool.capacity.items())
     )
     yield Text.assemble((f"pool {pool.pool}", "bold"), f": {capacity}")
-    yield tenants_table(pool)
+    yield tenants_table(pool) if pool.tenants else Text("No tenant has jobs that run or wait.", style="dim")
     yield from _silences([pool])
 
 

@@ -25,7 +25,7 @@ class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
     policy: Path | None = None
     scorers: int = 2
     cluster: str = "sim"
-    cluster_config: Path | None = None
+    cluster_file: Path | None = None
     store: Path | None = None
     port: int | None = None
 
@@ -39,7 +39,7 @@ async def stay_up(flags: UpFlags) -> int:
         keep_policy=flags.policy is None,
         scorers=flags.scorers,
         cluster=flags.cluster,
-        cluster_config=flags.cluster_config,
+        cluster_file=flags.cluster_file,
         nats=flags.nats,
         port=flags.port,
         environ=child_environment(os.environ),

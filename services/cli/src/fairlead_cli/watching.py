@@ -13,7 +13,7 @@ from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output
 from fairlead_cli.errors import NobodyAnswersError
 from fairlead_cli.hearing import hearing
-from fairlead_cli.live import SHOWN_PLACES, Pulse, dashboard
+from fairlead_cli.live import Pulse, dashboard, places_that_fit
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.events import EVENT, AnyEvent
 from fairlead_contracts.questions import (
@@ -33,11 +33,11 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueReply | None = None
 
 
-async def look(bus: Bus, *, pool: str | None = None) -> Look:
-    """Ask for tenants and for the next jobs."""
+async def look(bus: Bus, *, places: int, pool: str | None = None) -> Look:
+    """Ask for tenants and for the next jobs, so many of each pool."""
     try:
         tenants = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
-        queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=SHOWN_PLACES), QUEUE_REPLY)
+        queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=places), QUEUE_REPLY)
     except NobodyAnswersError:
         return Look()
     return Look(tenants=tenants, queue=queue)
@@ -57,11 +57,12 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
         return dashboard("Fairlead", tenants=found.tenants, queue=found.queue, pulse=pulse)
 
     async with connected(nats) as bus, events(bus, pulse.take):
-        first = await look(bus, pool=pool)
+        first = await look(bus, places=places_that_fit(console.height), pool=pool)
         if not console.is_terminal:
             console.print(frame(first))
             return
         with Live(frame(first), console=console, screen=True, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(every)
-                live.update(frame(await look(bus, pool=pool)), refresh=True)
+                found = await look(bus, places=places_that_fit(console.height), pool=pool)
+                live.update(frame(found), refresh=True)

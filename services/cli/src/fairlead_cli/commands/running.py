@@ -13,7 +13,7 @@ def up(
     policy: Path | None = None,
     scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=64))] = 2,
     cluster: str = "sim",
-    cluster_config: Path | None = None,
+    cluster_file: Path | None = None,
     store: Path | None = None,
     port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
 ) -> int:
@@ -31,7 +31,7 @@ def up(
         How many scorers share the work.
     cluster:
         Name of the simulated cluster.
-    cluster_config:
+    cluster_file:
         YAML with its nodes, queues and accounts; four nodes of eight GPUs unless given.
     store:
         Directory for all data; one under ~/.local/state/fairlead unless given.
@@ -46,7 +46,7 @@ def up(
         policy=policy,
         scorers=scorers,
         cluster=cluster,
-        cluster_config=cluster_config,
+        cluster_file=cluster_file,
         store=store,
         port=port,
     )

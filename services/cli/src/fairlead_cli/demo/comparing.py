@@ -11,10 +11,10 @@ FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"
 
 def compare(workload: Workload) -> list[Run]:
     """The workload first come first served, and by class alone."""
-    default = workload.policy.classes[-1]
+    classes = workload.policy.classes
     fifo = VirtualRun(workload, Fifo()).run()
-    priority = VirtualRun(workload, StrictPriority(workload.policy.classes)).run()
-    return [study(FIFO, fifo, default_class=default), study(PRIORITY, priority, default_class=default)]
+    priority = VirtualRun(workload, StrictPriority(classes)).run()
+    return [study(FIFO, fifo, classes=classes), study(PRIORITY, priority, classes=classes)]
 
 
 def report_on(
@@ -36,7 +36,7 @@ def report_on(
         lost: how many nobody can account for.
         facts: how it was run, a sentence each.
     """
-    ours = study(FAIRLEAD, result, default_class=workload.policy.classes[-1])
+    ours = study(FAIRLEAD, result, classes=workload.policy.classes)
     return Report(
         figures=_figures(workload, ours, others[0], finished=finished, lost=lost),
         runs=[ours, *others],

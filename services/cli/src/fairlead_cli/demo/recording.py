@@ -10,6 +10,9 @@ from fairlead_contracts.state import Outcome
 from fairlead_contracts.submissions import AnyAnswer, Refused
 from fairlead_sim import JobResult, RunResult, ShareMeter, Workload
 
+_STEPS: tuple[type[AnyEvent], ...] = (JobQueued, JobStarted, JobEnded)
+"""In this order where they happen at one instant."""
+
 
 class Recording:
     """Takes events and answers, each at least once, and knows which submissions are still open."""
@@ -51,7 +54,8 @@ class Recording:
     def result(self, workload: Workload) -> RunResult:
         """The run as the virtual ones are told: instants count from its first submission."""
         events = sorted(
-            (event for life in self._lives.values() for event in life.values()), key=lambda event: event.at
+            (event for life in self._lives.values() for event in life.values()),
+            key=lambda event: (event.at, _STEPS.index(type(event))),
         )
         origin = min((from_datetime(event.at) for event in events), default=0)
         meter = ShareMeter(workload.capacity(), workload.tenants)

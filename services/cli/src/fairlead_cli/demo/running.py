@@ -30,7 +30,7 @@ from fairlead_cli.watching import events
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.events import AnyEvent
 from fairlead_contracts.submissions import ANSWER
-from fairlead_sim import SimError, Workload, demo_workload
+from fairlead_sim import SimError, Workload, demo_workload, render_config
 
 CLUSTER = "sim"
 SECONDS = 60.0
@@ -125,14 +125,14 @@ def read_weights(text: str | None) -> Mapping[str, float] | None:
 
 
 def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
-    config = directory / "cluster.json"
-    config.write_bytes(msgspec.json.encode(workload.cluster))
+    cluster = directory / "cluster.yaml"
+    cluster.write_text(render_config(workload.cluster), encoding="utf-8")
     return StackPlan(
         store=directory,
         policy=workload.policy,
         scorers=flags.scorers,
         cluster=CLUSTER,
-        cluster_config=config,
+        cluster_file=cluster,
         environ=child_environment(os.environ),
     )
 
@@ -226,13 +226,13 @@ def _tell(report: Report, flags: DemoFlags) -> None:
 
 def _verdict(report: Report, recording: Recording) -> int:
     figures = report.figures
-    for tenant in off_entitlement(figures):
-        held = (
-            "never had jobs waiting together with all others"
-            if tenant.share is None
-            else f"held {tenant.share:.1%}"
+    if figures.jain is None:
+        warn(
+            "the tenants never all had jobs waiting at once: there is no share to hold against an entitlement"
         )
-        warn(f"{tenant.name} {held}, entitled to {tenant.entitlement:.1%}")
+    for tenant in off_entitlement(figures):
+        if tenant.share is not None:
+            warn(f"{tenant.name} held {tenant.share:.1%}, entitled to {tenant.entitlement:.1%}")
     for refused in recording.refused.values():
         fail(f"{refused.tenant}/{refused.id} was refused: {refused.field}: {refused.reason}")
     if figures.lost:

@@ -12,7 +12,8 @@ BINS = 120
 """Points of a plotted line."""
 TOLERANCE = 0.10
 """How far a share may lie from its entitlement, as a fraction of the entitlement, before a report warns."""
-ALL_CLASSES = "*"
+EVERY = "*"
+"""The class under which a result holds the waits of all of a tenant's jobs."""
 
 
 class TenantFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +67,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from the first submission to the last end."""
 
 
-def study(title: str, result: RunResult, *, default_class: str) -> Run:
+def study(title: str, result: RunResult, *, classes: Sequence[str]) -> Run:
     """What one run came to.
 
     Args:
         title: of the order, as people read it.
         result: of the run, virtual or live.
-        default_class: of jobs that asked for none.
+        classes: of the policy, first goes first; the last is that of jobs that asked for none.
     """
     waits = result.waits()
     backlogged = result.backlogged_seconds > 0
@@ -82,16 +83,24 @@ def study(title: str, result: RunResult, *, default_class: str) -> Run:
         jain=result.jain if backlogged else None,
         backlog=_backlog(result.samples) if backlogged else None,
         course=course(result.samples, result.makespan_seconds),
-        by_tenant={tenant: found for (tenant, urgency), found in waits.items() if urgency == ALL_CLASSES},
-        by_class={
-            (tenant, urgency or default_class): found
-            for (tenant, urgency), found in sorted(
-                waits.items(), key=lambda group: (group[0][0], group[0][1] or "")
-            )
-            if urgency != ALL_CLASSES
+        by_tenant={
+            tenant: waits[tenant, EVERY] for tenant in result.entitlements if (tenant, EVERY) in waits
         },
+        by_class=_by_class(waits, result.entitlements, classes),
         makespan=result.makespan_seconds,
     )
+
+
+def _by_class(
+    waits: Mapping[tuple[str, str | None], Waits], tenants: Iterable[str], classes: Sequence[str]
+) -> dict[tuple[str, str], Waits]:
+    asked = {urgency: urgency for urgency in classes[:-1]} | {classes[-1]: None}
+    return {
+        (tenant, urgency): waits[tenant, name]
+        for tenant in tenants
+        for urgency, name in asked.items()
+        if (tenant, name) in waits
+    }
 
 
 def _backlog(samples: Sequence[Sample]) -> tuple[float, float] | None:
@@ -161,5 +170,6 @@ def off_entitlement(found: Figures) -> list[TenantFigures]:
     return [
         tenant
         for tenant in found.tenants
-        if tenant.share is None or abs(tenant.share - tenant.entitlement) > TOLERANCE * tenant.entitlement
+        if tenant.share is not None
+        and abs(tenant.share - tenant.entitlement) > TOLERANCE * tenant.entitlement
     ]

@@ -42,6 +42,11 @@ line.entitled { stroke: var(--entitled); stroke-width: 1.5; stroke-dasharray: 5 
 """
 
 
+UNCONTENDED = (
+    "The tenants never all had jobs waiting at once: there is no share to hold against an entitlement."
+)
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the text and the page say."""
 
@@ -93,6 +98,8 @@ def render_page(report: Report) -> str:
 
 
 def _verdict(figures: Figures) -> str:
+    if figures.jain is None:
+        return f'<p class="bad">{UNCONTENDED}</p>'
     off = [tenant.name for tenant in off_entitlement(figures)]
     if off:
         return f'<p class="bad">Further than {TOLERANCE:.0%} from their entitlement: {escape(", ".join(off))}.</p>'

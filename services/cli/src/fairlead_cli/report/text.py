@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlead_cli.report.figures import TOLERANCE, Bin, TenantFigures, off_entitlement
-from fairlead_cli.report.page import Report, number, waits_cell
+from fairlead_cli.report.page import UNCONTENDED, Report, number, waits_cell
 
 COURSE_STEPS = 12
 """Columns of the shares over time: more do not fit beside the names."""
@@ -90,6 +90,8 @@ def _waits(report: Report) -> Table:
 def _verdict(report: Report) -> Text:
     figures = report.figures
     counted = f"{figures.submitted} jobs submitted, {figures.finished} finished, {figures.lost} lost. "
+    if figures.jain is None:
+        return Text(counted + UNCONTENDED, style="yellow")
     off = [tenant.name for tenant in off_entitlement(figures)]
     if off:
         return Text(

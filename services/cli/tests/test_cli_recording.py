@@ -1,0 +1,124 @@
+import json
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairlead_cli.demo.publishing import body
+from fairlead_cli.demo.recording import Recording
+from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.instants import from_datetime, to_datetime
+from fairlead_contracts.state import Outcome
+from fairlead_contracts.submissions import Refused, read_submission
+from fairlead_sim import Fifo, NodeGroup, RunResult, VirtualRun, Workload, equal_floods
+
+NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})
+WORKLOAD = equal_floods({"a": 2.0, "b": 1.0}, jobs=20, run_seconds=2.0, nodes=NODES)
+START = from_datetime(datetime(2026, 11, 21, tzinfo=UTC))
+
+
+def replayed(workload: Workload, result: RunResult) -> list[AnyEvent]:
+    """The events that a cluster would have told of a run, not in order."""
+    demands = {job.id: job.demand for job in workload.jobs}
+    found: list[AnyEvent] = []
+    for job in result.jobs:
+        base = {
+            "cluster": "sim",
+            "tenant": job.tenant,
+            "scope": job.tenant,
+            "job": job.id,
+            "uid": job.id,
+            "submission": job.id,
+            "demand": demands[job.id],
+            "queue": "main",
+            "waited_seconds": job.waited,
+            "level": 0,
+            "outcome": "succeeded",
+            "ran_seconds": 2.0,
+        }
+        for kind, at in (("ended", job.ended), ("started", job.started), ("queued", job.submitted)):
+            plain = base | {"kind": kind, "id": f"{job.id}-{kind}", "at": to_datetime(START + at)}
+            found.append(msgspec.convert(plain, JobQueued | JobStarted | JobEnded))
+    return found
+
+
+def test_a_live_run_is_measured_as_the_virtual_one() -> None:
+    virtual = VirtualRun(WORKLOAD, Fifo()).run()
+    recording = Recording([job.id for job in WORKLOAD.jobs])
+    for event in replayed(WORKLOAD, virtual):
+        recording.take_event(event)
+        recording.take_event(event)
+    live = recording.result(WORKLOAD)
+    assert recording.done
+    assert recording.finished == 40
+    assert live.shares == virtual.shares
+    assert live.waits() == virtual.waits()
+    assert live.makespan_seconds == virtual.makespan_seconds
+    assert live.utilisation == virtual.utilisation
+    assert live.backlogged_seconds == virtual.backlogged_seconds > 0
+
+
+def test_what_has_neither_ended_nor_been_refused_is_open() -> None:
+    recording = Recording(["x", "y"])
+    assert recording.open() == {"x", "y"}
+    now = to_datetime(START)
+    recording.take_answer(
+        Refused(id="x", tenant="a", cluster="sim", at=now, field="class", value="urgent", reason="no")
+    )
+    recording.take_answer(
+        Refused(id="z", tenant="a", cluster="sim", at=now, field="class", value="urgent", reason="no")
+    )
+    assert recording.open() == {"y"}
+    assert not recording.done
+
+
+def test_a_job_that_failed_has_ended_but_not_finished() -> None:
+    recording = Recording(["x"])
+    common = {
+        "id": "e",
+        "at": to_datetime(START),
+        "cluster": "sim",
+        "tenant": "a",
+        "scope": "a",
+        "job": "x",
+        "uid": "u",
+    }
+    recording.take_event(
+        msgspec.convert(
+            common | {"kind": "ended", "submission": "x", "outcome": Outcome.FAILED, "ran_seconds": 1.0},
+            JobEnded,
+        )
+    )
+    assert recording.done
+    assert recording.finished == 0
+
+
+def test_levels_are_counted() -> None:
+    recording = Recording(["x"])
+    recording.take_event(
+        LevelWritten(
+            id="l",
+            at=to_datetime(START),
+            cluster="sim",
+            tenant="a",
+            scope="a",
+            job="x",
+            uid="u",
+            before=0,
+            level=1,
+            pool="gpu",
+            shard=0,
+            epoch=1,
+            turn=1,
+            rank=0,
+            because="order",
+        )
+    )
+    assert recording.level_writes == 1
+
+
+def test_a_job_is_published_as_a_person_would() -> None:
+    job = WORKLOAD.jobs[0]
+    payload = body(job)
+    assert json.loads(payload)["demand"] == {"nvidia.com/gpu": "1", "cpu": "8"}
+    read = read_submission(payload, tenant=job.tenant, fallback_id="x")
+    assert (read.id, read.demand, read.run_seconds) == (job.id, job.demand, 2.0)
