@@ -93,18 +93,17 @@ class Store:
         """
         self.path = path
         self._lock = _lock(path)
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
-            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute(f"PRAGMA synchronous = {durability}")
             self._database.executescript(_SCHEMA)
             self._claim(cluster)
         except sqlite3.Error as error:
-            self._lock.close()
+            self.close()
             raise StoreError(f"{path}: {error}") from error
         except StoreError:
-            self._database.close()
-            self._lock.close()
+            self.close()
             raise
 
     def close(self) -> None:
@@ -146,6 +145,8 @@ class Store:
             self._write(batch)
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
             raise StoreError(f"{self.path}: {error}") from error
 
     def _write(self, batch: Batch) -> None:

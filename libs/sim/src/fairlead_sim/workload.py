@@ -136,6 +136,7 @@ def equal_floods(
     run_seconds: float,
     nodes: NodeGroup,
     starts: Mapping[str, float] | None = None,
+    every: float = 0.0,
     demand: Mapping[str, int] | None = None,
     aging: Aging | None = None,
     strategy: Strategy = "best-effort",
@@ -145,10 +146,11 @@ def equal_floods(
 
     Args:
         weights: of the tenants.
-        jobs: how many each tenant submits, all at once.
+        jobs: how many each tenant submits.
         run_seconds: of each job.
         nodes: of the pool.
         starts: second at which a tenant floods; 0 where none is given.
+        every: seconds between two submissions of a tenant; all at once by default.
         demand: of each job; one card and eight cores unless given.
         aging: none unless given.
         strategy: of the queue.
@@ -160,7 +162,7 @@ def equal_floods(
         WorkloadJob(
             id=f"{tenant}-{number:05d}",
             tenant=tenant,
-            offset=from_seconds(moments.get(tenant, 0.0)),
+            offset=from_seconds(moments.get(tenant, 0.0) + number * every),
             demand=asked,
             run=from_seconds(run_seconds),
         )

@@ -1,0 +1,92 @@
+"""The cluster's file: what was committed is there again, and nobody else writes to it."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_contracts.simulation import CreateJob
+from fairlead_sim import Changes, JobName, Ledger, Retention, SimCluster, StoreError
+from fairlead_sim.config import DEFAULT
+from fairlead_sim.store import Outgoing, Store, batch_of
+
+
+def a_request(id_: str) -> CreateJob:
+    return CreateJob(
+        scope="team-a",
+        id=id_,
+        digest="d",
+        queue=None,
+        demand={"cpu": 1000},
+        pods=1,
+        requested_class="urgent",
+        submission=id_,
+        submitted=5,
+        run=100,
+        labels={"a": "ü"},
+    )
+
+
+def test_what_was_committed_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "sim.sqlite"
+    store = Store(path, "sim")
+    cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
+    for id_ in ("one", "two", "three"):
+        cluster.create(a_request(id_), 10)
+    cluster.delete(JobName("team-a", "three"), 11)
+    cluster.advance(12)
+    event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
+    store.commit(batch_of(cluster.take_changes(), cluster.ledger, [event]))
+    cluster.advance(61)  # "three" ended at 11: it is forgotten, and its name is kept
+    store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
+    store.close()
+
+    again = Store(path, "sim")
+    kept = again.load()
+    assert {job.name: job for job in kept.jobs} == cluster.jobs
+    assert kept.known == cluster.known
+    assert set(kept.known) == {JobName("team-a", "three")}
+    assert kept.ledger == cluster.ledger
+    assert kept.outbox == [event]
+    again.commit(batch_of(Changes(forgotten=[JobName("team-a", "three")]), Ledger(rev=99), [], [1]))
+    assert again.load().outbox == []
+    assert again.load().known == {}
+    assert again.load().ledger.rev == 99
+    again.close()
+
+
+def test_a_file_is_one_process_and_one_clusters(tmp_path: Path) -> None:
+    path = tmp_path / "sim.sqlite"
+    store = Store(path, "sim")
+    with pytest.raises(StoreError, match="another process"):
+        Store(path, "sim")
+    identity = store.identity
+    store.close()
+    with pytest.raises(StoreError, match="'sim'"):
+        Store(path, "other")
+    again = Store(path, "sim", durability="full")
+    assert again.identity == identity
+    again.close()
+    fresh = Store(tmp_path / "fresh.sqlite", "sim")
+    assert fresh.identity != identity
+    fresh.close()
+
+
+def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.sqlite"
+    path.write_text("this is no database, however long the text may be" * 50)
+    with pytest.raises(StoreError):
+        Store(path, "sim")
+    with pytest.raises(StoreError):
+        Store(tmp_path / "no-such-folder" / "sim.sqlite", "sim")
+
+
+def test_a_commit_that_fails_changes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "sim.sqlite", "sim")
+    event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
+    broken = Outgoing(seq=2, subject="s", msg_id="m", payload=None)  # type: ignore[arg-type] # what the file refuses
+    with pytest.raises(StoreError):
+        store.commit(batch_of(Changes(), Ledger(), [event, broken]))
+    assert store.load().outbox == []
+    store.commit(batch_of(Changes(), Ledger(), [event]))
+    assert store.load().outbox == [event]
+    store.close()

@@ -1,0 +1,189 @@
+"""Virtual time: deterministic, equal to an independent simulator, and weighted DRF to within one job."""
+
+import heapq
+
+import pytest
+
+from fairlead_contracts.document import Aging
+from fairlead_contracts.instants import SECOND, to_seconds
+from fairlead_sim import (
+    Fifo,
+    NodeGroup,
+    RunResult,
+    StrictPriority,
+    StuckError,
+    TraceJob,
+    VirtualRun,
+    Workload,
+    WorkloadJob,
+    by_tenant,
+    equal_floods,
+    one_pool,
+    policy_for,
+    quantile,
+    shipped_trace,
+    steered,
+)
+
+GPU = "nvidia.com/gpu"
+NODES = NodeGroup(name="node", count=4, allocatable={GPU: 8, "cpu": 64})
+
+
+def gpu_workload(jobs: list[TraceJob], cards: int) -> Workload:
+    """Jobs of cards alone on one strict queue, run times as they are."""
+    weights = {"tenant": 1.0}
+    return Workload(
+        name="trace",
+        weights=weights,
+        cluster=one_pool(
+            NodeGroup(name="node", count=1, allocatable={GPU: cards}), weights, strategy="strict"
+        ),
+        policy=policy_for(weights, cluster="sim", aging=Aging()),
+        jobs=[
+            WorkloadJob(
+                id=f"{number:06d}",
+                tenant="tenant",
+                offset=round(job.submit_seconds) * SECOND,
+                demand={GPU: job.gpus * 1000},
+                run=max(round(job.duration_seconds), 1) * SECOND,
+            )
+            for number, job in enumerate(jobs)
+        ],
+    )
+
+
+def first_come_first_served(jobs: list[TraceJob], cards: int) -> list[float]:
+    """Waits under FIFO without backfill, by a loop that shares nothing with the simulator under test."""
+    free, clock, ends, waits = cards, 0.0, list[tuple[float, int]](), list[float]()
+    for job in jobs:
+        clock = max(clock, job.submit_seconds)
+        while ends and ends[0][0] <= clock:
+            free += heapq.heappop(ends)[1]
+        while free < job.gpus:
+            clock, given_back = heapq.heappop(ends)
+            free += given_back
+            while ends and ends[0][0] == clock:
+                free += heapq.heappop(ends)[1]
+        free -= job.gpus
+        heapq.heappush(ends, (clock + max(job.duration_seconds, 1), job.gpus))
+        waits.append(clock - job.submit_seconds)
+    return waits
+
+
+def test_fifo_equals_an_independent_simulator_job_by_job() -> None:
+    jobs = by_tenant(shipped_trace())["vc-0e4a51"]
+    result = VirtualRun(gpu_workload(jobs, 96), Fifo()).run()
+    assert [job.waited for job in result.jobs] == first_come_first_served(jobs, 96)
+
+
+def test_fifo_gives_the_golden_figures_of_a_third_simulator() -> None:
+    """Figures of the same trace and pool that were computed elsewhere, before this simulator was written."""
+    jobs = by_tenant(shipped_trace())["vc-0e4a51"]
+    result = VirtualRun(gpu_workload(jobs, 96), Fifo()).run()
+    waits = [job.waited for job in result.jobs]
+    assert len(waits) == 1181
+    assert round(sum(waits) / len(waits), 2) == 1187423.13
+    assert [quantile(waits, part) for part in (0.5, 0.95, 0.99, 1.0)] == [950545, 2817033, 2911456, 2918830]
+    assert result.makespan_seconds == 7843090
+    assert round(result.utilisation[GPU], 5) == 0.90015
+
+
+def floods(**changes: object) -> Workload:
+    settings: dict[str, object] = {
+        "jobs": 200,
+        "run_seconds": 5.0,
+        "nodes": NODES,
+        "starts": {"silver": 1.0, "bronze": 2.0},
+        "every": 0.01,  # so that ends come one by one, as levels are decided between them
+    }
+    return equal_floods({"gold": 3, "silver": 2, "bronze": 1}, **(settings | changes))  # type: ignore[arg-type] # of the right types, by name
+
+
+def outcome(result: RunResult) -> list[tuple[str, int, int]]:
+    return [(job.id, job.started, job.ended) for job in result.jobs]
+
+
+@pytest.mark.parametrize("reaction", [0, SECOND // 10])
+def test_the_same_run_twice_is_the_same_run(reaction: int) -> None:
+    first, second = (VirtualRun(floods(), steered(floods()), reaction=reaction).run() for _ in range(2))
+    assert outcome(first) == outcome(second)
+    assert first.level_writes == second.level_writes
+    assert first.shares == second.shares
+
+
+def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
+    workload = floods()
+    for discipline in (Fifo(), StrictPriority(workload.policy.classes), steered(workload)):
+        result = VirtualRun(workload, discipline).run()
+        assert sorted(job.id for job in result.jobs) == sorted(job.id for job in workload.jobs)
+        assert all(job.ended - job.started == 5 * SECOND for job in result.jobs)
+        assert all(job.started >= job.submitted for job in result.jobs)
+
+
+def test_flooding_tenants_are_served_within_one_job_of_weighted_shares() -> None:
+    """At each start the tenant that is served has the least use for its weight among those that wait."""
+    workload = floods()
+    result = VirtualRun(workload, steered(workload)).run()
+    running = dict.fromkeys(workload.weights, 0)
+    waiting = dict.fromkeys(workload.weights, 0)
+    points = [(job.submitted, 0, job.tenant) for job in result.jobs]
+    points += [(job.ended, 1, job.tenant) for job in result.jobs]
+    points += [(job.started, 2, job.tenant) for job in result.jobs]
+    for at, kind, tenant in sorted(points, key=lambda point: point[:2]):
+        if kind == 0:
+            waiting[tenant] += 1
+        elif kind == 1:
+            running[tenant] -= 1
+        else:
+            others = [name for name in workload.weights if waiting[name] and name != tenant]
+            # The first fill is first come first served: nobody else is there yet.
+            behind = [
+                name
+                for name in others
+                if at > 0
+                and (running[name] + 1) / workload.weights[name] < running[tenant] / workload.weights[tenant]
+            ]
+            assert not behind, f"{tenant} is served at {to_seconds(at)} before {behind}"
+            waiting[tenant] -= 1
+            running[tenant] += 1
+
+
+def test_urgent_jobs_start_before_normal_ones_that_came_earlier() -> None:
+    workload = gpu_workload(
+        [TraceJob(tenant="t", job="x", submit_seconds=0, gpus=1, duration_seconds=5)] * 8, 1
+    )
+    jobs = [
+        WorkloadJob(
+            id=job.id,
+            tenant=job.tenant,
+            offset=number,
+            demand=job.demand,
+            run=job.run,
+            urgency="urgent" if number > 5 else None,
+        )
+        for number, job in enumerate(workload.jobs)
+    ]
+    policy = policy_for({"tenant": 1.0}, cluster="sim", aging=Aging(), urgent=("tenant",))
+    urgent = Workload(
+        name="classes", weights={"tenant": 1.0}, cluster=workload.cluster, policy=policy, jobs=jobs
+    )
+    for discipline in (StrictPriority(policy.classes), steered(urgent)):
+        order = [job.id for job in VirtualRun(urgent, discipline).run().jobs]
+        assert order == ["000000", "000006", "000007", "000001", "000002", "000003", "000004", "000005"]
+
+
+def test_a_reaction_time_costs_little() -> None:
+    workload = floods()
+    at_once = VirtualRun(workload, steered(workload)).run()
+    later = VirtualRun(workload, steered(workload), reaction=SECOND // 10).run()
+    assert later.level_writes < at_once.level_writes
+    for tenant, share in at_once.shares.items():
+        assert later.shares[tenant] == pytest.approx(share, rel=0.1)
+
+
+def test_a_job_that_can_never_start_is_told_and_not_waited_for() -> None:
+    with pytest.raises(StuckError, match="can never start"):
+        VirtualRun(
+            gpu_workload([TraceJob(tenant="t", job="x", submit_seconds=0, gpus=9, duration_seconds=1)], 8),
+            Fifo(),
+        ).run()
