@@ -104,52 +104,46 @@ def topology(clusters: list[str]) -> Topology:
     for cluster in clusters:
         if targets.count(cluster) > 1:
             raise FieldError("clusters", cluster, "a cluster needs a name of its own, and not 'any'")
-    return Topology(
-        streams=[
-            StreamSpec(
-                name=STATE,
-                subjects=[subjects.state_filter()],
-                retention=Retention.LAST_VALUE,
-                message_ttl=True,
-            ),
-            StreamSpec(name=DECISION, subjects=[subjects.decision_filter()], retention=Retention.LAST_VALUE),
-            StreamSpec(
-                name=SUBMIT,
-                subjects=[subjects.submit_filter(cluster) for cluster in targets],
-                retention=Retention.WORK_QUEUE,
-                duplicate_window_seconds=600.0,
-            ),
-            StreamSpec(
-                name=ANSWER,
-                subjects=[subjects.answer_filter()],
-                retention=Retention.AGE,
-                max_age_seconds=HOUR,
-            ),
-            StreamSpec(
-                name=EVENT,
-                subjects=[subjects.event_filter()],
-                retention=Retention.AGE,
-                max_age_seconds=7 * DAY,
-            ),
-            StreamSpec(
-                name=DEAD, subjects=[subjects.dead(">")], retention=Retention.AGE, max_age_seconds=30 * DAY
-            ),
-        ],
-        buckets=[
-            BucketSpec(name=POLICY, history=32),
-            BucketSpec(name=MEMBERS, ttl_seconds=LEASE_SECONDS, expiry_markers=True),
-            BucketSpec(name=ROUTES, ttl_seconds=7 * DAY),
-        ],
-        durables=[
-            *(
-                DurableSpec(stream=SUBMIT, name=submit_durable(target), filter=subjects.submit_filter(target))
-                for target in targets
-            ),
-            *(
-                DurableSpec(
-                    stream=EVENT, name=answers_durable(cluster), filter=subjects.event_filter(cluster)
-                )
-                for cluster in clusters
-            ),
-        ],
-    )
+    return Topology(streams=_streams(targets), buckets=_buckets(), durables=_durables(clusters, targets))
+
+
+def _streams(targets: list[str]) -> list[StreamSpec]:
+    return [
+        StreamSpec(
+            name=STATE, subjects=[subjects.state_filter()], retention=Retention.LAST_VALUE, message_ttl=True
+        ),
+        StreamSpec(name=DECISION, subjects=[subjects.decision_filter()], retention=Retention.LAST_VALUE),
+        StreamSpec(
+            name=SUBMIT,
+            subjects=[subjects.submit_filter(cluster) for cluster in targets],
+            retention=Retention.WORK_QUEUE,
+            duplicate_window_seconds=600.0,
+        ),
+        _kept_for(ANSWER, subjects.answer_filter(), HOUR),
+        _kept_for(EVENT, subjects.event_filter(), 7 * DAY),
+        _kept_for(DEAD, subjects.dead(">"), 30 * DAY),
+    ]
+
+
+def _kept_for(name: str, pattern: str, seconds: float) -> StreamSpec:
+    return StreamSpec(name=name, subjects=[pattern], retention=Retention.AGE, max_age_seconds=seconds)
+
+
+def _buckets() -> list[BucketSpec]:
+    return [
+        BucketSpec(name=POLICY, history=32),
+        BucketSpec(name=MEMBERS, ttl_seconds=LEASE_SECONDS, expiry_markers=True),
+        BucketSpec(name=ROUTES, ttl_seconds=7 * DAY),
+    ]
+
+
+def _durables(clusters: list[str], targets: list[str]) -> list[DurableSpec]:
+    submits = [
+        DurableSpec(stream=SUBMIT, name=submit_durable(target), filter=subjects.submit_filter(target))
+        for target in targets
+    ]
+    answers = [
+        DurableSpec(stream=EVENT, name=answers_durable(cluster), filter=subjects.event_filter(cluster))
+        for cluster in clusters
+    ]
+    return submits + answers

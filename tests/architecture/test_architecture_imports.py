@@ -1,0 +1,101 @@
+"""The walls between members: what imports what, and that each says so in its own pyproject.toml."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MEMBERS = sorted(
+    path.parent for pattern in ("libs", "services") for path in (ROOT / pattern).glob("*/pyproject.toml")
+)
+DECLARED_WITHOUT_IMPORT = {
+    "fairlead-cli": {
+        "fairlead-admitter": "started as a child process",
+        "fairlead-scorer": "started as a child process",
+    },
+    "fairlead-testkit": {"pytest-asyncio": "its fixtures are found by pytest"},
+}
+"""Dependencies that no source file imports, with the reason that they are declared."""
+
+every_member = pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
+
+
+def normalised(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+@cache
+def project(member: Path) -> Mapping[str, object]:
+    found = tomllib.loads((member / "pyproject.toml").read_text())["project"]
+    assert isinstance(found, dict)
+    return found
+
+
+def declared(member: Path) -> set[str]:
+    dependencies = project(member)["dependencies"]
+    assert isinstance(dependencies, list)
+    return {normalised(re.split(r"[\[<>=!~; ]", name, maxsplit=1)[0]) for name in dependencies}
+
+
+def imported(member: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted((member / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield path, node.module.partition(".")[0]
+
+
+@cache
+def distributions() -> Mapping[str, set[str]]:
+    """By importable name, the distributions that bring it; our own members are named after theirs."""
+    ours = {f"fairlead_{member.name}": {f"fairlead-{member.name}"} for member in MEMBERS}
+    others = {
+        name: {normalised(found) for found in brought} for name, brought in packages_distributions().items()
+    }
+    return others | ours
+
+
+def test_import_linters_contracts_hold() -> None:
+    found = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--no-logo"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout
+    assert "0 broken" in found.stdout
+
+
+@every_member
+def test_every_import_is_declared(member: Path) -> None:
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, name in imported(member)
+        if name not in sys.stdlib_module_names
+        and name != f"fairlead_{member.name}"
+        and not distributions().get(name, set()) & declared(member)
+    }
+    assert undeclared == set()
+
+
+@every_member
+def test_every_declared_dependency_is_imported(member: Path) -> None:
+    used = {brought for _, name in imported(member) for brought in distributions().get(name, set())}
+    excepted = set(DECLARED_WITHOUT_IMPORT.get(str(project(member)["name"]), {}))
+    if not used:
+        pytest.skip("the member has no code yet")
+    assert declared(member) - used - excepted == set()
+
+
+@every_member
+def test_members_are_typed_and_of_one_version(member: Path) -> None:
+    assert (member / "src" / f"fairlead_{member.name}" / "py.typed").exists()
+    assert {project(other)["version"] for other in MEMBERS} == {project(member)["version"]}
+    assert project(member)["license"] == "Apache-2.0"

@@ -1,0 +1,43 @@
+"""Every service's settings, as an operator meets them."""
+
+import importlib
+import importlib.util
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_runtime import ServiceSettings, describe
+
+ROOT = Path(__file__).parents[2]
+SERVICES = [
+    f"fairlead_{path.parent.name}"
+    for folder in ("libs", "services")
+    for path in sorted((ROOT / folder).glob("*/pyproject.toml"))
+    if (path.parent / "src" / f"fairlead_{path.parent.name}" / "settings.py").exists()
+]
+
+
+def kinds(package: str) -> list[type[ServiceSettings]]:
+    members = vars(importlib.import_module(f"{package}.settings")).values()
+    return [
+        found
+        for found in members
+        if isinstance(found, type)
+        and issubclass(found, ServiceSettings)
+        and found.__module__.startswith(package)
+    ]
+
+
+@pytest.mark.parametrize("package", SERVICES)
+def test_every_setting_is_documented(package: str) -> None:
+    for kind in kinds(package):
+        assert [setting.name for setting in describe(kind) if not setting.doc] == []
+
+
+@pytest.mark.parametrize("package", SERVICES)
+def test_settings_are_frozen_and_keyword_only(package: str) -> None:
+    for kind in kinds(package):
+        config = kind.__struct_config__
+        assert config.frozen
+        assert all(field.name.islower() for field in msgspec.structs.fields(kind))
