@@ -75,7 +75,8 @@ class Admitter:
             in_flight=self._settings.writes_in_flight,
             at_once=self._settings.writes_per_pass,
         )
-        lanes = LeaderLanes(self._lanes(), lead=lead, led=led, wake=self._wake)
+        # The lanes outlive a short loss of the connection: their worker knows how to, and trust ends by itself.
+        lanes = LeaderLanes(self._lanes(), lead=lambda: leadership.epoch, led=led, wake=self._wake)
         self._say_ready(lead)
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())

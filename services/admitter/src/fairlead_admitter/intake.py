@@ -6,7 +6,7 @@ is refused for the admitter's own ignorance: as long as cluster or policy are no
 deliveries are held. What is wrong with a submission never changes by retrying, so a refused one is acked too.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 from opentelemetry import trace
@@ -17,7 +17,7 @@ from fairlead_admitter.desk import Desk, Sender
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_bus import Delivery
 from fairlead_bus.trace import extract, inject
-from fairlead_contracts.submissions import Accepted, Refused
+from fairlead_contracts.submissions import Accepted, Refused, Submission
 
 _tracer = trace.get_tracer("fairlead.admitter")
 
@@ -54,21 +54,21 @@ class IntakeLane:
     async def handle(self, delivery: Delivery) -> None:
         """Take one submission in, or refuse it. Returns when it may be acked."""
         await self._known()
-        carrier = delivery.headers
+        ruled = self._admission.rule(delivery)
         with _tracer.start_as_current_span(
             "process submit.{cluster}.{tenant}",
-            context=extract(carrier),
+            context=extract(_carrier(delivery, ruled)),
             kind=trace.SpanKind.CONSUMER,
             attributes={"messaging.system": "nats", "fairlead.cluster": self._cluster},
         ):
-            await self._take(delivery, (inject() or carrier).get("traceparent"))
+            if isinstance(ruled, Refusal):
+                async with self._desk.turn(ruled.sender):
+                    await self._refuse(delivery, ruled)
+            else:
+                await self._take(delivery, ruled)
 
-    async def _take(self, delivery: Delivery, traceparent: str | None) -> None:
-        ruled = self._admission.rule(delivery)
-        if isinstance(ruled, Refusal):
-            async with self._desk.turn(ruled.sender):
-                await self._refuse(delivery, ruled)
-            return
+    async def _take(self, delivery: Delivery, ruled: Submission) -> None:
+        traceparent = (inject() or {}).get("traceparent")
         order = JobOrder(submission=ruled, submitted=delivery.at, traceparent=traceparent)
         sender = (ruled.tenant, ruled.id)
         # The turn is held from before the creation: the job may start before its acceptance is published.
@@ -128,6 +128,13 @@ class IntakeLane:
         )
         await self._desk.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
         self._taken(refusal.label)
+
+
+def _carrier(delivery: Delivery, ruled: Submission | Refusal) -> Mapping[str, str]:
+    """The trace that a submission came with: in its headers, else in its body."""
+    if "traceparent" in delivery.headers or isinstance(ruled, Refusal) or ruled.traceparent is None:
+        return delivery.headers
+    return {"traceparent": ruled.traceparent}
 
 
 def _now() -> datetime:

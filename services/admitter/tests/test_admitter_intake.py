@@ -1,0 +1,320 @@
+"""Submissions on a real nats-server: each becomes one job or one clear refusal, and its sender hears all of it in order."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.document import encode_document
+from fairlead_contracts.submissions import MAX_PAYLOAD, Accepted, AnyAnswer, Ended, Refused, Started
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.builders import a_body, a_grant
+from fairlead_testkit.stage import CLUSTER, DOCUMENT, HandPlayedCluster, submit
+
+pytestmark = pytest.mark.integration
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+
+
+def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
+    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
+
+
+async def heard(answers: list[AnyAnswer], count: int) -> list[AnyAnswer]:
+    await eventually(lambda: len(answers) >= count, what=f"{count} answers")
+    return answers
+
+
+class Standing(msgspec.Struct):
+    """Where a durable stands, as the server says."""
+
+    num_pending: int
+    num_ack_pending: int
+    num_redelivered: int
+
+
+async def durable_of(bus: Bus, name: str) -> Standing:
+    stream = topology.SUBMIT if name.startswith("submit") else topology.EVENT
+    info = await bus.jetstream.call(f"CONSUMER.INFO.{stream}.{name}")
+    return msgspec.json.decode(info, type=Standing)
+
+
+async def left(bus: Bus, durable: str = topology.submit_durable(CLUSTER)) -> tuple[int, int]:
+    """What the durable still has to give, and what was given and not acked."""
+    facts = await durable_of(bus, durable)
+    return facts.num_pending, facts.num_ack_pending
+
+
+async def all_acked(bus: Bus, durable: str = topology.submit_durable(CLUSTER)) -> None:
+    async def none_left() -> bool:
+        return await left(bus, durable) == (0, 0)
+
+    await eventually(none_left, what=f"{durable} is empty")
+
+
+async def test_a_submission_is_accepted_started_and_ended(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter() as admitter:
+        await submit(bus, a_body(id="x", traceparent=None))
+        await heard(answers, 1)
+        job = cluster.jobs["team-a/x"]
+        assert (job.submission, job.demand["cpu"]) == ("x", 4000)
+        await cluster.start("team-a/x")
+        await cluster.end("team-a/x")
+        await heard(answers, 3)
+        assert [type(answer) for answer in answers] == [Accepted, Started, Ended]
+        accepted = answers[0]
+        assert isinstance(accepted, Accepted)
+        assert (accepted.id, accepted.tenant, accepted.queue, accepted.urgency) == (
+            "x",
+            "team-a",
+            "main",
+            "normal",
+        )
+        await all_acked(bus)
+        await all_acked(bus, topology.answers_durable(CLUSTER))
+        assert sample(admitter, "submissions_total", outcome="accepted") == 1
+
+
+def body(**changes: object) -> bytes:
+    return a_body(**({"id": "bad"} | changes))
+
+
+HUGE = body(labels={"x": "y" * MAX_PAYLOAD})
+BAD: dict[str, tuple[bytes, str, str, str]] = {
+    "malformed JSON": (b'{"id": "bad", ', "body", "malformed", "seq-"),
+    "not an object": (b"[1]", "body", "malformed", "seq-"),
+    "another version": (body(v=9), "v", "version", "bad"),
+    "an unknown tenant": (body(), "tenant", "tenant", "bad"),
+    "another tenant in the body": (body(tenant="team-b"), "tenant", "field", "bad"),
+    "an unknown resource": (body(demand={"unobtainium": 1}), "demand.unobtainium", "resource", "bad"),
+    "a negative quantity": (body(demand={"cpu": -1}), "demand.cpu", "field", "bad"),
+    "an overflowing quantity": (body(demand={"cpu": "9" * 30}), "demand.cpu", "field", "bad"),
+    "NaN": (b'{"id": "bad", "demand": {"cpu": NaN}}', "body", "malformed", "seq-"),
+    "NaN in words": (body(demand={"cpu": "NaN"}), "demand.cpu", "field", "bad"),
+    "larger than the pool": (body(demand={"nvidia.com/gpu": 17}), "demand.nvidia.com/gpu", "size", "bad"),
+    "an id with a blank": (body(id="b d"), "id", "field", "b d"),
+    "an id in another script": (body(id="задача"), "id", "field", "задача"),
+    "an id that ends with a dot": (body(id="bad."), "id", "field", "bad."),
+    "an unknown queue": (body(queue="nowhere"), "queue", "queue", "bad"),
+    "an unknown class": (body(**{"class": "vip"}), "class", "class", "bad"),
+    "a class that is not granted": (body(**{"class": "urgent"}), "class", "class", "bad"),
+    "no demand": (body(demand=None), "demand", "field", "bad"),
+    "too large": (HUGE, "body", "size", "bad"),
+}
+
+
+async def test_the_trace_of_a_submission_goes_on_in_its_job(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with run_admitter():
+        await submit(bus, a_body(id="in-body", traceparent=trace))
+        await submit(bus, a_body(id="nonsense", traceparent="nonsense"))
+        where = subjects.submit(CLUSTER, "team-a")
+        await bus.publish(where, a_body(id="in-headers"), headers={"traceparent": trace})
+        await heard(answers, 3)
+    found = {uid: job.traceparent for uid, job in cluster.jobs.items()}
+    assert found == {"team-a/in-body": trace, "team-a/in-headers": trace, "team-a/nonsense": None}
+
+
+async def test_bad_input_is_answered_and_counted_and_harms_nobody(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter() as admitter:
+        for number, (name, (payload, field, reason, id_)) in enumerate(BAD.items()):
+            answers.clear()
+            counted = sample(admitter, "submissions_refused_total", reason=reason)
+            tenant = "team-x" if name == "an unknown tenant" else "team-a"
+            await submit(bus, payload, tenant=tenant)
+            await submit(bus, a_body(id=f"good-{number}"))
+            await heard(answers, 2)
+            refused = next(answer for answer in answers if isinstance(answer, Refused))
+            assert refused.field == field, name
+            assert refused.id.startswith(id_), name
+            assert refused.tenant == tenant, name
+            assert refused.reason, name
+            assert len(refused.value) <= 200, name
+            assert any(isinstance(answer, Accepted) for answer in answers), name
+            assert sample(admitter, "submissions_refused_total", reason=reason) == counted + 1, name
+        await all_acked(bus)
+    assert set(cluster.jobs) == {f"team-a/good-{number}" for number in range(len(BAD))}
+
+
+async def test_a_tenant_whose_dots_were_not_encoded_hears_of_it(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter():
+        await submit(bus, a_body(id="x"), subject=f"fairlead.v1.submit.{CLUSTER}.team.a")
+        (answer,) = await heard(answers, 1)
+        assert isinstance(answer, Refused)
+        assert (answer.field, answer.tenant) == ("tenant", "team.a")
+        assert cluster.jobs == {}
+
+
+async def test_a_granted_class_is_accepted(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    document = msgspec.structs.replace(DOCUMENT, grants=[a_grant()])
+    await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, encode_document(document))
+    async with run_admitter():
+        await submit(bus, a_body(id="x", class_="urgent"))
+        (answer,) = await heard(answers, 1)
+        assert isinstance(answer, Accepted)
+        assert answer.urgency == "urgent"
+        assert cluster.jobs["team-a/x"].requested_class == "urgent"
+
+
+async def test_without_an_id_the_msg_id_or_the_place_in_the_stream_is_the_name(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter():
+        await submit(bus, a_body(id=None), msg_id="mine")
+        seq = await submit(bus, a_body(id=None))
+        await heard(answers, 2)
+        assert {answer.id for answer in answers} == {"mine", f"seq-{seq}"}
+        assert set(cluster.jobs) == {"team-a/mine", f"team-a/seq-{seq}"}
+
+
+async def test_a_repeated_submission_is_one_job_and_hears_where_it_stands(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter() as admitter:
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 1)
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 2)
+        await cluster.start("team-a/x")
+        await heard(answers, 3)
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 4)
+        assert [type(answer) for answer in answers] == [Accepted, Accepted, Started, Started]
+        assert list(cluster.jobs) == ["team-a/x"]
+        await eventually(lambda: sample(admitter, "submissions_total", outcome="repeated") == 2)
+
+
+async def test_a_reused_id_with_another_body_is_refused(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter() as admitter:
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 1)
+        await submit(bus, a_body(id="x", pods=2))
+        refused = (await heard(answers, 2))[1]
+        assert isinstance(refused, Refused)
+        assert refused.field == "id"
+        await eventually(lambda: sample(admitter, "submissions_refused_total", reason="conflict") == 1)
+        await cluster.start("team-a/x")
+        assert isinstance((await heard(answers, 3))[2], Started)
+        assert cluster.jobs["team-a/x"].pods == 1
+
+
+async def test_a_job_that_starts_before_its_acceptance_is_published_is_accepted_first(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter(frontend_timeout=30):
+        cluster.hold_replies.clear()
+        await submit(bus, a_body(id="x"))
+        await eventually(lambda: "team-a/x" in cluster.jobs, on=cluster.changed)
+        await cluster.start("team-a/x")
+
+        async def the_start_is_being_handled() -> bool:
+            return (await left(bus, topology.answers_durable(CLUSTER))) == (0, 1)
+
+        await eventually(the_start_is_being_handled)
+        assert answers == []
+        cluster.hold_replies.set()
+        await heard(answers, 2)
+        assert [type(answer) for answer in answers] == [Accepted, Started]
+
+
+async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    await cluster.go_down()
+    async with run_admitter(frontend_timeout=0.2) as admitter:
+        for number in range(5):
+            await submit(bus, a_body(id=f"x{number}"))
+        await eventually(lambda: "5 submissions" in admitter.readiness.reasons().get("frontend", ""))
+        await cluster.come_up()
+        await heard(answers, 5)
+        await all_acked(bus)
+        facts = await durable_of(bus, topology.submit_durable(CLUSTER))
+        assert facts.num_redelivered == 0
+        assert all(isinstance(answer, Accepted) for answer in answers)
+        assert await bus.last(topology.DEAD, subjects.dead(">")) is None
+
+
+async def test_submissions_are_held_until_a_policy_is_known(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    bucket = Bucket(bus, topology.POLICY)
+    await bucket.delete(subjects.DOCUMENT_KEY)
+    async with run_admitter():
+        await submit(bus, a_body(id="x"))
+
+        async def held() -> bool:
+            return await left(bus) == (0, 1)
+
+        await eventually(held)
+        assert answers == []
+        await bucket.put(subjects.DOCUMENT_KEY, encode_document(DOCUMENT))
+        await heard(answers, 1)
+        assert cluster.creations == ["team-a/x"]
+
+
+async def test_the_next_leader_goes_on_where_the_last_one_stopped(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter():
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 1)
+    await cluster.start("team-a/x")
+    await cluster.end("team-a/x")
+    async with run_admitter():
+        await heard(answers, 3)
+        assert [type(answer) for answer in answers] == [Accepted, Started, Ended]
+
+
+async def test_killed_in_the_middle_of_the_intake_each_submission_is_one_job(
+    bus: Bus,
+    cluster: HandPlayedCluster,
+    answers: list[AnyAnswer],
+    nats_server: NatsServer,
+    tmp_path: Path,
+) -> None:
+    count = 40
+    settings = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout": 30}
+    with ServiceProcess("admitter", tmp_path, settings, name="first") as first:
+        await first.ready()
+        cluster.hold_replies.clear()
+        for number in range(count):
+            await submit(bus, a_body(id=f"x{number}"))
+        # Jobs were made, and no reply has left: the admitter doesn't know.
+        await eventually(lambda: len(cluster.jobs) >= count // 2, on=cluster.changed)
+        first.kill()
+    early = sorted(cluster.jobs)[:3]
+    for uid in early:  # these start before anybody could say that they were accepted
+        await cluster.start(uid)
+    cluster.hold_replies.set()
+    with ServiceProcess("admitter", tmp_path, settings, name="second") as second:
+        await second.ready()
+        await eventually(lambda: len({answer.id for answer in answers}) == count, 40)
+        await eventually(lambda: sum(isinstance(answer, Started) for answer in answers) == 3, 20)
+        async with asyncio.timeout(30):
+            await all_acked(bus)
+        assert await second.stop() == 0
+    assert len(cluster.jobs) == count
+    by_id: dict[str, list[type]] = {}
+    for answer in answers:
+        by_id.setdefault(answer.id, []).append(type(answer))
+    for number in range(count):
+        started = f"team-a/x{number}" in early
+        assert by_id[f"x{number}"] == ([Accepted, Started] if started else [Accepted])
