@@ -72,7 +72,7 @@ async def test_changes_are_coalesced_and_nothing_is_lost_between_takes(bus: Bus)
         for rev in (2, 3, 4):
             await bus.publish(at("a"), node("a", rev=rev))
         await bus.publish(at("c"), node("c"))
-        await bus.delete(at("b"))
+        await Publisher(bus).delete(at("b"))
         await eventually(lambda: mirror.seq == 7, on=wake)
         then = mirror.take()
         assert {subject: value and value.rev for subject, value in then.changed.items()} == {

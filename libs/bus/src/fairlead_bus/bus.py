@@ -104,10 +104,9 @@ class Bus:
             subject: of the object.
             stamp: the object's epoch and rev, so that mirrors which never saw it know a late duplicate of it.
         """
-        headers = {OPERATION: DELETE}
-        if stamp is not None:
-            headers[STAMP] = f"{stamp[0]}.{stamp[1]}"
-        return await self.publish(subject, b"", headers=headers, ttl_seconds=TOMBSTONE_SECONDS)
+        return await self.publish(
+            subject, b"", headers=tombstone_headers(stamp), ttl_seconds=TOMBSTONE_SECONDS
+        )
 
     async def last(self, stream: str, subject: str) -> Stored | None:
         """The last message of a subject, a tombstone too, from the stream's leader."""
@@ -167,6 +166,11 @@ class Bus:
         return lambda: self.wire.unlisten(subscription)
 
 
+def tombstone_headers(stamp: tuple[int, int] | None) -> Mapping[str, str]:
+    """What makes an empty message a delete, and of what."""
+    return {OPERATION: DELETE} if stamp is None else {OPERATION: DELETE, STAMP: f"{stamp[0]}.{stamp[1]}"}
+
+
 def with_publish_headers(
     headers: Mapping[str, str] | None,
     *,
@@ -218,11 +222,16 @@ async def connect(
         await wire.close()
 
 
+def inbox_prefix(name: str) -> str:
+    """What the inboxes of all who connect under this name begin with."""
+    return f"_INBOX_{encode_key(name)}"
+
+
 def _options(settings: ConnectionSettings, name: str) -> dict[str, object]:
     return {
         "servers": settings.servers(),
         "name": name,
-        "inbox_prefix": f"_INBOX_{encode_key(name)}",
+        "inbox_prefix": inbox_prefix(name),
         # Trap: the default gives up after 60 attempts a server.
         "max_reconnect_attempts": _NEVER_GIVE_UP,
         # Jittered, so that a fleet does not come back in step.

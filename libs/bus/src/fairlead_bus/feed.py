@@ -19,7 +19,8 @@ from fairlead_bus.jetstream import ConsumerFacts
 
 HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS = 2.2
-"""Two heartbeats and a little."""
+"""Two heartbeats and a little; noticed at most a quarter later."""
+_LOOKS = 4
 _NANO = 1_000_000_000
 _PLAIN_TOKENS = 9
 _NOT_AWAITED = float("inf")
@@ -56,6 +57,7 @@ class Feed:
         self._awaited: float = _NOT_AWAITED
         self._reached = asyncio.Event()
         self._heard = True
+        self._quiet_looks = 0
         self._subscription: Subscription | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._forget_connection: Callable[[], None] = lambda: None
@@ -176,8 +178,10 @@ class Feed:
 
     def _watch_silence(self) -> None:
         """Trap: a consumer lost with its server's memory is silent; only missing heartbeats tell."""
-        if not self._heard:
+        self._quiet_looks = 0 if self._heard else self._quiet_looks + 1
+        self._heard = False
+        if self._quiet_looks >= _LOOKS:
             self.abandon(f"silent for {SILENCE_SECONDS} s")
             return
-        self._heard = False
-        self._timer = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._watch_silence)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(SILENCE_SECONDS / _LOOKS, self._watch_silence)

@@ -7,9 +7,10 @@ from functools import partial
 from nats.aio.msg import Msg
 
 from fairlead_bus import trace
-from fairlead_bus.bus import Bus, with_publish_headers
+from fairlead_bus.bus import Bus, tombstone_headers, with_publish_headers
 from fairlead_bus.errors import AnswerTimeoutError, BusError, ConnectionLostError, PublishUncertainError
 from fairlead_bus.jetstream import Ack, read_ack
+from fairlead_contracts.topology import TOMBSTONE_SECONDS
 
 WINDOW = 4096
 """Unacked messages at a time: the measured optimum lies flat around it, and it bounds the memory."""
@@ -68,6 +69,10 @@ class Publisher:
             raise
         self._pending[acked] = subject
         return acked
+
+    async def delete(self, subject: str, *, stamp: tuple[int, int] | None = None) -> asyncio.Future[Ack]:
+        """Leaves a tombstone, as `Bus.delete` does."""
+        return await self.put(subject, b"", headers=tombstone_headers(stamp), ttl_seconds=TOMBSTONE_SECONDS)
 
     async def flush(self) -> None:
         """Returns when everything put so far is acked.
