@@ -22,6 +22,10 @@ from fairlead_runtime import (
 )
 
 
+type Hidden = Secret | None
+type Names = Annotated[list[str], msgspec.Meta(max_length=3)]
+
+
 class Example(ServiceSettings, frozen=True, kw_only=True):
     """An example."""
 
@@ -37,6 +41,11 @@ class Example(ServiceSettings, frozen=True, kw_only=True):
     """A limit, or none."""
     key: Secret | None = None
     """A key."""
+
+    other_key: Hidden = None
+    """Another key, by an alias."""
+    names: Names = []
+    """A few names."""
 
     def __post_init__(self) -> None:
         if self.nats_token and self.nats_user:
@@ -62,6 +71,7 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> N
     [
         ("POOLS", "a, b,,c", "pools", ["a", "b", "c"]),
         ("POOLS", "", "pools", []),
+        ("NAMES", "a,b", "names", ["a", "b"]),
         ("WEIGHTS", "a=1, b = 2", "weights", {"a": 1, "b": 2}),
         ("DRY_RUN", "true", "dry_run", True),
         ("DRY_RUN", "0", "dry_run", False),
@@ -136,6 +146,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         Example(
             cluster="c",
             key="geheim",
+            other_key="geheim",
             nats_password="geheim",  # noqa: S106 # a test's
             nats_url="nats://me:geheim@host:4222,nats://host2",
         )

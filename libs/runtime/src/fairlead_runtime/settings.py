@@ -11,7 +11,7 @@ import re
 import secrets
 import textwrap
 from functools import cache
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, TypeAliasType, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -141,6 +141,8 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
 
 
 def _is_secret(hint: object) -> bool:
+    if isinstance(hint, TypeAliasType):
+        return _is_secret(hint.__value__)
     if get_origin(hint) is Annotated and any(isinstance(mark, SecretMark) for mark in get_args(hint)[1:]):
         return True
     return any(_is_secret(part) for part in get_args(hint) if get_origin(hint) is not Literal)

