@@ -22,12 +22,11 @@ class JobChange(msgspec.Struct, frozen=True):
 
     @property
     def admitted(self) -> bool:
-        """Whether the frontend started it: the thing that all of this is about."""
+        """Whether the frontend started it: the thing that all of this is about. It may have waited unseen."""
         return (
             self.after is not None
             and self.after.phase is Phase.RUNNING
-            and self.before is not None
-            and self.before.phase in _QUEUED
+            and (self.before is None or self.before.phase in _QUEUED)
         )
 
 

@@ -40,6 +40,8 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: list[JobChange]
     judged: list[tuple[Decision, Verdict]]
+    news: bool
+    """Whether the changes happened just now; otherwise a first replay shows what happened long ago."""
     state_seq: int
     """Of the state stream: the facts hold everything up to it."""
     at: float
@@ -66,6 +68,7 @@ class Watch:
         self._shards: dict[str, tuple[str, int]] = {}
         self._known = asyncio.Event()
         self._document_due = False
+        self._replayed = False
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._state: Mirror[State] = Mirror(
             bus,
@@ -151,7 +154,8 @@ class Watch:
                 judged.append((decision, self.fronts.accept(decision)))
         if self.intake_known():
             self._known.set()
-        return Sight(jobs=jobs, judged=judged, state_seq=state.seq, at=time.monotonic())
+        news, self._replayed = self._replayed, self._replayed or state.complete
+        return Sight(jobs=jobs, judged=judged, news=news, state_seq=state.seq, at=time.monotonic())
 
     async def _look_at_policy(self) -> None:
         changed = self._policy.take().changed

@@ -132,9 +132,9 @@ class Steersman:
                 self._record.sighted(change.after, sighting)
             elif change.before is not None:
                 self._written.forget(change.before.uid)
-        self._record.admitted(sum(change.admitted for change in sight.jobs))
         self._record.left_alone.set(self._written.fights)
-        if sight.jobs:
+        if sight.jobs and sight.news:
+            self._record.admitted(sum(change.admitted for change in sight.jobs))
             self._arrivals.note(sight.state_seq, sight.at)
 
     def _pools(self) -> dict[str, frozenset[str]]:
