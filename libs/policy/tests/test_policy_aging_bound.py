@@ -20,7 +20,7 @@ def rules(cap: int | None = None) -> PoolRules:
 
 
 def arrival(
-    number: int, tenant: str, submitted: int, gpus: int, cpus: int, urgency: str = "normal"
+    number: int, tenant: str, submitted: int, gpus: int, cpus: int, *, urgency: str = "normal"
 ) -> WaitingJob:
     return WaitingJob(
         uid=f"u{number:03d}",

@@ -47,8 +47,8 @@ class AnyHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rules = PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
-        self.kept = PoolOrder(self.rules)
+        self.current = PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
+        self.kept = PoolOrder(self.current)
         self.waiting: dict[str, WaitingJob] = {}
         self.running: dict[str, tuple[str, dict[str, int]]] = {}
 
@@ -89,7 +89,7 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(changed=rules)
     def the_rules_change(self, changed: PoolRules) -> None:
         self.kept.set_rules(changed)
-        self.rules = changed
+        self.current = changed
 
     @rule(window=st.integers(1, 5), now=st.integers(0, 30))
     def somebody_looks(self, window: int, now: int) -> None:
@@ -108,7 +108,7 @@ class AnyHistory(RuleBasedStateMachine):
         assert {place.uid for place in whole} == set(self.waiting)
 
     def from_scratch(self) -> PoolOrder:
-        fresh = PoolOrder(self.rules)
+        fresh = PoolOrder(self.current)
         for job in reversed(self.waiting.values()):
             fresh.wait(job)
         for uid, (tenant, demand) in self.running.items():

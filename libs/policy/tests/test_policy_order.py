@@ -27,6 +27,22 @@ class Snapshot:
     now: int
 
 
+def share(rules: PoolRules, tenant: str, use: dict[str, int]) -> Fraction | None:
+    """The formula, word for word; None where it is infinite."""
+    weight = rules.weights.get(tenant, rules.unlisted_weight)
+    if weight == 0:
+        return None
+    best = Fraction(0)
+    for resource, amount in use.items():
+        counts = rules.resource_weights.get(resource, Fraction(1))
+        if counts == 0 or amount == 0:
+            continue
+        if rules.capacity.get(resource, 0) == 0:
+            return None
+        best = max(best, counts * amount / rules.capacity[resource] / weight)
+    return best
+
+
 def oracle(snapshot: Snapshot) -> list[str]:
     """Always serve the tenant whose head has the smallest (class, infinite, key, submitted, uid)."""
     rules, now = snapshot.rules, snapshot.now
@@ -38,22 +54,8 @@ def oracle(snapshot: Snapshot) -> list[str]:
     for queue in queues.values():
         queue.sort(key=lambda job: (CLASSES.index(job.urgency), job.submitted, job.uid))
 
-    def share(tenant: str) -> Fraction | None:
-        weight = rules.weights.get(tenant, rules.unlisted_weight)
-        if weight == 0:
-            return None
-        best = Fraction(0)
-        for resource, amount in use[tenant].items():
-            counts = rules.resource_weights.get(resource, Fraction(1))
-            if counts == 0 or amount == 0:
-                continue
-            if rules.capacity.get(resource, 0) == 0:
-                return None
-            best = max(best, counts * amount / rules.capacity[resource] / weight)
-        return best
-
     def head(tenant: str) -> tuple[int, bool, Fraction, int, str]:
-        job, tag = queues[tenant][0], share(tenant)
+        job, tag = queues[tenant][0], share(rules, tenant, use[tenant])
         aged = job.submitted if rules.cap is None else max(job.submitted, now - rules.cap)
         infinite = tag is None
         key = Fraction(0) if tag is None else tag + rules.rate * aged
@@ -244,7 +246,7 @@ def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
         demand={"gpu": 1},
         queue=("c", "q"),
     )
-    return msgspec.structs.replace(plain, **changed)  # type: ignore[arg-type] # fields by name
+    return msgspec.structs.replace(plain, **changed)
 
 
 def test_a_tenth_three_times_is_three_tenths() -> None:

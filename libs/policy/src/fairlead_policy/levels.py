@@ -87,7 +87,7 @@ class _Front:
         self._steps = steps
         self._bottom, self._highest = _limits(band)
         self._last = jobs[-1].tie
-        self._lowest_floor = _floor(self._last, min((job.tie for job in behind), default=None), self._bottom)
+        self._lowest_floor = _floor(self._last, _first_tie(behind, band), self._bottom)
 
     @classmethod
     def fitting(
@@ -96,12 +96,13 @@ class _Front:
         """The longest front of the window that fits into the band; None where not even one job does."""
         steps = [0, *accumulate(int(one.tie > next_.tie) for one, next_ in pairwise(window))]
         bottom, highest = _limits(band)
-        first_behind = min((job.tie for job in outside), default=None)
+        first = _first_tie(outside, band)
         for count in range(len(window), 0, -1):
-            tie = window[count - 1].tie
-            if _floor(tie, first_behind, bottom) + steps[count - 1] <= highest:
+            last = window[count - 1]
+            if _floor(last.tie, first, bottom) + steps[count - 1] <= highest:
                 return cls(window[:count], [*window[count:], *outside], band, steps[:count])
-            first_behind = tie if first_behind is None else min(first_behind, tie)
+            if last.level >= band.default:
+                first = last.tie if first is None else min(first, last.tie)
         return None
 
     def cheapest(self) -> tuple[int, dict[int, int]]:
@@ -183,6 +184,11 @@ def _limits(band: Band) -> tuple[int, int]:
 def _floor(last: Tie, first_behind: Tie | None, bottom: int) -> int:
     """The least level of the window's last job: the default one only where its tie already wins."""
     return bottom if first_behind is None or last < first_behind else bottom + 1
+
+
+def _first_tie(behind: Iterable[LabelledJob], band: Band) -> Tie | None:
+    """The first tie among jobs behind the window that stand at the default level, or may have to be put there."""
+    return min((job.tie for job in behind if job.level >= band.default), default=None)
 
 
 def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[int | None]]:

@@ -167,7 +167,9 @@ class Rulebook:
         if asked is None:
             return
         if asked not in self.document.classes:
-            raise FieldError("class", asked, f"is not a class; classes are {_listed(self.document.classes)}")
+            raise FieldError(
+                "class", asked, f"is not a class; classes are {', '.join(self.document.classes)}"
+            )
         if self.class_of(_SubmissionAsks(submission.id, submission.id, asked), submission.tenant).refused:
             raise FieldError(
                 "class",
