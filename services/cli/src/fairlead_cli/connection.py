@@ -26,7 +26,7 @@ from fairlead_contracts.codec import Codec, Message, to_json
 from fairlead_contracts.errors import ContractError
 from fairlead_contracts.questions import PROBLEM
 
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 5.0
 _PREFIX = "FAIRLEAD_NATS_"
 _CREDENTIALS = ("user", "password", "token", "creds", "nkey_seed", "tls_ca", "tls_cert", "tls_key")

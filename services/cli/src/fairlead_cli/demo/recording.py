@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from fairlead_contracts.events import AnyEvent, JobEnded, JobStarted, LevelWritten
+from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.instants import SECOND, Micros, from_datetime, to_datetime, to_seconds
 from fairlead_contracts.state import Outcome
 from fairlead_contracts.submissions import AnyAnswer, Refused

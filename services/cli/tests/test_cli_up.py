@@ -1,0 +1,254 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+READY_SECONDS = 40.0
+END_SECONDS = 30.0
+POLL_SECONDS = 0.05
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What `env -i` leaves, and a place of our own for the state: no HOME, no PATH, no terminal."""
+    return {"XDG_STATE_HOME": str(home)}
+
+
+def fairlead(environ: Mapping[str, str], *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", *words],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=dict(environ),
+    )
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Process group and command line of everything that runs."""
+    listing = subprocess.run(
+        ["/bin/ps", "-wwe", "-o", "pid=", "-o", "pgid=", "-o", "stat=", "-o", "args="],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = (line.split(None, 3) for line in listing.stdout.splitlines())
+    return {
+        int(row[0]): (int(row[1]), row[3]) for row in rows if len(row) == 4 and not row[2].startswith("Z")
+    }
+
+
+class Instance:
+    """A `fairlead up` of this test alone, and how it ends."""
+
+    def __init__(self, home: Path) -> None:
+        self.environ = environment(home)
+        self.store = home / "fairlead" / "store"
+        self.log = home / "up.log"
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "fairlead_cli", "up"], stderr=log, env=self.environ
+            )
+
+    def children(self) -> dict[int, str]:
+        """Everything that runs on this instance's store or for its server, by process id."""
+        config = str(self.store / "nats.conf")
+        found = processes()
+        groups = {group for group, command in found.values() if config in command}
+        return {pid: command for pid, (group, command) in found.items() if group in groups}
+
+    def wait_said(self, text: str, *, count: int = 1) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while self.log.read_text().count(text) < count:
+            assert time.monotonic() < deadline, self.log.read_text()
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(POLL_SECONDS)
+
+    def wait_no_children(self) -> None:
+        deadline = time.monotonic() + END_SECONDS
+        while left := self.children():
+            assert time.monotonic() < deadline, left
+            time.sleep(POLL_SECONDS)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(END_SECONDS)
+
+    def ask(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        return fairlead(self.environ, *words, text=text)
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    found = Instance(tmp_path_factory.mktemp("home"))
+    try:
+        found.wait_said("Ctrl-C ends it")
+        yield found
+    finally:
+        if found.process.poll() is None:
+            assert found.end(signal.SIGINT) == 0, found.log.read_text()
+    found.wait_no_children()
+    assert not (found.store.parent / "running.json").exists()
+
+
+def test_up_says_where_it_is_and_what_to_type(instance: Instance) -> None:
+    said = instance.log.read_text()
+    assert "NATS: nats://127.0.0.1:" in said
+    assert "fairlead submit" in said
+    assert len(instance.children()) == 6, "keeper, nats-server, sim, two scorers, admitter"
+
+
+def test_a_second_instance_on_the_same_store_is_refused(instance: Instance) -> None:
+    ended = instance.ask("up")
+    assert ended.returncode == 1
+    assert "another Fairlead runs" in ended.stderr
+    assert instance.process.poll() is None
+
+
+def test_jobs_are_followed_to_their_end(instance: Instance) -> None:
+    ended = instance.ask(
+        "submit", "--tenant", "team-a", "--gpus", "2", "--cpu", "4", "--run-seconds", "0.2", "--id", "one"
+    )
+    assert ended.returncode == 0, ended.stderr
+    steps = ended.stdout.splitlines()
+    assert [step.split(": ")[1].split()[0] for step in steps] == ["accepted", "started", "succeeded"]
+    again = instance.ask(
+        "submit", "--tenant", "team-a", "--gpus", "2", "--cpu", "4", "--run-seconds", "0.2", "--id", "one"
+    )
+    assert again.returncode == 0, "the same job again is that job"
+
+
+def test_many_jobs_come_from_standard_input_and_refusals_name_field_value_and_reason(
+    instance: Instance,
+) -> None:
+    jobs = [
+        {"id": f"many-{number}", "tenant": "team-b", "demand": {"nvidia.com/gpu": 1}, "run_seconds": 0.05}
+        for number in range(200)
+    ]
+    lines = "\n".join(json.dumps(job) for job in jobs)
+    well = instance.ask("submit", "-", "--quiet", text=lines)
+    assert well.returncode == 0, well.stderr
+    assert "200 submitted, 200 accepted, 200 succeeded" in well.stderr
+    bad = instance.ask("submit", "-", text='{"id": "bad", "tenant": "team-b", "demand": {"cpu": -1}}')
+    assert bad.returncode == 1
+    assert "demand.cpu" in bad.stdout
+    assert "negative" in bad.stdout
+    assert "-1" in bad.stdout
+
+
+def test_an_unknown_cluster_is_said_at_once(instance: Instance) -> None:
+    ended = instance.ask("submit", "--tenant", "team-a", "--cpu", "1", "--cluster", "nowhere")
+    assert ended.returncode == 1
+    assert "no cluster 'nowhere'" in ended.stderr
+
+
+def test_questions_are_answered_as_tables_and_as_json(instance: Instance) -> None:
+    jobs = [
+        {"id": f"long-{number}", "demand": {"nvidia.com/gpu": 32}, "run_seconds": 2.0} for number in range(3)
+    ]
+    text = "\n".join(json.dumps(job) for job in jobs)
+    sent = instance.ask("submit", "-", "--tenant", "team-c", "--no-follow", "--cluster", "sim", text=text)
+    assert sent.returncode == 0, sent.stderr
+    deadline = time.monotonic() + 10
+    while (
+        not (pools := json.loads(instance.ask("queue", "-o", "json").stdout)["pools"])
+        or not pools[0]["places"]
+    ):
+        assert time.monotonic() < deadline
+    waiting = pools[0]["places"][-1]["place"]["id"]
+    assert waiting in instance.ask("queue").stdout
+    assert "team-c" in instance.ask("tenants").stdout
+    tenants = json.loads(instance.ask("tenants", "-o", "json").stdout)["pools"][0]["tenants"]
+    assert [line["standing"]["tenant"] for line in tenants] == ["team-c"]
+    explained = instance.ask("explain", waiting)
+    assert explained.returncode == 0, explained.stderr
+    assert "team-c" in explained.stdout
+    assert json.loads(instance.ask("explain", waiting, "-o", "json").stdout)["found"][0]["id"] == waiting
+    assert "pool gpu" in instance.ask("top").stdout, "without a terminal: one frame"
+
+
+def test_a_job_that_nobody_knows_is_said(instance: Instance) -> None:
+    ended = instance.ask("explain", "no-such-job")
+    assert ended.returncode == 1
+    assert "nobody knows" in ended.stderr
+
+
+def test_writing_levels_is_paused_resumed_and_released(instance: Instance) -> None:
+    for word, mode in (("pause", "paused"), ("release", "released"), ("resume", "active")):
+        ended = instance.ask(word, "gpu", "--by", "tester", "--why", "a test")
+        assert ended.returncode == 0, ended.stderr
+        assert f"pool gpu: {mode}" in ended.stderr
+
+
+def test_the_policy_is_shown_and_changed(instance: Instance, tmp_path: Path) -> None:
+    shown = instance.ask("policy", "show")
+    assert "team-a" in shown.stdout
+    path = tmp_path / "policy.yaml"
+    path.write_text(shown.stdout)
+    assert "in force already" in instance.ask("policy", "apply", str(path)).stderr
+    path.write_text(shown.stdout.replace("window: 100", "window: 99"))
+    assert "is in force" in instance.ask("policy", "apply", str(path)).stderr
+    path.write_text("window: 0\nnonsense: 1\n")
+    refused = instance.ask("policy", "apply", str(path))
+    assert refused.returncode == 2
+    assert "window" in refused.stderr
+    assert "nonsense" in refused.stderr
+
+
+def test_a_service_that_dies_is_started_again_and_nothing_is_lost(instance: Instance) -> None:
+    [admitter] = [pid for pid, command in instance.children().items() if "fairlead_admitter" in command]
+    os.kill(admitter, signal.SIGKILL)
+    instance.wait_said("admitter-sim ended with signal SIGKILL; starting it again")
+    ended = instance.ask("submit", "--tenant", "team-a", "--gpus", "1", "--run-seconds", "0.1")
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_killed_with_sigkill_it_leaves_no_child_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    instance = Instance(tmp_path)
+    try:
+        instance.wait_said("Ctrl-C ends it")
+        sent = instance.ask(
+            "submit",
+            "--tenant",
+            "team-a",
+            "--gpus",
+            "1",
+            "--run-seconds",
+            "600",
+            "--id",
+            "kept",
+            "--no-follow",
+        )
+        assert sent.returncode == 0, sent.stderr
+        instance.process.kill()
+        instance.process.wait()
+        instance.wait_no_children()
+        stale = instance.ask("tenants")
+        assert stale.returncode == 3
+        assert "has ended" in stale.stderr
+        instance.process = instance._start()
+        instance.wait_said("Ctrl-C ends it", count=2)
+        assert "team-a/kept" in instance.ask("explain", "kept").stdout
+    finally:
+        instance.process.kill()
+        instance.process.wait()
+    instance.wait_no_children()
+
+
+def test_nobody_there_is_said(tmp_path: Path) -> None:
+    ended = fairlead(environment(tmp_path), "tenants", "--nats", "nats://127.0.0.1:9")
+    assert ended.returncode == 3
+    assert "fairlead up" in ended.stderr
+    assert "Traceback" not in ended.stderr
