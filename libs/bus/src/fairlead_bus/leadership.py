@@ -16,7 +16,7 @@ from fairlead_contracts.topology import MEMBERS
 
 TRUSTED_SECONDS = LEASE_SECONDS * 2 / 3
 """A leader stops believing in itself well before the server lets anybody else in."""
-_POLL_SECONDS = 1.0
+_RETRY_SECONDS = 0.2
 _STEP_DOWN_SECONDS = 1.0
 _DELETED = {"KV-Operation": "DEL"}
 
@@ -64,25 +64,26 @@ class Leadership:
         while True:
             self._seen.clear()
             led = self.epoch
+            pause = RENEW_SECONDS
             try:
                 await (self._acquire() if self._held is None else self._renew())
             except SwapRefusedError:
                 self._lose()
-                await asyncio.sleep(0)
             except RetryableBusError as error:
+                pause = _RETRY_SECONDS
                 self._bus.observer.count("leadership.missed")
                 self._bus.observer.note("leadership.missed", cluster=self._cluster, error=str(error))
             if self.epoch != led:
                 self._wake.set()
-            await self._pause()
+            await self._pause(pause)
 
-    async def _pause(self) -> None:
+    async def _pause(self, seconds: float) -> None:
         """A leader sleeps to its next renewal; others wait for a word of the key, and ask now and then."""
         if self._held is not None:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(seconds)
             return
         try:
-            async with asyncio.timeout(_POLL_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._seen.wait()
         except TimeoutError:
             return

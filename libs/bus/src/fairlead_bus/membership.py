@@ -51,6 +51,9 @@ class Membership:
 
     async def run(self) -> None:
         """Renews until cancelled, then leaves."""
+        forget = self._bus.on_connection(
+            lambda _: self._soon.set()
+        )  # a reconnect does not wait for its second
         try:
             while True:
                 self._soon.clear()
@@ -61,6 +64,7 @@ class Membership:
                 except TimeoutError:
                     continue
         finally:
+            forget()
             self._renewed = None
             await self._leave()
 

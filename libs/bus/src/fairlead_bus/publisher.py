@@ -36,7 +36,7 @@ class Publisher:
         self._bus = bus
         self._window = window
         self._ack_seconds = ack_seconds
-        self._pending: dict[asyncio.Future[Ack], str] = {}
+        self._pending: dict[asyncio.Future[Ack], tuple[str, str]] = {}
         self._failed: list[tuple[str, BusError]] = []
         self._freed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class Publisher:
         except BusError:
             wire.replies.forget(reply)
             raise
-        self._pending[acked] = subject
+        self._pending[acked] = (subject, reply)
         return acked
 
     async def delete(self, subject: str, *, stamp: tuple[int, int] | None = None) -> asyncio.Future[Ack]:
@@ -98,9 +98,10 @@ class Publisher:
             raise AnswerTimeoutError(f"no ack within {self._ack_seconds} s") from error
 
     def _settle(self, acked: asyncio.Future[Ack], size: int, answer: Msg | BusError) -> None:
-        subject = self._pending.pop(acked, None)
-        if subject is None:
+        pending = self._pending.pop(acked, None)
+        if pending is None:
             return
+        subject = pending[0]
         self._freed.set()
         try:
             ack = _ack_in(answer, size)
@@ -112,7 +113,8 @@ class Publisher:
 
     def _give_up(self, reason: BusError) -> None:
         pending, self._pending = self._pending, {}
-        for acked, subject in pending.items():
+        for acked, (subject, reply) in pending.items():
+            self._bus.wire.replies.forget(reply)
             self._fail(subject, acked, PublishUncertainError(str(reason)))
 
     def _fail(self, subject: str, acked: asyncio.Future[Ack], error: BusError) -> None:

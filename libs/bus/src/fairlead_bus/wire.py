@@ -25,6 +25,8 @@ type Listener = Callable[[Msg], Awaitable[None]]
 type ConnectionListener = Callable[[bool], None]
 
 NO_RESPONDERS = "503"
+_MOST_NOTED = 100
+"""Different errors told between two connects; the rest are counted only."""
 _HEADER_LINE = len(b"NATS/1.0\r\n") + len(b"\r\n")
 _HEADER_PUNCTUATION = len(b": \r\n")
 
@@ -124,7 +126,7 @@ class Wire:
         if denied:
             self.observer.count("bus.denied")
         # A server that is away gives the same error ten times a second: say it once a connection.
-        if text not in self._noted:
+        if text not in self._noted and len(self._noted) < _MOST_NOTED:
             self._noted.add(text)
             self.observer.note("bus.error", kind=kind, error=text)
 

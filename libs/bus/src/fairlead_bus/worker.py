@@ -121,7 +121,7 @@ class Worker:
             if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
-            if self._wanted == 0 and free > 0:
+            if self._wanted == 0 and free > 0 and self._bus.connected:
                 await self._pull(free)
             await self._next_turn()
 
@@ -135,7 +135,6 @@ class Worker:
     async def _pull(self, batch: int) -> None:
         """One request. A fresh inbox after each doubt: an old request whose inbox is gone gets nothing any more."""
         try:
-            await self._bus.wire.until_connected()
             if self._subscription is None:
                 self._inbox = self._bus.wire.new_inbox()
                 self._subscription = await self._bus.wire.listen(self._inbox, self._on_message)
@@ -147,8 +146,7 @@ class Worker:
             verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}"
             await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
         except RetryableBusError:
-            await asyncio.sleep(0.05)
-            return
+            return  # disconnected just now: the reconnect gives the next turn
         self._wanted = batch
         self._heard = time.monotonic()
 
@@ -191,6 +189,8 @@ class Worker:
         self._stopping = True
         if self._busy:
             await asyncio.wait(list(self._busy), timeout=self._ack_wait)
+        for task in self._busy:
+            task.cancel()
 
     # --- one message
 
