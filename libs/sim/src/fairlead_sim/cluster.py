@@ -175,10 +175,19 @@ class SimCluster:
                 node.rev = self._next_rev()
                 self.nodes[node.name] = node
         for queue in self.config.queues:
-            self._lines[queue.name] = line_of(queue.strategy)
+            self._lines[queue.name] = line_of(queue.strategy, self._resources_of(queue.pool))
             self.pools[queue.pool].lines.append(self._lines[queue.name])
         for pool in self.pools.values():
             self._resize(pool)
+
+    def _resources_of(self, pool: str) -> set[str]:
+        return {
+            resource
+            for group in self.config.nodes
+            if group.pool == pool
+            for resource, amount in group.amounts().items()
+            if amount
+        }
 
     def _resize(self, pool: SimPool) -> None:
         capacity: dict[str, int] = {}

@@ -6,6 +6,7 @@ heap is dead once its job no longer stands at that place, and is dropped when it
 """
 
 import heapq
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, Protocol
 
@@ -47,9 +48,9 @@ class Lane:
         heapq.heapify(self._heap)
 
 
-def fits(shape: Shape, free: Mapping[str, int]) -> bool:
+def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
     """Whether the demand fits into what is free. A resource that the pool does not have has nothing free."""
-    return all(amount <= free.get(resource, 0) for resource, amount in shape)
+    return all(not amount or amount <= free.get(resource, 0) for resource, amount in demand.items())
 
 
 class Line(Protocol):
@@ -66,8 +67,11 @@ class Line(Protocol):
     def leave(self, job: SimJob) -> None:
         """A job no longer waits: its phase has changed already."""
 
-    def lanes(self, *, grown: bool) -> Iterable[Lane]:
+    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterable[Lane]:
         """Lanes whose head may start. `grown`: more is free than when this was asked last."""
+
+    def hopeless(self, free: Mapping[str, int]) -> bool:
+        """Whether it is plain at a glance that nobody fits."""
 
 
 class StrictLine:
@@ -93,27 +97,38 @@ class StrictLine:
         self.waiting -= 1
         self._lane.live -= 1
 
-    def lanes(self, *, grown: bool) -> Iterator[Lane]:
+    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[Lane]:
         """See `Line`. A changed level or a withdrawn head may have put another job first, so always the lane."""
-        del grown
+        del free, grown
         yield self._lane
+
+    def hopeless(self, free: Mapping[str, int]) -> bool:
+        """See `Line`."""
+        del free
+        return not self.waiting
 
 
 class BestEffortLine:
     """A lane for each shape of demand: jobs of one shape fit alike, so only heads need a look.
 
-    An event costs time in the number of distinct shapes that wait, not in the number of jobs.
+    Shapes are also sorted by each resource: a look goes only to those that fit by the resource that lets the fewest
+    pass. In a full pool these are few. An event that sets free much at once costs time in the number of shapes
+    that fit by then: a third of a millisecond at 500, but 50 ms at 15,000 different ones.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, resources: Iterable[str]) -> None:
+        """Empty. `resources` are those of the pool; a job that asks for another one never starts."""
         self._lanes: dict[Shape, Lane] = {}
         self._fresh: set[Shape] = set()
+        self._sorted: dict[str, list[tuple[int, Shape]]] = {resource: [] for resource in resources}
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
         """See `Line`."""
         shape = shape_of(job.demand)
-        lane = self._lanes.setdefault(shape, Lane())
+        lane = self._lanes.get(shape)
+        if lane is None:
+            lane = self._open(shape)
         self._fresh.add(shape)
         self.waiting += 1
         lane.live += 1
@@ -129,16 +144,51 @@ class BestEffortLine:
         self.waiting -= 1
         self._lanes[shape].live -= 1
         if not self._lanes[shape].live:
-            del self._lanes[shape]
+            self._close(shape)
 
-    def lanes(self, *, grown: bool) -> Iterator[Lane]:
+    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[Lane]:
         """See `Line`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
-        shapes = list(self._lanes) if grown else [shape for shape in self._fresh if shape in self._lanes]
+        shapes = self._likely(free) if grown else [shape for shape in self._fresh if shape in self._lanes]
         self._fresh.clear()
         for shape in shapes:
             yield self._lanes[shape]
 
+    def hopeless(self, free: Mapping[str, int]) -> bool:
+        """See `Line`."""
+        return any(
+            not amounts or amounts[0][0] > max(free.get(name, 0), 0) for name, amounts in self._sorted.items()
+        )
 
-def line_of(strategy: Strategy) -> Line:
-    """An empty line of that strategy."""
-    return StrictLine() if strategy == "strict" else BestEffortLine()
+    def _likely(self, free: Mapping[str, int]) -> list[Shape]:
+        """The shapes that fit by one resource at least: the one that leaves the fewest."""
+        best: list[tuple[int, Shape]] = []
+        fewest = None
+        for resource, amounts in self._sorted.items():
+            count = bisect_right(amounts, max(free.get(resource, 0), 0), key=_amount)
+            if fewest is None or count < fewest:
+                best, fewest = amounts, count
+        return [shape for _, shape in best[: fewest or 0]]
+
+    def _open(self, shape: Shape) -> Lane:
+        lane = self._lanes[shape] = Lane()
+        asked = dict(shape)
+        if asked.keys() <= self._sorted.keys():
+            for resource, amounts in self._sorted.items():
+                insort(amounts, (asked.get(resource, 0), shape))
+        return lane
+
+    def _close(self, shape: Shape) -> None:
+        del self._lanes[shape]
+        asked = dict(shape)
+        if asked.keys() <= self._sorted.keys():
+            for resource, amounts in self._sorted.items():
+                del amounts[bisect_left(amounts, (asked.get(resource, 0), shape))]
+
+
+def _amount(entry: tuple[int, Shape]) -> int:
+    return entry[0]
+
+
+def line_of(strategy: Strategy, resources: Iterable[str]) -> Line:
+    """An empty line of that strategy, in a pool with these resources."""
+    return StrictLine() if strategy == "strict" else BestEffortLine(resources)

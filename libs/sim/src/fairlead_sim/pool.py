@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Iterator, Mapping
 
-from fairlead_sim.jobs import SimJob, shape_of
+from fairlead_sim.jobs import SimJob
 from fairlead_sim.lines import Lane, Line, fits
 
 
@@ -63,17 +63,19 @@ class SimPool:
         """
         heads: list[tuple[tuple[int, int, str], SimJob, Lane]] = []
         for line in self.lines:
-            for lane in line.lanes(grown=self._grown):
+            for lane in line.lanes(self.free, grown=self._grown):
                 self._offer(heads, lane)
         self._grown = False
         while heads:
             _, job, lane = heapq.heappop(heads)
             # Others were started since: what fitted may fit no longer, and then nothing of this lane does.
-            if fits(shape_of(job.demand), self.free):
+            if fits(job.demand, self.free):
                 yield job
                 self._offer(heads, lane)
+                if all(line.hopeless(self.free) for line in self.lines):
+                    return
 
     def _offer(self, heads: list[tuple[tuple[int, int, str], SimJob, Lane]], lane: Lane) -> None:
         job = lane.head()
-        if job is not None and fits(shape_of(job.demand), self.free):
+        if job is not None and fits(job.demand, self.free):
             heapq.heappush(heads, (job.place, job, lane))

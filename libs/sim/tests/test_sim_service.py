@@ -1,0 +1,298 @@
+"""The service as a process on a real nats-server: verbs, statements, events, restarts and repairs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus, BusError, ConnectionSettings, Follower, Mirror, RemoteError, connect, provision
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import Message, to_packed
+from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.instants import SECOND
+from fairlead_contracts.simulation import (
+    CREATE_REPLY,
+    DELETE_REPLY,
+    SET_LEVEL_REPLY,
+    CreateJob,
+    CreateOutcome,
+    CreateReply,
+    DeleteJob,
+    SetLevel,
+)
+from fairlead_contracts.state import STATE, JobState, Outcome, Phase, PoolState, State, SyncMark, encode_state
+from fairlead_contracts.subjects import SimVerb
+from fairlead_sim import NodeGroup, one_pool, render_config
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+
+pytestmark = pytest.mark.integration
+
+CLUSTER = "sim"
+CARDS = 8
+NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": CARDS, "cpu": 64})
+
+
+class Rig:
+    """One simulated cluster, and somebody who watches what it says."""
+
+    def __init__(self, bus: Bus, process: ServiceProcess, mirror: Mirror[State]) -> None:
+        self.bus = bus
+        self.process = process
+        self.mirror = mirror
+        self.events: dict[str, AnyEvent] = {}
+        self.copies = 0
+
+    async def ask(self, verb: SimVerb, message: Message) -> bytes:
+        """Asks until there is an answer: all verbs are idempotent."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await self.bus.request(
+                        subjects.sim(CLUSTER, verb), to_packed(message), timeout=1.0
+                    )
+                except RemoteError as error:
+                    if error.code != 503:
+                        raise
+                except BusError:
+                    pass
+                await asyncio.sleep(0.02)
+
+    async def create(self, request: CreateJob) -> CreateReply:
+        return CREATE_REPLY.decode(await self.ask("create", request))
+
+    def job(self, id_: str) -> JobState | None:
+        found = self.mirror.values.get(subjects.state(CLUSTER, "job", id_, scope="a"))
+        return found if isinstance(found, JobState) else None
+
+    def mark(self) -> SyncMark | None:
+        found = self.mirror.values.get(subjects.mark(CLUSTER))
+        return found if isinstance(found, SyncMark) else None
+
+    async def seen(self, id_: str, phase: Phase) -> JobState:
+        def reached() -> JobState | None:
+            job = self.job(id_)
+            return job if job is not None and job.phase is phase else None
+
+        job = await eventually(reached, 20, what=f"{id_} is {phase}")
+        assert job is not None
+        return job
+
+    async def listen(self, follower: Follower) -> None:
+        async for delivery in follower:
+            event = EVENT.decode(delivery.payload)
+            self.events[event.id] = event
+            self.copies += 1
+
+
+def a_request(id_: str, *, cards: int = 1, seconds: float = 60.0) -> CreateJob:
+    return CreateJob(
+        scope="a",
+        id=id_,
+        digest="d",
+        queue=None,
+        demand={"nvidia.com/gpu": cards * 1000},
+        pods=1,
+        requested_class=None,
+        submission=f"of {id_}",
+        submitted=1_800_000_000 * SECOND,
+        run=round(seconds * SECOND),
+    )
+
+
+@asynccontextmanager
+async def a_rig(server: NatsServer, folder: Path) -> AsyncIterator[Rig]:
+    (folder / "cluster.yaml").write_text(render_config(one_pool(NODES, {"a": 1.0}, strategy="strict")))
+    process = a_process(server, folder)
+    async with connect(ConnectionSettings(url=server.url), name="test") as bus, asyncio.TaskGroup() as tasks:
+        await provision(bus, topology.topology([CLUSTER]))
+        mirror: Mirror[State] = Mirror(
+            bus,
+            stream=topology.STATE,
+            filter=subjects.state_filter(CLUSTER),
+            codec=STATE,
+            wake=asyncio.Event(),
+            stamp=lambda state: (state.epoch, state.rev),
+        )
+        rig = Rig(bus, process, mirror)
+        follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER))
+        running = [tasks.create_task(mirror.run()), tasks.create_task(rig.listen(follower))]
+        await follower.ready.wait()
+        with process:
+            await process.ready()
+            yield rig
+        for task in running:
+            task.cancel()
+
+
+def a_process(server: NatsServer, folder: Path, name: str = "sim") -> ServiceProcess:
+    return ServiceProcess(
+        "sim",
+        folder,
+        {
+            "nats_url": server.url,
+            "store": folder / "sim.sqlite",
+            "cluster_file": folder / "cluster.yaml",
+            "cluster": CLUSTER,
+        },
+        name=name,
+    )
+
+
+@pytest.fixture
+async def rig(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Rig]:
+    async with a_rig(nats_server, tmp_path) as opened:
+        yield opened
+
+
+async def test_verbs_statements_and_events(rig: Rig) -> None:
+    request = a_request("big", cards=CARDS, seconds=0.5)
+    assert (await rig.create(request)).outcome is CreateOutcome.CREATED
+    assert await rig.create(request) == CreateReply(outcome=CreateOutcome.EXISTS, queue="main")
+    other = msgspec.structs.replace(request, digest="other")
+    assert (await rig.create(other)).outcome is CreateOutcome.CONFLICT
+    stranger = msgspec.structs.replace(a_request("x"), scope="stranger")
+    assert (await rig.create(stranger)).outcome is CreateOutcome.NO_QUEUE
+
+    for id_ in ("one", "two"):
+        await rig.create(a_request(id_, cards=CARDS))
+    two = await rig.seen("two", Phase.WAITING)
+    write = SetLevel(scope="a", id="two", uid=two.uid, level=7)
+    rev = SET_LEVEL_REPLY.decode(await rig.ask("level", write)).rev
+    assert rev is not None
+    assert rev > two.rev
+    big = await rig.seen("big", Phase.ENDED)
+    assert (big.outcome, big.submission) == (Outcome.SUCCEEDED, "of big")
+    assert (await rig.seen("two", Phase.RUNNING)).level == 7  # before "one", which came earlier
+    assert SET_LEVEL_REPLY.decode(await rig.ask("level", write)).rev is None  # it waits no more
+    for id_ in ("one", "two"):
+        gone = DeleteJob(scope="a", id=id_)
+        assert DELETE_REPLY.decode(await rig.ask("delete", gone)).deleted
+        assert (await rig.seen(id_, Phase.ENDED)).outcome is Outcome.CANCELLED
+
+    await eventually(lambda: len(rig.events) == 8, what="all events")
+    assert [type(event) for event in rig.events.values() if event.job == "big"] == [
+        JobQueued,
+        JobStarted,
+        JobEnded,
+    ]
+    pool = rig.mirror.values[subjects.state(CLUSTER, "pool", "gpu")]
+    assert isinstance(pool, PoolState)
+    assert pool.capacity == {"nvidia.com/gpu": CARDS * 1000, "cpu": 64_000}
+    with pytest.raises(RemoteError) as refused:
+        await rig.bus.request(subjects.sim(CLUSTER, "create"), b"\xc1")
+    assert refused.value.code == 400
+
+
+async def test_killed_under_load_it_loses_nothing_and_starts_nothing_twice(rig: Rig) -> None:
+    requests = [a_request(f"job-{number:03d}", seconds=0.2) for number in range(160)]
+    first_starts: dict[str, int] = {}
+
+    def remember() -> int:
+        for state in rig.mirror.values.values():
+            if isinstance(state, JobState) and state.started is not None:
+                assert first_starts.setdefault(state.uid, state.started) == state.started
+        return len(first_starts)
+
+    async with asyncio.TaskGroup() as tasks:
+        for request in requests:
+            tasks.create_task(rig.create(request))
+        for already in (10, 60):
+            await eventually(lambda already=already: remember() >= already, 20)  # type: ignore[misc] # bound now
+            rig.process.kill()
+            rig.process.start()
+    await rig.process.ready()
+    for request in requests:  # a late redelivery of everything
+        assert (await rig.create(request)).outcome is CreateOutcome.EXISTS
+
+    def all_ended() -> bool:
+        remember()
+        jobs = [state for state in rig.mirror.values.values() if isinstance(state, JobState)]
+        return len(jobs) == len(requests) and all(job.phase is Phase.ENDED for job in jobs)
+
+    await eventually(all_ended, 30, what="all jobs ended")
+    await eventually(lambda: len(rig.events) == 3 * len(requests), 20, what="three events a job")
+    starts = [event for event in rig.events.values() if isinstance(event, JobStarted)]
+    assert len({event.uid for event in starts}) == len(starts) == len(requests)
+    assert len(first_starts) == len(requests)
+
+
+async def test_a_running_job_ends_when_it_should_although_nobody_was_there(rig: Rig) -> None:
+    await rig.create(a_request("one", seconds=0.6))
+    started = (await rig.seen("one", Phase.RUNNING)).started
+    assert started is not None
+    rig.process.kill()
+    rig.process.start()
+    ended = await rig.seen("one", Phase.ENDED)
+    assert (ended.started, ended.ended) == (started, started + round(0.6 * SECOND))
+
+
+async def test_what_it_does_not_know_is_buried_and_what_differs_is_put_right(rig: Rig) -> None:
+    await rig.create(a_request("real"))
+    real = await rig.seen("real", Phase.RUNNING)
+    before = rig.mark()
+    assert before is not None
+    rig.process.kill()
+    ghost = msgspec.structs.replace(real, id="ghost", uid="ghost")
+    await rig.bus.publish(subjects.state(CLUSTER, "job", "ghost", scope="a"), encode_state(ghost))
+    await rig.bus.delete(subjects.state(CLUSTER, "job", "real", scope="a"))
+    await eventually(lambda: rig.job("ghost") is not None and rig.job("real") is None)
+    rig.process.start()
+    await rig.process.ready()
+    await eventually(lambda: rig.job("ghost") is None and rig.job("real") is not None)
+    after = await eventually(
+        lambda: mark if (mark := rig.mark()) is not None and mark.epoch > before.epoch else None
+    )
+    assert after is not None
+    assert after.rev > before.rev
+
+
+async def test_a_new_server_gets_a_new_mark_after_the_state_is_whole(
+    rig: Rig, nats_server: NatsServer
+) -> None:
+    await rig.create(a_request("one"))
+    await rig.seen("one", Phase.RUNNING)
+    before = rig.mark()
+    assert before is not None
+    nats_server.restart()
+
+    def marked_anew() -> bool:
+        mark = rig.mark()
+        return rig.mirror.complete and mark is not None and mark.incarnation != before.incarnation
+
+    await eventually(marked_anew, 30, what="a mark of the new server")
+    assert (mark := rig.mark()) is not None
+    assert mark.incarnation == rig.bus.incarnation
+    assert rig.job("one") is not None
+    await rig.create(a_request("two"))
+    await rig.seen("two", Phase.RUNNING)
+
+
+async def test_paused_past_its_lease_it_leads_again_under_a_higher_epoch(rig: Rig) -> None:
+    before = rig.mark()
+    assert before is not None
+    key = subjects.kv_subject(topology.MEMBERS, subjects.leader_key("watcher", CLUSTER))
+
+    async def expired() -> bool:
+        found = await rig.bus.last(f"KV_{topology.MEMBERS}", key)
+        return found is None or not found.payload
+
+    rig.process.pause()
+    await eventually(expired, 15, what="the lease expires")
+    rig.process.resume()
+    await eventually(lambda: (mark := rig.mark()) is not None and mark.epoch > before.epoch, 15)
+    assert (await rig.create(a_request("one"))).outcome is CreateOutcome.CREATED
+
+
+async def test_a_second_process_on_the_same_file_says_so_and_ends(
+    rig: Rig, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    second = a_process(nats_server, tmp_path, name="second")
+    with second:
+        assert await second.ended() == 1
+    assert "another process uses" in second.log
+    assert "Traceback" not in second.log
+    assert (await rig.create(a_request("one"))).outcome is CreateOutcome.CREATED
+    assert await rig.process.stop() == 0
