@@ -14,7 +14,7 @@ LOG = structlog.get_logger()
 class DemoSettings(ServiceSettings, frozen=True, kw_only=True):
     """Settings of the demonstration."""
 
-    mode: Literal["serve", "fail", "end", "refuse", "climb", "stubborn"] = "serve"
+    mode: Literal["serve", "fail", "end", "refuse", "climb", "stubborn", "untidy"] = "serve"
     """What happens in it."""
     licence: Secret | None = None
     """A secret that no name gives away."""
@@ -25,6 +25,13 @@ async def tick(name: str) -> None:
         await asyncio.Event().wait()
     finally:
         LOG.info("task over", task=name)
+
+
+async def end_badly() -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise OSError("the clean-up failed")
 
 
 async def fail() -> None:
@@ -60,6 +67,8 @@ async def main(settings: DemoSettings, lifecycle: Lifecycle) -> None:
             tasks.start("ending", end())
         if settings.mode == "stubborn":
             tasks.start("stubborn", ignore_cancellation())
+        if settings.mode == "untidy":
+            tasks.start("untidy", end_badly())
         if settings.mode == "refuse":
             lifecycle.readiness.add("state", lambda: "the replay is not complete")
         lifecycle.readiness.add("demo", lambda: None)

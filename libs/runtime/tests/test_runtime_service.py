@@ -110,6 +110,13 @@ async def test_a_task_that_fails_ends_the_process_with_its_error(demo: Start) ->
     assert "in fail" in str(failed["exception"])
 
 
+async def test_a_clean_up_that_fails_is_told_and_the_others_still_end(demo: Start) -> None:
+    process = await demo(mode="untidy").ready()
+    assert await process.stop() == 1
+    assert await_event(process, "failed")["error"] == "the clean-up failed"
+    assert {line["task"] for line in process.events() if line["event"] == "task over"} == {"first", "second"}
+
+
 async def test_a_task_that_ends_unasked_ends_the_process(demo: Start) -> None:
     process = demo(mode="end")
     assert await process.ended() == 1

@@ -21,7 +21,6 @@ from fairlead_runtime import (
     redacted,
 )
 
-
 type Hidden = Secret | None
 type Names = Annotated[list[str], msgspec.Meta(max_length=3)]
 

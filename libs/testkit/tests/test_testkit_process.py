@@ -19,9 +19,9 @@ def tiny(directory: Path, *arguments: str, name: str = "tiny", **settings: objec
 
 
 async def test_a_process_is_told_its_settings_and_nothing_else(tmp_path: Path) -> None:
-    with tiny(tmp_path, "--flag", color="blue") as process:
+    with tiny(tmp_path, "--flag", color=["blue", {"red": True}], absent=None) as process:
         told = await (await process.ready()).logged("told")
-        assert (told["color"], told["flags"], told["strange"]) == ("blue", ["--flag"], None)
+        assert (told["color"], told["flags"], told["strange"]) == ("blue,red=true", ["--flag"], None)
         assert await process.stop() == 0
 
 

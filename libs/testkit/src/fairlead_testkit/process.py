@@ -37,7 +37,7 @@ class ServiceProcess:
     Args:
         service: `scorer`, `admitter`, `sim`.
         directory: where its log goes; shared with others, the name tells them apart.
-        settings: by field name, given as environment variables FAIRLEAD_<FIELD>.
+        settings: by field name, given as environment variables FAIRLEAD_<FIELD>; None leaves one out.
         arguments: flags.
         name: of the log file; by default the service's.
         module: what is run; by default `fairlead_<service>`.
@@ -59,7 +59,9 @@ class ServiceProcess:
         self._command = [sys.executable, "-m", module or f"fairlead_{service}", *arguments]
         given = {"health_port": 0} | dict(settings or {})
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("FAIRLEAD_")}
-        self._environ = inherited | {f"FAIRLEAD_{key.upper()}": str(value) for key, value in given.items()}
+        self._environ = inherited | {
+            f"FAIRLEAD_{key.upper()}": _text(value) for key, value in given.items() if value is not None
+        }
         self._process: subprocess.Popen[bytes] | None = None
         self._start_offset = 0
         self._paused = False
@@ -210,6 +212,15 @@ class ServiceProcess:
             raise ServiceDiedError(
                 f"{self.name} ended with {self.exit_code}:\n{self.log[-_SHOWN_CHARACTERS:]}"
             )
+
+
+def _text(value: object) -> str:
+    """A value as the environment has it: `a,b` for a list, `a=1,b=2` for a map."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={_text(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(_text(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextlib.contextmanager
