@@ -116,7 +116,7 @@ class AnyHistory(RuleBasedStateMachine):
         return fresh
 
 
-AnyHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+AnyHistory.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 TestAnyHistory = AnyHistory.TestCase
 
 

@@ -102,7 +102,7 @@ def check_no_transient_inversion(
 
 def test_no_assignment_of_levels_takes_fewer_writes() -> None:
     rng = random.Random(11)
-    for _ in range(2500):
+    for _ in range(1500):
         check_case(*small_case(rng))
 
 

@@ -132,7 +132,7 @@ def snapshots(draw: st.DrawFn, most: int = 14) -> Snapshot:
 
 
 @given(snapshots())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
     assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
     assert pool(snapshot).uids(snapshot.now) == oracle(snapshot)
@@ -141,13 +141,12 @@ def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(1200)
 @given(snapshots(most=40))
-@settings(max_examples=8000, deadline=None)
+@settings(max_examples=4000, deadline=None)
 def test_the_order_is_that_of_progressive_filling_at_length(snapshot: Snapshot) -> None:
     assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
 
 
 @given(snapshots(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
 def test_the_same_facts_in_any_order_give_the_same_bytes(snapshot: Snapshot, rng: random.Random) -> None:
     waiting, running = list(snapshot.waiting), list(snapshot.running)
     rng.shuffle(waiting)
@@ -162,7 +161,7 @@ def test_the_same_facts_in_any_order_give_the_same_bytes(snapshot: Snapshot, rng
 
 
 @given(snapshots(), st.lists(st.integers(0, 3), min_size=4, max_size=4), st.integers(0, 5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_shards_merge_into_the_whole_order_to_the_byte(
     snapshot: Snapshot, shard_of: list[int], earlier: int
 ) -> None:
@@ -182,7 +181,6 @@ def test_shards_merge_into_the_whole_order_to_the_byte(
 
 
 @given(snapshots(), st.integers(1, 6))
-@settings(max_examples=300, deadline=None)
 def test_a_front_is_the_beginning_of_each_queue(snapshot: Snapshot, window: int) -> None:
     order = pool(snapshot)
     whole = order.order(snapshot.now)
@@ -197,7 +195,6 @@ def test_a_front_is_the_beginning_of_each_queue(snapshot: Snapshot, window: int)
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
 def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snapshot) -> None:
     order = pool(snapshot)
     whole = order.order(snapshot.now)
@@ -212,7 +209,6 @@ def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snap
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
 def test_the_terms_of_a_place_are_those_of_the_formula(snapshot: Snapshot) -> None:
     rules = snapshot.rules
     for place in pool(snapshot).order(snapshot.now):

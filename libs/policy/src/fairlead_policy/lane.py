@@ -83,9 +83,11 @@ class Lane:
 
     def wait(self, job: WaitingJob) -> None:
         """The job waits; it did not wait here before."""
+        row = self._row(job)
         self._jobs[job.uid] = job
-        self._touched[job.uid] = None
-        self._count(job, 1)
+        self._touched[job.uid] = row
+        self.waiting_by_queue[job.queue] += 1
+        self._add_demand(row[_DEMAND:], 1)
         self._forget_scores()
 
     def leave(self, uid: str) -> None:
@@ -93,7 +95,10 @@ class Lane:
         job = self._jobs.pop(uid, None)
         if job is not None:
             self._touched[uid] = None
-            self._count(job, -1)
+            self.waiting_by_queue[job.queue] -= 1
+            if not self.waiting_by_queue[job.queue]:
+                del self.waiting_by_queue[job.queue]
+            self._add_demand(self._demands(job), -1)
             self._forget_scores()
 
     def start(self, demand: Mapping[str, int]) -> None:
@@ -167,26 +172,33 @@ class Lane:
         self._scale = Scale(measure, measure.rules.weight_of(self.tenant))
         self._keys: list[OwnKey] = []
         self._placed: dict[str, OwnKey] = {}
-        self._touched: dict[str, None] = dict.fromkeys(self._jobs)
         self._columns = np.empty((_DEMAND + len(measure.rules.resources), 0), np.int64)
+        self._touched: dict[str, list[int] | None] = {uid: self._row(job) for uid, job in self._jobs.items()}
         self._demanded = [0] * len(measure.rules.resources)
-        for job in self._jobs.values():
-            self._add_demand(job, 1)
+        for row in self._touched.values():
+            if row is not None:
+                self._add_demand(row[_DEMAND:], 1)
         self._forget_scores()
 
     def _forget_scores(self) -> None:
         self._scores = None
         self._front = None
 
-    def _count(self, job: WaitingJob, sign: int) -> None:
-        self.waiting_by_queue[job.queue] += sign
-        if not self.waiting_by_queue[job.queue]:
-            del self.waiting_by_queue[job.queue]
-        self._add_demand(job, sign)
-
-    def _add_demand(self, job: WaitingJob, sign: int) -> None:
-        for position, amount in enumerate(self._demands(job)):
+    def _add_demand(self, demands: list[int], sign: int) -> None:
+        for position, amount in enumerate(demands):
             self._demanded[position] += sign * amount
+
+    def _row(self, job: WaitingJob) -> list[int]:
+        """The job as numbers, in the order of the columns."""
+        lacking = lacking_of(job.demand, self.rules) is not None
+        queue = self._queues.number(job.queue)
+        return [
+            self.rules.rank_of(job.urgency),
+            _instant(job.submitted),
+            queue,
+            int(lacking),
+            *self._demands(job),
+        ]
 
     def _demands(self, job: WaitingJob) -> list[int]:
         stated = job.demand.get
@@ -200,10 +212,11 @@ class Lane:
         gone = sorted(
             bisect_left(self._keys, self._placed.pop(uid)) for uid in touched if uid in self._placed
         )
-        come = sorted(self.own_key(self._jobs[uid]) for uid in touched if uid in self._jobs)
+        rows = {uid: row for uid, row in touched.items() if row is not None}
+        come = sorted((row[_RANK], row[_SUBMITTED], uid) for uid, row in rows.items())
         self._placed.update((key[2], key) for key in come)
         self._remove(gone)
-        self._insert(come)
+        self._insert(come, [rows[uid] for *_, uid in come])
 
     def _remove(self, rows: list[int]) -> None:
         if not rows:
@@ -216,23 +229,17 @@ class Lane:
             absent = set(rows)
             self._keys = [key for row, key in enumerate(self._keys) if row not in absent]
 
-    def _insert(self, keys: list[OwnKey]) -> None:
+    def _insert(self, keys: list[OwnKey], rows: list[list[int]]) -> None:
         if not keys:
             return
         places = [bisect_left(self._keys, key) for key in keys]
-        columns = np.array([self._column(key) for key in keys], np.int64).T
+        columns = np.array(rows, np.int64).T
         self._columns = np.insert(self._columns, places, columns, axis=1) if self._keys else columns.copy()
         if len(keys) <= _FEW:
             for key in keys:
                 insort(self._keys, key)
         else:
             self._keys = sorted([*self._keys, *keys])
-
-    def _column(self, key: OwnKey) -> list[int]:
-        rank, submitted, uid = key
-        job = self._jobs[uid]
-        lacking = lacking_of(job.demand, self.rules) is not None
-        return [rank, submitted, self._queues.number(job.queue), int(lacking), *self._demands(job)]
 
     def _score(self, count: int) -> Scores:
         columns = self._columns[:, :count]

@@ -95,7 +95,7 @@ class PoolOrder:
     def uids(self, now: Micros, tenants: Iterable[str] | None = None) -> list[str]:
         """The uids of `order`, without the terms behind them."""
         view = _View(self._measure, self._chosen(tenants), now)
-        return list(map(view.uid_of, view.ranked().tolist()))
+        return view.uids(view.ranked())
 
     def place(self, uid: str, now: Micros) -> Place | None:
         """The job's place; None where it does not wait."""
@@ -182,6 +182,12 @@ class _View:
     def uid_of(self, row: int) -> str:
         """The uid of a row of the view."""
         return self._lanes[self._lane.item(row)].uid_at(self._row.item(row))
+
+    def uids(self, rows: Ints) -> list[str]:
+        """The uids of rows."""
+        lanes = self._lanes
+        pairs = zip(self._lane[rows].tolist(), self._row[rows].tolist(), strict=True)
+        return [lanes[lane].uid_at(row) for lane, row in pairs]
 
     def ranked(self) -> Ints:
         """The view's rows in order."""
