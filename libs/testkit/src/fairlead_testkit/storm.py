@@ -1,0 +1,196 @@
+"""A storm: load on a whole Fairlead while its processes are killed and paused, and its network delays and breaks.
+
+Everything random comes from one seed, so that the plan of a storm can be repeated; what the machine makes of it cannot.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from fairlead_bus import Bus, BusError, RetryableBusError
+from fairlead_contracts import subjects, topology
+from fairlead_testkit.fleet import CLUSTER, Fleet
+from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.proxy import FlakyProxy
+
+RETRY_SECONDS = 0.1
+REPEATED = 0.2
+"""Of the jobs, how many are published again."""
+HEADERLESS = 0.5
+"""Of the repeats, how many come without the id that would let the server drop them."""
+
+
+class Load:
+    """Publishes jobs of several tenants at a rate, each until its publish is acked, and some of them again."""
+
+    def __init__(self, bus: Bus, tenants: Sequence[str], rng: random.Random, *, per_second: float) -> None:
+        self._bus = bus
+        self._tenants = tenants
+        self._rng = rng
+        self._per_second = per_second
+        self._bodies: dict[str, tuple[str, bytes]] = {}
+        self.acked: set[str] = set()
+        """Ids whose publish was acked: none of these may be lost."""
+        self.repeats = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Publish until stopped; what was begun is published to its end."""
+        async with asyncio.TaskGroup() as group:
+            while not stop.is_set():
+                group.create_task(self._one())
+                if self._rng.random() < REPEATED and self.acked:
+                    group.create_task(self._again(delay=self._rng.random() * 8))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._rng.expovariate(self._per_second)):
+                        await stop.wait()
+
+    async def _one(self) -> None:
+        number = len(self._bodies)
+        tenant = self._rng.choice(self._tenants)
+        job = {
+            "id": f"storm-{number:05d}",
+            "demand": {"nvidia.com/gpu": self._rng.choice((1, 1, 1, 2))},
+            "run_seconds": self._rng.uniform(0.3, 1.2),
+            "class": "urgent" if tenant == self._tenants[0] and number % 10 == 0 else "normal",
+        }
+        self._bodies[str(job["id"])] = (tenant, msgspec.json.encode(job))
+        await self._publish(str(job["id"]))
+        self.acked.add(str(job["id"]))
+
+    async def _again(self, delay: float) -> None:
+        """A duplicate, at once or late, with or without the header that would let the server drop it."""
+        await asyncio.sleep(delay)
+        await self._publish(self._rng.choice(sorted(self.acked)), msg_id=self._rng.random() >= HEADERLESS)
+        self.repeats += 1
+
+    async def _publish(self, job: str, *, msg_id: bool = True) -> None:
+        tenant, body = self._bodies[job]
+        while True:
+            try:
+                await self._bus.publish(
+                    subjects.submit(CLUSTER, tenant), body, msg_id=job if msg_id else None
+                )
+            except RetryableBusError:
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+
+class Breaker:
+    """Breaks one thing after another, several at a time, and mends each after a while."""
+
+    def __init__(self, fleet: Fleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
+        self._fleet = fleet
+        self._bus = bus
+        self._proxy = proxy
+        self._rng = rng
+        self._broken: set[str] = set()
+        self.done: Counter[str] = Counter()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Break until stopped; everything is mended when this returns."""
+        deeds: list[Callable[[], Awaitable[None]]] = [
+            *[lambda: self._kill("scorer"), lambda: self._pause("scorer")] * 3,
+            *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
+            *[lambda: self._kill("sim"), lambda: self._pause("sim")] * 2,
+            self._kill_server,
+            self._stall,
+            self._cut,
+            *[self._repeat_old_decision] * 2,
+        ]
+        async with asyncio.TaskGroup() as group:
+            while not stop.is_set():
+                group.create_task(_run(self._rng.choice(deeds)))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._rng.uniform(0.3, 2.5)):
+                        await stop.wait()
+
+    def _victim(self, service: str) -> ServiceProcess | None:
+        sound = [process for process in self._fleet.named(service) if process.name not in self._broken]
+        return self._rng.choice(sound) if sound else None
+
+    async def _kill(self, service: str) -> None:
+        victim = self._victim(service)
+        if victim is None:
+            return
+        self._broken.add(victim.name)
+        victim.kill()
+        self.done[f"kill -9 {service}"] += 1
+        await asyncio.sleep(self._rng.uniform(0, 4))
+        victim.start()
+        self._broken.discard(victim.name)
+
+    async def _pause(self, service: str) -> None:
+        """Often past the lease of three seconds: it wakes up believing what is no longer so."""
+        victim = self._victim(service)
+        if victim is None:
+            return
+        self._broken.add(victim.name)
+        victim.pause()
+        self.done[f"SIGSTOP {service}"] += 1
+        await asyncio.sleep(self._rng.uniform(0.5, 6))
+        victim.resume()
+        self._broken.discard(victim.name)
+
+    async def _kill_server(self) -> None:
+        if "nats-server" in self._broken:
+            return
+        self._broken.add("nats-server")
+        self._fleet.server.kill()
+        self.done["kill -9 nats-server"] += 1
+        await asyncio.sleep(self._rng.uniform(0, 2))
+        await asyncio.to_thread(self._fleet.server.start)
+        self._broken.discard("nats-server")
+
+    async def _stall(self) -> None:
+        self._proxy.stall()
+        self.done["stalled network"] += 1
+        await asyncio.sleep(self._rng.uniform(0.2, 3))
+        self._proxy.flow()
+
+    async def _cut(self) -> None:
+        self._proxy.cut()
+        self.done["cut network"] += 1
+
+    async def _repeat_old_decision(self) -> None:
+        """A decision of the moment, put back over what came after it: a delayed duplicate on the owner's subject."""
+        subject = subjects.decision("gpu", self._rng.randrange(16))
+        with contextlib.suppress(BusError):
+            stored = await self._bus.last(topology.DECISION, subject)
+            if stored is None:
+                return
+            await asyncio.sleep(self._rng.uniform(0.5, 4))
+            await self._bus.publish(subject, stored.payload)
+            self.done["old decision repeated"] += 1
+
+
+async def _run(deed: Callable[[], Awaitable[None]]) -> None:
+    await deed()
+
+
+async def storm(
+    fleet: Fleet,
+    bus: Bus,
+    proxy: FlakyProxy,
+    *,
+    tenants: Sequence[str],
+    seconds: float,
+    seed: int,
+    per_second: float,
+) -> tuple[Load, Breaker]:
+    """Load and breakage for a time; afterwards everything runs again."""
+    rng = random.Random(seed)  # noqa: S311 # a repeatable plan, not a secret
+    load = Load(bus, tenants, random.Random(rng.random()), per_second=per_second)  # noqa: S311 # as above
+    breaker = Breaker(fleet, bus, proxy, random.Random(rng.random()))  # noqa: S311 # as above
+    stop, until = asyncio.Event(), time.monotonic() + seconds
+    async with asyncio.TaskGroup() as group:
+        group.create_task(load.run(stop))
+        group.create_task(breaker.run(stop))
+        await asyncio.sleep(until - time.monotonic())
+        stop.set()
+    return load, breaker
