@@ -8,6 +8,7 @@ from fairlead_bus.assignment import assign
 from fairlead_bus.bucket import Bucket, Entry, bucket_stream
 from fairlead_bus.bus import Bus, connect
 from fairlead_bus.delivery import Delivery
+from fairlead_bus.discovery import Service
 from fairlead_bus.errors import (
     AnswerTimeoutError,
     BusError,
@@ -91,6 +92,7 @@ __all__ = [
     "ReplayBrokenError",
     "RetryableBusError",
     "Roster",
+    "Service",
     "Stored",
     "Tally",
     "UnavailableError",
