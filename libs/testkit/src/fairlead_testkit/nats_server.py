@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from fairlead_testkit import pausing
+
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 20.0
 """A server starts in 0.07 s; a loaded machine with a large store to recover takes longer."""
@@ -131,13 +133,13 @@ class NatsServer:
         return self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers."""
-        self._signal(signal.SIGSTOP)
+        """SIGSTOP: connections stay open and nothing answers; returns once it stands still."""
+        pausing.pause(self.pid)
         self._paused = True
 
     def resume(self) -> None:
         """SIGCONT."""
-        self._signal(signal.SIGCONT)
+        pausing.resume(self.pid)
         self._paused = False
 
     @contextlib.contextmanager
@@ -154,11 +156,6 @@ class NatsServer:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is None:
-            raise NatsServerError(f"{self.name} is not running")
-        self._process.send_signal(number)
 
     def _end(self, number: signal.Signals) -> None:
         if self._process is None:

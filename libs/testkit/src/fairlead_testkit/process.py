@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from fairlead_testkit import pausing
 from fairlead_testkit.awaiting import eventually
 
 if TYPE_CHECKING:
@@ -181,13 +182,13 @@ class ServiceProcess:
         self._paused = False
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and does nothing."""
-        self.signal(signal.SIGSTOP)
+        """SIGSTOP: it keeps its connections and does nothing; returns once it stands still."""
+        pausing.pause(self.pid)
         self._paused = True
 
     def resume(self) -> None:
         """SIGCONT."""
-        self.signal(signal.SIGCONT)
+        pausing.resume(self.pid)
         self._paused = False
 
     def signal(self, number: signal.Signals) -> None:
