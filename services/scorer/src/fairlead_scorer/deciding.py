@@ -56,14 +56,15 @@ def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -
 
 
 def _content(pool: Pool, shard: int, now: Micros, window: int) -> Content:
-    places = pool.fronts(shard, now, window)
+    tenants = pool.tenants_of(shard)
+    places = pool.fronts(tenants, now, window)
     return Content(
         basis=Basis(policy=pool.policy, capacity=pool.shape.capacity),
         fronts=[
             Front(cluster=cluster, queue=queue, waiting=waiting, places=places.get((cluster, queue), []))
             for (cluster, queue), waiting in sorted(pool.waiting_of(shard).items())
         ],
-        standings=pool.standings(pool.tenants_of(shard)),
+        standings=pool.standings(tenants),
     )
 
 

@@ -6,7 +6,6 @@ import msgspec
 
 from fairlead_bus import Bus, Mirror, RetryableBusError, Stored
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import Codec
 from fairlead_contracts.document import PolicyDocument, decode_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.topology import POLICY
@@ -17,13 +16,11 @@ _SUBJECT = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
 _AGAIN_SECONDS = 0.2
 
 
-class _Unread(Codec[bytes]):
+class _Unread:
     """Leaves the document unread: a bad one shall be refused with all its problems, and not count as deleted."""
 
-    def __init__(self) -> None:
-        super().__init__(bytes, "policy document", packed=False)
-
     def decode(self, payload: bytes) -> bytes:
+        """The document as it is stored."""
         return payload
 
 

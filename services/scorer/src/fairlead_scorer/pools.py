@@ -115,13 +115,9 @@ class Pool:
         """How many jobs wait."""
         return sum(sum(queued.values()) for queued in self._queued)
 
-    def fronts(self, shard: int, now: Micros, window: int) -> dict[tuple[str, str], list[Place]]:
-        """The first `window` places of the shard in each (cluster, queue)."""
-        return self._order.front(now, window, self.tenants_of(shard))
-
-    def first(self, tenants: Iterable[str], now: Micros, limit: int) -> list[list[Place]]:
-        """The first `limit` places of these tenants in each queue, queue by queue."""
-        return list(self._order.front(now, limit, tenants).values())
+    def fronts(self, tenants: Iterable[str], now: Micros, window: int) -> dict[tuple[str, str], list[Place]]:
+        """The first `window` places of these tenants in each (cluster, queue)."""
+        return self._order.front(now, window, tenants)
 
     def place(self, uid: str, now: Micros) -> Place | None:
         """The place of one waiting job."""

@@ -58,8 +58,6 @@ class Questions:
         """Who waits, in order."""
         question = _read(QUEUE_QUESTION, asked)
         tenant = _tenant(asked, question.tenant)
-        if question.limit < 0:
-            _refuse("limit", question.limit, "must be 0, for as many as fit one answer, or more")
         at = self._now()
         pools = [
             await (

@@ -109,11 +109,12 @@ class Router:
         if rulebook is None:
             raise NotReadyError
         choice = routing.choose(self._ledger, rulebook, submission, self._on_their_way())
+        # Before anything else is awaited: the submissions that are handled side by side must see each other.
+        self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
         try:
             await self._routes.create(key, choice.cluster.encode())
         except KeyExistsError:
             return await self._route(submission)
-        self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
         return choice.cluster
 
     def _on_their_way(self) -> dict[Stated, dict[str, int]]:

@@ -36,8 +36,8 @@ def _places(pool: Pool, tenants: list[str], asked: ShardQuestion) -> list[Place]
     if asked.among or not tenants:
         return []
     limit = min(asked.limit or MOST_PLACES, MOST_PLACES)
-    fronts = pool.first(tenants, asked.at, limit)
-    return merge_places(fronts, pool.rules, asked.at)[:limit]
+    fronts = pool.fronts(tenants, asked.at, limit)
+    return merge_places(fronts.values(), pool.rules, asked.at)[:limit]
 
 
 def _one_place(pool: Pool, asked: ShardQuestion) -> list[Place]:

@@ -1,0 +1,93 @@
+"""What a decision holds, when it counts as the same, how it keeps the payload limit, and how places are put in words."""
+
+import msgspec
+import pytest
+
+from fairlead_contracts.decisions import DECISION
+from fairlead_contracts.document import Aging
+from fairlead_contracts.instants import HOUR
+from fairlead_contracts.state import JobState
+from fairlead_policy import WaitingJob
+from fairlead_scorer import words
+from fairlead_scorer.deciding import Content, Stamp, decide, same, write
+from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.pools import Pool
+from fairlead_testkit.arena import subject_of
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+
+
+def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> Pool:
+    ledger = Ledger()
+    ledger.adopt(a_document(shards=1, window=window, aging=Aging(cap_hours=cap_hours)), 7)
+    ledger.learn({subject_of(state): state for state in (a_pool(), a_queue(), a_queue(name="side"), *jobs)})
+    return ledger.pools["c1/gpu"]
+
+
+def names(content: Content) -> dict[str, list[str]]:
+    return {front.queue: [place.id for place in front.places] for front in content.fronts}
+
+
+def test_a_decision_holds_the_front_of_each_queue_and_says_how_many_wait_behind() -> None:
+    jobs = [a_job(f"m{number}", submitted=NOW + number) for number in range(5)]
+    content = decide(a_single_shard(*jobs, a_job("s", queue="side"), window=3), 0, NOW)
+    assert names(content) == {"main": ["m0", "m1", "m2"], "side": ["s"]}
+    assert [front.waiting for front in content.fronts] == [5, 1]
+    assert content.basis.policy == 7
+    assert [standing.tenant for standing in content.standings] == ["team-a"]
+
+
+def test_a_decision_carries_its_stamp_and_the_revision_of_each_cluster() -> None:
+    stamp = Stamp(
+        pool="c1/gpu", shard=0, owner="s1", epoch=5, turn=6, at=NOW, state_seq=42, clusters=("c1", "c2")
+    )
+    found = DECISION.decode(write(decide(a_single_shard(a_job()), 0, NOW), stamp))
+    assert (found.owner, found.epoch, found.turn, found.revision) == ("s1", 5, 6, {"c1": 42, "c2": 42})
+
+
+def test_keys_that_rise_with_the_clock_are_no_difference_but_places_are() -> None:
+    pool = a_single_shard(a_job("a", submitted=NOW - 9 * HOUR), a_job("b", submitted=NOW), cap_hours=1.0)
+    before, after = decide(pool, 0, NOW), decide(pool, 0, NOW + HOUR // 60)
+    assert before != after
+    assert same(before, after)
+    pool.count(msgspec.structs.replace(a_waiting(pool), uid="c", id="c"))
+    assert not same(before, decide(pool, 0, NOW))
+
+
+def a_waiting(pool: Pool) -> WaitingJob:
+    place = decide(pool, 0, NOW).fronts[0].places[0]
+    return WaitingJob(
+        uid=place.uid,
+        scope=place.scope,
+        id=place.id,
+        tenant=place.tenant,
+        urgency=place.urgency,
+        submitted=place.submitted,
+        demand=place.demand,
+        queue=("c1", "main"),
+    )
+
+
+@pytest.mark.parametrize("limit", [4000, 20_000, 60_000])
+def test_a_front_is_halved_until_the_decision_fits(limit: int) -> None:
+    jobs = [a_job(f"job-{number:04}-{'x' * 100}", submitted=NOW + number) for number in range(500)]
+    content = decide(a_single_shard(*jobs, window=500), 0, NOW, limit=limit)
+    assert content.shortened
+    assert len(msgspec.msgpack.encode(content)) <= limit
+    assert content.fronts[0].waiting == 500
+    assert [place.id for place in content.fronts[0].places] == sorted(job.id for job in jobs)[
+        : len(content.fronts[0].places)
+    ]
+    assert not decide(a_single_shard(*jobs, window=500), 0, NOW).shortened
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0 s"), (45, "45 s"), (60, "1 min"), (5400, "1.5 h"), (86_400 * 2, "2 d")],
+)
+def test_durations_are_put_in_words(seconds: float, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.25, "25.0 %"), (0.0001, "0.01 %"), (0, "0.0 %")])
+def test_shares_are_put_in_words(share: float, text: str) -> None:
+    assert words.percent(share) == text

@@ -1,0 +1,203 @@
+"""Questions to several scorers at once: exact ranks, entitlements, explanations, silent shards, clear refusals."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import RemoteError
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.questions import (
+    EXPLAIN_REPLY,
+    PROBLEM,
+    QUEUE_REPLY,
+    TENANTS_REPLY,
+    ExplainQuestion,
+    ExplainReply,
+    Explanation,
+    Problem,
+    QueueQuestion,
+    QueueReply,
+    TenantsQuestion,
+    TenantsReply,
+)
+from fairlead_contracts.state import Outcome, Phase
+from fairlead_scorer import ScorerSettings, main
+from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.arena import Arena
+from fairlead_testkit.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
+
+pytestmark = pytest.mark.integration
+MINUTE = 60_000_000
+
+
+@pytest.fixture
+async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
+    """Two scorers; team-a weighs 3 and runs 4 GPUs, team-b weighs 1 and runs nothing."""
+    async with Arena.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
+        await opened.policy(a_document())
+        await opened.state(
+            a_pool(),
+            a_queue(),
+            a_job("runs", gpu=4, phase=Phase.RUNNING, started=NOW),
+            *(a_job(f"a{number}", submitted=NOW + number) for number in range(5)),
+            *(a_job(f"b{number}", scope="team-b", gpu=2, submitted=NOW + number) for number in range(3)),
+        )
+        await opened.mark()
+        for name in ("s1", "s2"):
+            await scorers.enter_async_context(opened.serving(main, ScorerSettings, name, answer_seconds=1.0))
+        await opened.owned_by("s1", "s2")
+        await opened.settled()
+        yield opened
+
+
+async def ask_queue(
+    arena: Arena, question: QueueQuestion | None = None, tenant: str | None = None
+) -> QueueReply:
+    payload = to_json(question or QueueQuestion())
+    return QUEUE_REPLY.decode(await arena.bus.request(subjects.ask("queue", tenant), payload, timeout=5))
+
+
+async def ask_tenants(arena: Arena, tenant: str | None = None) -> TenantsReply:
+    subject = subjects.ask("tenants", tenant)
+    return TENANTS_REPLY.decode(await arena.bus.request(subject, to_json(TenantsQuestion()), timeout=5))
+
+
+async def explain(arena: Arena, job: str, tenant: str | None = None) -> list[Explanation]:
+    subject = subjects.ask("explain", tenant)
+    reply: ExplainReply = EXPLAIN_REPLY.decode(
+        await arena.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=5)
+    )
+    return reply.found
+
+
+async def refused(arena: Arena, subject: str, payload: bytes) -> Problem:
+    with pytest.raises(RemoteError) as caught:
+        await arena.bus.request(subject, payload, timeout=5)
+    assert caught.value.code == 400
+    return PROBLEM.decode(caught.value.payload)
+
+
+# Shares: team-a runs 4 of 16 GPUs at weight 3, so its tags are (4 + n) / 48; team-b's are 2n / 16.
+ORDER = ["b0", "a0", "a1", "b1", "a2", "a3", "a4", "b2"]
+
+
+async def test_the_queue_is_the_exact_merge_of_all_shards(arena: Arena) -> None:
+    [pool] = (await ask_queue(arena)).pools
+    assert [line.place.id for line in pool.places] == ORDER
+    assert [line.rank for line in pool.places] == list(range(8))
+    assert (pool.pool, pool.waiting, pool.silent_shards) == ("c1/gpu", 8, [])
+
+
+async def test_a_limit_cuts_the_beginning_and_still_counts_all(arena: Arena) -> None:
+    [pool] = (await ask_queue(arena, QueueQuestion(limit=3))).pools
+    assert [line.place.id for line in pool.places] == ORDER[:3]
+    assert pool.waiting == 8
+
+
+@pytest.mark.parametrize("by_subject", [True, False])
+async def test_one_tenants_places_keep_their_rank_in_the_pool(arena: Arena, by_subject: bool) -> None:
+    question = QueueQuestion() if by_subject else QueueQuestion(tenant="team-b")
+    [pool] = (await ask_queue(arena, question, "team-b" if by_subject else None)).pools
+    assert [(line.rank, line.place.id) for line in pool.places] == [(0, "b0"), (3, "b1"), (7, "b2")]
+
+
+async def test_tenants_are_shown_with_their_entitlement(arena: Arena) -> None:
+    [pool] = (await ask_tenants(arena)).pools
+    assert [(line.standing.tenant, line.entitlement) for line in pool.tenants] == [
+        ("team-a", 0.75),
+        ("team-b", 0.25),
+    ]
+    assert pool.tenants[0].standing.share == 0.25
+    [pool] = (await ask_tenants(arena, "team-b")).pools
+    assert [(line.standing.tenant, line.entitlement) for line in pool.tenants] == [("team-b", 0.25)]
+
+
+async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Arena) -> None:
+    [found] = await explain(arena, "a2")
+    assert (found.phase, found.pool, found.tenant, found.rank, found.waiting) == (
+        "waiting",
+        "c1/gpu",
+        "team-a",
+        4,
+        8,
+    )
+    assert [(line.tenant, line.jobs) for line in found.ahead] == [("team-a", 2), ("team-b", 2)]
+    assert found.place is not None
+    assert (found.place.use, found.place.dominant) == (6000, "cpu") or found.place.tag == pytest.approx(
+        6 / 48
+    )
+    text = " ".join(found.reasons)
+    assert "number 5 of 8" in text
+    assert "2 of its own tenant, 2 of team-b" in text
+    assert "weight 3" in text
+    assert "0.1250" in text
+
+
+async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
+    await arena.state(
+        a_job("held", phase=Phase.HELD),
+        a_job("over", phase=Phase.ENDED, started=NOW, ended=NOW + MINUTE, outcome=Outcome.FAILED),
+        a_job("lost", queue="nowhere"),
+    )
+
+    async def reasons(job: str) -> str:
+        found = await eventually(lambda: explain(arena, job), what=f"{job} is known")
+        return " ".join(found[0].reasons)
+
+    assert "held" in await reasons("held")
+    assert "failed after it ran for 1 min" in await reasons("over")
+    assert "counts as its tenant's use" in await reasons("runs")
+    assert "in no order" in await reasons("lost")
+    assert await explain(arena, "never-heard-of") == []
+
+
+async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(arena: Arena) -> None:
+    await arena.state(a_job("big", gpu=20, requested_class="urgent"))
+    [found] = await eventually(lambda: explain(arena, "team-a/big"), what="the job is known")
+    text = " ".join(found.reasons)
+    assert found.refused_class == "urgent"
+    assert "asked for class urgent, which is not granted to team-a" in text
+    assert "20 nvidia.com/gpu, more than the 16 that the pool has" in text
+
+
+async def test_a_tenants_subject_explains_its_own_jobs_alone(arena: Arena) -> None:
+    assert len(await explain(arena, "a2", "team-a")) == 1
+    assert await explain(arena, "a2", "team-b") == []
+
+
+async def test_invalid_questions_are_refused_with_field_and_reason(arena: Arena) -> None:
+    queue = subjects.ask("queue")
+    assert (await refused(arena, queue, b"{nonsense")).field == "question"
+    assert "version 9" in (await refused(arena, queue, b'{"v": 9}')).reason
+    assert "$.limit" in (await refused(arena, queue, to_json(QueueQuestion(limit=-1)))).reason
+    unknown = await refused(arena, queue, to_json(QueueQuestion(pool="c9/gpu")))
+    assert (unknown.field, unknown.value) == ("pool", "'c9/gpu'")
+    assert "c1/gpu" in unknown.reason
+    other = await refused(arena, subjects.ask("queue", "team-a"), to_json(QueueQuestion(tenant="team-b")))
+    assert other.field == "tenant"
+    assert (await refused(arena, subjects.ask("explain"), b'{"job": ""}')).field == "job"
+    # Nobody else is harmed.
+    assert (await ask_queue(arena)).pools[0].waiting == 8
+
+
+async def test_shards_whose_owner_is_silent_are_named(arena: Arena) -> None:
+    with arena.process("scorer", "paused", route=False) as paused:
+        await arena.owned_by("s1", "s2", "paused", timeout=20)
+        silent = sorted(shard for shard, owner in arena.owners().items() if owner == "paused")
+        paused.pause()
+        [pool] = (await ask_queue(arena)).pools
+        assert pool.silent_shards == silent
+
+
+async def test_the_reason_why_an_order_stands_still_is_said(arena: Arena) -> None:
+    await arena.state(a_mark(incarnation="an earlier server"))
+
+    async def said() -> bool:
+        return any(
+            "c1 has not confirmed its state" in line for line in (await explain(arena, "a2"))[0].reasons
+        )
+
+    await eventually(said)

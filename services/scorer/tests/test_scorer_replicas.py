@@ -1,0 +1,275 @@
+"""Any number of replicas gives one order: by construction, through hand-over, take-over and churn under load."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Self
+
+import msgspec
+import pytest
+
+from fairlead_bus import Follower
+from fairlead_contracts import subjects
+from fairlead_contracts.decisions import DECISION, Decision
+from fairlead_contracts.document import Aging, PolicyDocument, Tenant
+from fairlead_contracts.state import JobState, Phase
+from fairlead_runtime import Lifecycle
+from fairlead_scorer import ScorerSettings, main
+from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.arena import Arena
+from fairlead_testkit.builders import NOW, a_job, a_pool, a_queue
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
+    async with Arena.open(nats_server, tmp_path) as opened:
+        yield opened
+
+
+HANDOVER_SECONDS = 0.3
+TAKEOVER_SECONDS = 4.0
+TENANTS = [f"team-{number}" for number in range(12)]
+
+
+def a_policy() -> PolicyDocument:
+    tenants = [Tenant(name=name, weight=1.0 + number % 3) for number, name in enumerate(TENANTS)]
+    return PolicyDocument(tenants=tenants)
+
+
+def some_jobs(count: int, *, seed: int = 7) -> list[JobState]:
+    dice = random.Random(seed)
+    return [
+        a_job(
+            f"job-{number}",
+            scope=dice.choice(TENANTS),
+            gpu=dice.choice([1, 2, 4]),
+            submitted=NOW - dice.randrange(3_600_000_000),
+            phase=Phase.RUNNING if dice.random() < 0.2 else Phase.WAITING,
+        )
+        for number in range(count)
+    ]
+
+
+async def set_up(arena: Arena, jobs: int = 300) -> None:
+    await arena.policy(a_policy())
+    await arena.state(a_pool(), a_queue(), *some_jobs(jobs))
+    await arena.mark()
+
+
+def scorer(arena: Arena, name: str, **settings: object) -> AbstractAsyncContextManager[Lifecycle]:
+    return arena.serving(main, ScorerSettings, name, **settings)
+
+
+class Witness:
+    """Sees each decision that the stream takes, and the merged order after each."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._stage = arena
+        self._last = {decision.shard: decision for decision in arena.shards()}
+        self.decisions: list[Decision] = []
+        self.orders: list[bytes | None] = []
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[Self]:
+        stream = Follower(self._stage.bus, stream="decision", filter=subjects.decision_filter())
+
+        async def watch() -> None:
+            async for delivery in stream:
+                decision = DECISION.decode(delivery.payload)
+                self.decisions.append(decision)
+                self._last[decision.shard] = decision
+                self.orders.append(self._stage.merged([self._last[shard] for shard in sorted(self._last)]))
+
+        async with asyncio.TaskGroup() as group:
+            watcher = group.create_task(watch())
+            await stream.ready.wait()
+            yield self
+            watcher.cancel()
+
+
+async def shared_by(arena: Arena, *names: str) -> float:
+    """Seconds until these replicas share the shards, as the decisions' own owners say."""
+    started = time.monotonic()
+
+    def shared() -> bool:
+        return {decision.owner for decision in arena.shards()} == set(names)
+
+    await eventually(shared, 20, what=f"{names} own the decisions")
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+async def test_one_two_and_four_scorers_give_the_same_order_to_the_byte(arena: Arena, replicas: int) -> None:
+    await set_up(arena)
+    names = [f"s{number}" for number in range(replicas)]
+    async with AsyncExitStack() as stack:
+        for name in names:
+            await stack.enter_async_context(scorer(arena, name))
+        await arena.owned_by(*names)
+        await arena.settled()
+        owners = list(arena.owners().values())
+        assert max(owners.count(name) for name in names) == 16 // replicas
+
+
+async def test_an_empty_shard_publishes_one_empty_decision(arena: Arena) -> None:
+    await arena.policy(a_policy())
+    await arena.state(a_pool(), a_queue())
+    await arena.mark()
+    async with scorer(arena, "s1"):
+        await arena.settled()
+        assert [(decision.fronts, decision.standings) for decision in arena.shards()] == [([], [])] * 16
+
+
+async def test_what_changes_nothing_publishes_nothing(arena: Arena) -> None:
+    await set_up(arena, jobs=10)
+    async with scorer(arena, "s1"):
+        await arena.owned_by("s1")
+        await arena.settled()
+        before = arena.decisions.seq
+        await arena.state(a_job("held", phase=Phase.HELD))
+        last = await arena.bus.last("state", "fairlead.v1.state.>")
+        assert last is not None
+
+        def decided() -> bool:
+            return any(lease.state_seq >= last.seq for lease in arena.members.values.values())
+
+        await eventually(decided, what="the lease says that the new state was decided from")
+        assert arena.decisions.seq == before
+
+
+async def test_joining_and_leaving_hand_shards_over_quickly_and_never_change_the_order(arena: Arena) -> None:
+    await set_up(arena)
+    async with scorer(arena, "s1"):
+        await arena.settled()
+        async with Witness(arena).watching() as seen, scorer(arena, "s2") as leaving:
+            joined = await shared_by(arena, "s1", "s2")
+            leaving.ask_stop("it leaves")
+            left = await shared_by(arena, "s1")
+        assert set(seen.orders) == {arena.expected()}
+        assert joined < 3 * HANDOVER_SECONDS
+        assert left < 3 * HANDOVER_SECONDS
+
+
+async def test_a_killed_scorers_shards_are_taken_over_and_the_order_stays(arena: Arena) -> None:
+    await set_up(arena)
+    with arena.process("scorer", "s1") as doomed:
+        await shared_by(arena, "s1")
+        async with scorer(arena, "s2"):
+            await shared_by(arena, "s1", "s2")
+            await arena.settled()
+            async with Witness(arena).watching() as seen:
+                doomed.kill()
+                took = await shared_by(arena, "s2")
+            assert set(seen.orders) == {arena.expected()}
+            assert took < 3 * TAKEOVER_SECONDS
+
+
+async def test_replicas_come_and_go_under_load_and_the_order_is_the_one_from_scratch(arena: Arena) -> None:
+    await set_up(arena)
+    jobs = some_jobs(1500, seed=11)
+    with arena.process("scorer", "p1") as first, arena.process("scorer", "p2") as second:
+        await shared_by(arena, "p1", "p2")
+
+        async def load() -> None:
+            for number in range(0, len(jobs), 25):
+                await arena.state(
+                    *(msgspec.structs.replace(job, rev=2) for job in jobs[number : number + 25])
+                )
+                await asyncio.sleep(0.02)
+
+        async with asyncio.TaskGroup() as group:
+            loading = group.create_task(load())
+            async with scorer(arena, "s3"):
+                await shared_by(arena, "p1", "p2", "s3")
+                first.kill()
+            await second.stop()
+            second.start()
+            async with scorer(arena, "s4"):
+                await shared_by(arena, "p2", "s4")
+                await loading
+                await arena.settled()
+        await arena.settled()
+
+
+async def test_a_paused_owner_is_refused_when_it_goes_on_and_steps_down(arena: Arena) -> None:
+    await set_up(arena)
+    with arena.process("scorer", "paused") as paused:
+        await shared_by(arena, "paused")
+        async with scorer(arena, "s2"):
+            await shared_by(arena, "paused", "s2")
+            paused.pause()
+            await shared_by(arena, "s2")
+            claimed = {decision.shard: decision.epoch for decision in arena.shards()}
+            # Something to publish for every shard of the one that is about to go on.
+            await arena.state(*some_jobs(400, seed=3))
+            await arena.settled()
+            async with Witness(arena).watching() as seen:
+                paused.resume()
+                await paused.logged("lost ownership, stepping down")
+                await shared_by(arena, "paused", "s2")
+                await arena.settled()
+            assert seen.decisions
+            for decision in seen.decisions:
+                assert decision.epoch == 0 or decision.epoch >= claimed[decision.shard], decision.owner
+
+
+async def test_after_a_killed_server_the_order_waits_for_the_mark_of_the_new_one(
+    arena: Arena, nats_server: NatsServer
+) -> None:
+    await set_up(arena)
+    async with scorer(arena, "s1"):
+        await arena.settled()
+        order = arena.order()
+        before = arena.bus.incarnation
+        nats_server.restart()
+        await eventually(lambda: arena.bus.incarnation != before and arena.decisions.complete)
+        await arena.state(*some_jobs(320))
+
+        def withheld() -> bool:
+            return any(
+                not holding.current for lease in arena.members.values.values() for holding in lease.holdings
+            )
+
+        await eventually(withheld, what="the lease says that the decisions stand still")
+        assert arena.order() == order
+        await arena.mark()
+        await arena.settled()
+
+
+async def test_aging_alone_reorders_a_shard_at_its_instant(arena: Arena) -> None:
+    """A job beyond the cap ages no more, so a younger one with a lower tag passes it, without any event."""
+    now = time.time_ns() // 1000
+    hour = 3_600_000_000
+    await arena.policy(
+        PolicyDocument(
+            tenants=[Tenant(name=name) for name in TENANTS],
+            shards=1,
+            aging=Aging(share_per_hour=1.0, cap_hours=1.0),
+        )
+    )
+    # team-0 holds 1/8 of the pool; its job is far beyond the cap. team-1's job passes it 52.5 minutes after the instant
+    # at which it would stand level uncapped: cap + submitted - tag / rate, put two seconds ahead of now.
+    submitted = now + 2_000_000 - hour + hour // 8
+    await arena.state(
+        a_pool(),
+        a_queue(),
+        a_job("use", scope="team-0", gpu=2, phase=Phase.RUNNING),
+        a_job("old", scope="team-0", gpu=1, submitted=now - 5 * hour),
+        a_job("new", scope="team-1", gpu=1, submitted=submitted),
+    )
+    await arena.mark()
+
+    def front() -> list[str]:
+        return [
+            place.id for decision in arena.shards() for queue in decision.fronts for place in queue.places
+        ]
+
+    async with scorer(arena, "s1"):
+        await eventually(lambda: front() == ["old", "new"], on=arena.changed)
+        await eventually(lambda: front() == ["new", "old"], on=arena.changed)
+        assert time.time_ns() // 1000 >= submitted + hour - hour // 8

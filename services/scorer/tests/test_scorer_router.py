@@ -1,0 +1,146 @@
+"""The router on a real server: one cluster each, the same way again, clear refusals."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bucket, Delivery, Follower, Worker
+from fairlead_contracts import subjects
+from fairlead_contracts.submissions import ANSWER, AnyAnswer, Refused, read_submission
+from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
+from fairlead_scorer import ScorerSettings, main
+from fairlead_testkit import NatsServer
+from fairlead_testkit.arena import Arena
+from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
+    """One scorer over two clusters that both have a queue of team-a."""
+    async with Arena.open(nats_server, tmp_path) as opened:
+        await opened.policy(a_document(shards=2))
+        for cluster in ("c1", "c2"):
+            await opened.state(
+                a_pool(cluster=cluster), a_queue(cluster=cluster), a_tenant_state(cluster=cluster)
+            )
+        await opened.mark("c1", "c2")
+        async with opened.serving(main, ScorerSettings, "s1"):
+            yield opened
+
+
+class Clusters:
+    """Both clusters, as far as they take submissions."""
+
+    def __init__(self) -> None:
+        self._taken: asyncio.Queue[tuple[str, Delivery]] = asyncio.Queue()
+
+    async def take(self, delivery: Delivery) -> None:
+        await self._taken.put((delivery.subject.split(".")[3], delivery))
+
+    async def next(self) -> tuple[str, Delivery]:
+        """The next submission, and the cluster that it was sent to."""
+        async with asyncio.timeout(10):
+            return await self._taken.get()
+
+
+@pytest.fixture
+async def clusters(arena: Arena) -> AsyncIterator[Clusters]:
+    taken = Clusters()
+    workers = [
+        Worker(arena.bus, stream=SUBMIT, durable=submit_durable(cluster), handle=taken.take)
+        for cluster in ("c1", "c2")
+    ]
+    async with asyncio.TaskGroup() as group:
+        for worker in workers:
+            group.create_task(worker.run())
+        yield taken
+        for worker in workers:
+            worker.stop()
+
+
+async def next_answer(follower: Follower) -> AnyAnswer:
+    async with asyncio.timeout(10):
+        async for delivery in follower:
+            return ANSWER.decode(delivery.payload)
+    raise AssertionError("the follower ended")
+
+
+async def submit(arena: Arena, payload: bytes, *, tenant: str = "team-a", msg_id: str | None = None) -> int:
+    return (await arena.bus.publish(subjects.submit("any", tenant), payload, msg_id=msg_id)).seq
+
+
+async def test_a_submission_is_sent_to_one_cluster_under_its_id(arena: Arena, clusters: Clusters) -> None:
+    body = a_body(id="train-1")
+    await submit(arena, body)
+    cluster, delivery = await clusters.next()
+    assert (cluster, delivery.payload) == ("c1", body)
+
+
+async def test_the_clients_own_msg_id_is_the_id_and_does_not_swallow_the_copy(
+    arena: Arena, clusters: Clusters
+) -> None:
+    """Both messages are in one stream, which drops a Msg-Id that it has seen on whatever subject."""
+    await submit(arena, a_body(id=None), msg_id="by-header")
+    _, delivery = await clusters.next()
+    assert read_submission(delivery.payload, tenant="team-a", fallback_id="none").id == "by-header"
+    seq = await submit(arena, a_body(id=None))
+    _, delivery = await clusters.next()
+    assert read_submission(delivery.payload, tenant="team-a", fallback_id="none").id == f"seq-{seq}"
+
+
+async def test_several_submissions_are_spread_before_they_show_in_the_state(
+    arena: Arena, clusters: Clusters
+) -> None:
+    for number in range(4):
+        await submit(arena, a_body(id=f"train-{number}"))
+    found = [(await clusters.next())[0] for _ in range(4)]
+    assert sorted(found) == ["c1", "c1", "c2", "c2"]
+
+
+async def test_a_repeat_goes_the_recorded_way_even_with_another_body(
+    arena: Arena, clusters: Clusters
+) -> None:
+    """The cluster that has the first one can say that the second is another job; no other could."""
+    await submit(arena, a_body(id="train-1"))
+    first, _ = await clusters.next()
+    await submit(arena, a_body(id="other"))
+    assert (await clusters.next())[0] != first
+    await submit(arena, a_body(id="train-1", pods=2))
+    again, delivery = await clusters.next()
+    assert again == first
+    assert msgspec.json.decode(delivery.payload)["pods"] == 2
+    routes = Bucket(arena.bus, ROUTES)
+    entry = await routes.get(subjects.route_key("team-a", "train-1"))
+    assert entry is not None
+    assert entry.value.decode() == first
+
+
+@pytest.mark.parametrize(
+    ("payload", "tenant", "field"),
+    [
+        (b"{nonsense", "team-a", "body"),
+        (b'{"v": 7, "id": "x", "demand": {"cpu": 1}}', "team-a", "body"),
+        (a_body(demand={"cpu": "-1"}), "team-a", "demand.cpu"),
+        (a_body(demand={"quantum": 1}), "team-a", "demand.quantum"),
+        (a_body(demand={"nvidia.com/gpu": 17}), "team-a", "demand.nvidia.com/gpu"),
+        (a_body(class_="urgent"), "team-a", "class"),
+        (a_body(), "stranger", "tenant"),
+        (a_body(), "team.b ü", "tenant"),
+    ],
+)
+async def test_what_no_cluster_can_take_is_answered(
+    arena: Arena, payload: bytes, tenant: str, field: str
+) -> None:
+    since = time.time_ns() // 1000 - 60_000_000
+    answers = Follower(arena.bus, stream="answer", filter=subjects.answer_filter(tenant), since=since)
+    await submit(arena, payload, tenant=tenant, msg_id="by-header")
+    answer = await next_answer(answers)
+    assert isinstance(answer, Refused)
+    assert (answer.cluster, answer.tenant, answer.field) == ("any", tenant, field)
+    assert answer.reason

@@ -1,0 +1,118 @@
+"""Which cluster takes a submission that names none."""
+
+import pytest
+
+from fairlead_contracts.document import Match, PolicyDocument, Tenant
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.state import Phase, State
+from fairlead_contracts.submissions import Submission
+from fairlead_scorer.ledger import Ledger, Stated
+from fairlead_scorer.router import with_id
+from fairlead_scorer.routing import choose
+from fairlead_testkit.arena import subject_of
+from fairlead_testkit.builders import (
+    a_demand,
+    a_document,
+    a_job,
+    a_pool,
+    a_queue,
+    a_submission,
+    a_tenant_state,
+)
+
+BOTH: list[State] = [
+    made(cluster=cluster) for cluster in ("c1", "c2") for made in (a_pool, a_queue, a_tenant_state)
+]
+
+
+def chosen(
+    *states: State,
+    submission: Submission | None = None,
+    sent: dict[Stated, dict[str, int]] | None = None,
+    document: PolicyDocument | None = None,
+) -> str:
+    ledger = Ledger()
+    ledger.adopt(document or a_document(), 1)
+    ledger.learn({subject_of(state): state for state in states})
+    assert ledger.rulebook is not None
+    return choose(ledger, ledger.rulebook, submission or a_submission(), sent or {}).cluster
+
+
+def refusal(*states: State, **changes: object) -> FieldError:
+    with pytest.raises(FieldError) as caught:
+        chosen(*states, submission=a_submission(**changes))
+    return caught.value
+
+
+def test_equal_clusters_are_taken_by_name() -> None:
+    assert chosen(*BOTH) == "c1"
+    assert chosen(*reversed(BOTH)) == "c1"
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.WAITING])
+def test_the_cluster_with_most_room_is_taken(phase: Phase) -> None:
+    assert chosen(*BOTH, a_job(phase=phase)) == "c2"
+
+
+def test_held_and_ended_jobs_take_no_room() -> None:
+    assert chosen(*BOTH, a_job("h", phase=Phase.HELD), a_job("e", phase=Phase.ENDED)) == "c1"
+
+
+def test_where_more_waits_than_fits_the_shorter_backlog_is_taken() -> None:
+    assert chosen(*BOTH, a_job("a", gpu=40), a_job("b", cluster="c2", uid="b", gpu=39)) == "c2"
+
+
+def test_what_was_sent_and_does_not_show_yet_counts() -> None:
+    assert chosen(*BOTH, sent={("c1", "gpu"): a_demand()}) == "c2"
+
+
+def test_a_cluster_that_is_too_small_is_passed_over() -> None:
+    small = a_pool(capacity=a_demand(cpu=1000, memory_gib=10000, gpu=2))
+    assert chosen(*BOTH, small, submission=a_submission(demand=a_demand(gpu=4))) == "c2"
+
+
+def test_a_named_queue_decides_among_the_clusters_that_have_it() -> None:
+    side = a_queue(cluster="c2", name="side")
+    assert chosen(*BOTH, side, submission=a_submission(queue="side")) == "c2"
+    assert refusal(*BOTH, queue="nowhere").field == "queue"
+
+
+def test_a_tenant_without_a_queue_is_refused() -> None:
+    assert refusal(*BOTH, tenant="team-b").field == "tenant"
+
+
+def test_a_tenant_that_the_policy_does_not_know_is_refused() -> None:
+    error = refusal(*BOTH, tenant="stranger")
+    assert (error.field, error.value) == ("tenant", "stranger")
+
+
+def test_accounts_are_matched_to_tenants_as_the_policy_says() -> None:
+    document = PolicyDocument(
+        tenants=[Tenant(name="both", match=Match(scopes=["team-a"], clusters=["c2"])), Tenant(name="team-a")]
+    )
+    assert chosen(*BOTH, submission=a_submission(tenant="both"), document=document) == "c2"
+    assert chosen(*BOTH, submission=a_submission(tenant="team-a"), document=document) == "c1"
+
+
+def test_what_no_cluster_can_hold_is_refused_with_each_ones_reason() -> None:
+    error = refusal(*BOTH, demand=a_demand(gpu=17))
+    assert error.field == "demand.nvidia.com/gpu"
+    assert "c1:" in error.reason
+    assert "c2:" in error.reason
+
+
+def test_an_unknown_resource_is_refused() -> None:
+    assert refusal(*BOTH, demand={"quantum": 1000}).field == "demand.quantum"
+
+
+def test_a_class_that_is_not_granted_is_refused() -> None:
+    assert refusal(*BOTH, urgency="urgent").field == "class"
+
+
+def test_the_id_goes_into_a_body_that_has_none_and_the_rest_stays_as_it_was_sent() -> None:
+    assert (
+        with_id(b'{"demand": {"cpu": 1.50}, "id": "mine"}', "other")
+        == b'{"demand": {"cpu": 1.50}, "id": "mine"}'
+    )
+    assert with_id(b'{"demand": {"cpu": 1.50}}', "seq-7") == b'{"demand":{"cpu": 1.50},"id":"seq-7"}'
+    assert with_id(b'{"id": null, "pods": 2}', "m") == b'{"id":"m","pods":2}'

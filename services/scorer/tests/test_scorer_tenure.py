@@ -1,0 +1,250 @@
+"""A tenure against a scripted subject: level-triggered, one publish at a time, stepping down, trying again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
+from fairlead_contracts.decisions import DECISION, Decision
+from fairlead_scorer import deciding
+from fairlead_scorer.deciding import Content, Stamp
+from fairlead_scorer.tenure import Decided, ShardName, Tenure
+from fairlead_testkit import eventually
+from fairlead_testkit.builders import NOW, a_basis, a_standing
+
+SHARD = ShardName("c1/gpu", 3)
+
+
+class Subject:
+    """A decision subject whose answers the test writes; `gate` holds a publish on its way."""
+
+    def __init__(self) -> None:
+        self.epoch: int | None = None
+        self.claims = 0
+        self.written: list[Decision] = []
+        self.failures: list[Exception] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.under_way = 0
+
+    async def claim(self, claim: Callable[[], bytes]) -> int:
+        self.claims += 1
+        self.written.append(DECISION.decode(claim()))
+        self.epoch = 100 * self.claims
+        return self.epoch
+
+    async def publish(self, payload: bytes) -> int:
+        self.under_way += 1
+        assert self.under_way == 1
+        try:
+            await self.gate.wait()
+            if self.failures:
+                error = self.failures.pop(0)
+                if isinstance(error, LostOwnershipError):
+                    self.epoch = None
+                raise error
+            self.written.append(DECISION.decode(payload))
+            return len(self.written)
+        finally:
+            self.under_way -= 1
+
+
+class Judge:
+    """Decides the version that it has; keeps the limits it was given."""
+
+    def __init__(self) -> None:
+        self.version = 1
+        self.behind = True
+        self.trusted = True
+        self.limits: list[int] = []
+
+    def change(self) -> None:
+        self.version += 1
+        self.behind = True
+
+    def may_publish(self, shard: ShardName) -> bool:
+        return self.trusted and shard == SHARD
+
+    def is_behind(self, shard: ShardName) -> bool:
+        return self.behind and shard == SHARD
+
+    def decide(self, shard: ShardName, limit: int) -> Decided:
+        assert shard == SHARD
+        self.behind = False
+        self.limits.append(limit)
+        content = Content(basis=a_basis(), fronts=[], standings=[a_standing(waiting=self.version)])
+        return Decided(content=content, state_seq=self.version)
+
+    def put_back(self, shard: ShardName) -> None:
+        assert shard == SHARD
+        self.behind = True
+
+    def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
+        stamp = Stamp(
+            pool=shard.pool,
+            shard=shard.number,
+            owner="me",
+            epoch=epoch,
+            turn=turn,
+            at=NOW,
+            state_seq=decided.state_seq,
+            clusters=("c1",),
+        )
+        return deciding.write(decided.content, stamp)
+
+
+class Diary:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def claimed(self, shard: ShardName, epoch: int) -> None:
+        self.lines.append(f"claimed {shard} {epoch}")
+
+    def lost(self, shard: ShardName) -> None:
+        self.lines.append(f"lost {shard}")
+
+    def published(self, shard: ShardName, decided: Decided) -> None:
+        self.lines.append(f"published {shard} {decided.state_seq}")
+
+    def failed(self, shard: ShardName, error: Exception) -> None:
+        self.lines.append(f"failed {shard} {type(error).__name__}")
+
+
+class Stand:
+    """A tenure and all that it deals with."""
+
+    def __init__(self) -> None:
+        self.subject, self.judge, self.diary = Subject(), Judge(), Diary()
+        self.settled = asyncio.Event()
+        self.tenure = Tenure(
+            SHARD,
+            lambda: self.subject,
+            self.judge,
+            self.diary,
+            pace=0.0,
+            rest=0.01,
+            settled=self.settled.set,
+        )
+
+    def versions(self) -> list[tuple[int, int, int]]:
+        """(epoch, turn, version) of each write."""
+        return [
+            (decision.epoch, decision.turn, decision.standings[0].waiting)
+            for decision in self.subject.written
+        ]
+
+    async def wrote(self, *versions: tuple[int, int, int]) -> None:
+        await eventually(lambda: self.versions() == list(versions), 5, what=f"{versions} are written")
+
+
+@asynccontextmanager
+async def a_stand() -> AsyncIterator[Stand]:
+    stand = Stand()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stand.tenure.run())
+        stand.tenure.look()
+        yield stand
+        running.cancel()
+
+
+async def test_the_claim_holds_the_decision_and_the_decision_follows_under_its_epoch() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        assert stand.tenure.owned
+        assert stand.diary.lines == ["claimed c1/gpu/3 100", "published c1/gpu/3 1"]
+
+
+async def test_what_changes_during_a_slow_publish_is_published_after_it_the_newest_alone() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.subject.gate.clear()
+        stand.judge.change()
+        stand.tenure.look()
+        await eventually(lambda: stand.subject.under_way == 1)
+        for _ in range(5):
+            stand.judge.change()
+            stand.tenure.look()
+        assert not stand.tenure.caught_up
+        stand.subject.gate.set()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 2), (100, 3, 7))
+        assert stand.tenure.decided_seq == 7
+
+
+async def test_equal_content_is_not_published_again_but_counts_as_decided() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.settled.clear()
+        stand.judge.behind = True
+        stand.tenure.look()
+        await stand.settled.wait()
+        assert stand.tenure.caught_up
+        assert len(stand.subject.written) == 2
+
+
+async def test_after_a_doubt_equal_content_is_published_again() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.tenure.doubt()
+        stand.tenure.look()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 1))
+
+
+async def test_a_lost_shard_is_claimed_again_under_a_new_epoch() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.subject.failures.append(LostOwnershipError("somebody else"))
+        stand.judge.change()
+        stand.tenure.look()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (0, 0, 2), (200, 1, 2))
+        assert "lost c1/gpu/3" in stand.diary.lines
+
+
+async def test_a_lost_shard_that_was_given_up_is_not_claimed_again() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.subject.failures.append(LostOwnershipError("somebody else"))
+        stand.judge.change()
+        stand.tenure.look()
+        stand.tenure.give_up()
+        await eventually(lambda: not stand.tenure.owned)
+        assert stand.subject.claims == 1
+
+
+@pytest.mark.parametrize("error", [PublishUncertainError("no ack"), PayloadTooLargeError(10**6, 0)])
+async def test_a_publish_that_failed_is_tried_again(error: Exception) -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.subject.failures.append(error)
+        stand.judge.change()
+        stand.tenure.look()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (100, 3, 2))
+
+
+async def test_a_payload_that_was_too_large_is_decided_with_a_smaller_limit() -> None:
+    async with a_stand() as stand:
+        stand.subject.failures.append(PayloadTooLargeError(900_000, 500_000))
+        await stand.wrote((0, 0, 1), (100, 2, 1))
+        assert stand.judge.limits == [deciding.PAYLOAD_LIMIT, deciding.PAYLOAD_LIMIT // 2]
+
+
+async def test_nothing_leaves_while_it_may_not() -> None:
+    stand = Stand()
+    stand.judge.trusted = False
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stand.tenure.run())
+        stand.tenure.look()
+        stand.judge.trusted = True
+        assert stand.subject.written == []
+        stand.tenure.look()
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        running.cancel()
+
+
+async def test_a_shard_that_is_given_up_ends_its_tenure() -> None:
+    stand = Stand()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(stand.tenure.run())
+        stand.tenure.give_up()
+    assert stand.subject.claims == 0
