@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from fairlead_contracts.control import Mode
 from fairlead_contracts.events import EVENT, LevelWritten
 from fairlead_contracts.state import Phase
 from fairlead_runtime import Lifecycle
-from fairlead_testkit import eventually
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.stage import CLUSTER, POOL, HandPlayedCluster, HandPlayedScorer, say
 
 pytestmark = pytest.mark.integration
@@ -38,10 +39,12 @@ async def turns(admitter: Lifecycle, count: int = 3) -> None:
 async def test_a_decision_becomes_levels_once_and_an_event_each(
     bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
 ) -> None:
-    uids = await cluster.put("a", "b", "c", "d")
-    wanted = [uids[2], uids[0], uids[1], uids[3]]
+    uids = await cluster.put("a", "b")
     follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
     async with run_admitter() as admitter:
+        await eventually(lambda: admitter.readiness.reasons() == {})
+        uids += await cluster.put("c", "d")
+        wanted = [uids[2], uids[0], uids[1], uids[3]]
         await scorer.decide(cluster, wanted)
         await follows(cluster, wanted)
         await turns(admitter)
@@ -199,6 +202,8 @@ async def test_a_standby_takes_over_when_the_leader_leaves(
         async with run_admitter() as second:
             await eventually(lambda: second.readiness.reasons() == {})
             assert sample(second, "leading") == 0
+            assert second.readiness.details() == {"role": "standby"}
+            assert first.readiness.details() == {"role": "leader"}
             await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
             await follows(cluster, [uids[2], uids[0], uids[1]])
             first.ask_stop("the test says so")
@@ -233,3 +238,30 @@ async def test_writes_stop_when_the_frontend_is_down_and_go_on_when_it_is_back(
         await eventually(lambda: sample(admitter, "writes_failed_total") > 0)
         await cluster.come_up()
         await follows(cluster, uids[::-1])
+
+
+async def test_a_leader_that_was_paused_past_its_lease_writes_nothing_when_it_goes_on(
+    cluster: HandPlayedCluster,
+    scorer: HandPlayedScorer,
+    run_admitter: RunAdmitter,
+    nats_server: NatsServer,
+    tmp_path: Path,
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    settings = {"cluster": CLUSTER, "nats_url": nats_server.url, "log_level": "debug"}
+    with ServiceProcess("admitter", tmp_path, settings) as first:
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await follows(cluster, [uids[2], uids[0], uids[1]])
+        async with run_admitter() as second:
+            await first.logged("level")
+            first.pause()
+            await eventually(lambda: sample(second, "leading") == 1)
+            await scorer.decide(cluster, uids[::-1])
+            await follows(cluster, uids[::-1])
+            await turns(second)
+            written = len(cluster.writes)
+            first.resume()
+            await first.logged("leadership.lost")
+            await turns(second)
+            assert len(cluster.writes) == written
+            assert sample(second, "drift_seen_total") == 0

@@ -26,10 +26,15 @@ class Readiness:
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
+        self._details: dict[str, Check] = {}
 
     def add(self, name: str, check: Check) -> None:
         """Name a check; one of the same name is replaced."""
         self._checks[name] = check
+
+    def tell(self, name: str, detail: Check) -> None:
+        """Name a detail that `/readyz` shows beside the reasons: it says something and decides nothing."""
+        self._details[name] = detail
 
     def remove(self, name: str) -> None:
         """Forget a check; an unknown name is no error."""
@@ -42,6 +47,11 @@ class Readiness:
         found = {name: _ask(check) for name, check in self._checks.items()}
         return {name: reason for name, reason in found.items() if reason is not None}
 
+    def details(self) -> dict[str, str]:
+        """What the service says of itself, by detail."""
+        found = {name: _ask(detail) for name, detail in self._details.items()}
+        return {name: said for name, said in found.items() if said is not None}
+
 
 def _ask(check: Check) -> str | None:
     try:
@@ -50,11 +60,13 @@ def _ask(check: Check) -> str | None:
         return f"the check itself failed: {error!r}"
 
 
-class HealthReport(msgspec.Struct, frozen=True):
+class HealthReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of `/readyz`."""
 
     ready: bool
     reasons: dict[str, str]
+    details: dict[str, str] = {}
+    """What the service says of itself: whether it leads, for example."""
 
 
 class HealthServer:
@@ -107,7 +119,7 @@ class HealthServer:
 
     async def _ready(self, _: web.Request) -> web.Response:
         reasons = self._readiness.reasons()
-        report = HealthReport(ready=not reasons, reasons=reasons)
+        report = HealthReport(ready=not reasons, reasons=reasons, details=self._readiness.details())
         return web.Response(
             body=msgspec.json.encode(report), content_type="application/json", status=503 if reasons else 200
         )

@@ -53,6 +53,7 @@ class Admitter:
         self._written = Written()
         self._frontend = SimFrontend(bus, settings.cluster, patience_seconds=settings.frontend_timeout)
         self._creator = PatientCreator(self._frontend)
+        self._desk = Desk(bus, self._record.answered)
 
     async def serve(self) -> None:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
@@ -93,6 +94,7 @@ class Admitter:
 
         carrier = Rehearsal(self._record.would_write)
         self._say_ready(lead)
+        self._lifecycle.readiness.tell("role", lambda: "dry run")
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("watch", self._watch.run())
@@ -113,7 +115,7 @@ class Admitter:
 
     def _lanes(self) -> list[Lane]:
         cluster, facts, policy = self._settings.cluster, self._watch.facts, self._watch.policy
-        desk = Desk(self._bus, self._record.answered)
+        desk = self._desk
         intake = IntakeLane(
             cluster,
             Admission(facts, policy),
@@ -146,6 +148,8 @@ class Admitter:
         readiness.add("knowledge", self._watch.unknown)
         readiness.add("decisions", lambda: self._patience.stale() if lead() is not None else None)
         readiness.add("frontend", self._frontend_trouble)
+        readiness.add("answers", lambda: self._desk.trouble)
+        readiness.tell("role", lambda: "standby" if lead() is None else "leader")
 
     def _frontend_trouble(self) -> str | None:
         held = self._creator.held

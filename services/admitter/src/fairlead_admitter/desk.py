@@ -58,6 +58,8 @@ class Desk:
         self._published = published
         self._told: OrderedDict[Sender, Stage] = OrderedDict()
         self._locks: dict[Sender, tuple[asyncio.Lock, int]] = {}
+        self.trouble: str | None = None
+        """Why answers can't be published or read back just now."""
 
     @asynccontextmanager
     async def turn(self, sender: Sender) -> AsyncIterator[None]:
@@ -113,7 +115,11 @@ class Desk:
         wait = _FIRST_WAIT
         while True:
             try:
-                return await call()
-            except RetryableBusError:
+                found = await call()
+            except RetryableBusError as error:
+                self.trouble = f"answers wait for NATS: {error}"
                 await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
                 wait = min(2 * wait, _LONGEST_WAIT)
+            else:
+                self.trouble = None
+                return found

@@ -1,0 +1,196 @@
+"""Carrying plans out, patience with pools, and operators' words: each by itself."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from fairlead_admitter.applying import Application, Rehearsal
+from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.fronts import Doubt, Unsettled
+from fairlead_admitter.latency import Arrivals
+from fairlead_admitter.patience import Patience
+from fairlead_admitter.policy_view import PolicyView
+from fairlead_admitter.steering import GONE, LevelWrite
+from fairlead_admitter.written import Written
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import Mode
+from fairlead_contracts.state import JobState
+from fairlead_testkit.builders import a_control, a_job
+
+
+def writes(count: int) -> list[LevelWrite]:
+    return [
+        LevelWrite(job=a_job(f"j{number}"), before=0, level=count - number, rank=GONE, place=None)
+        for number in range(count)
+    ]
+
+
+class Frontend:
+    """Answers each write when told to."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.go = asyncio.Event()
+        self.trouble: dict[str, Exception] = {}
+        self.most = 0
+        self._now = 0
+
+    async def write(self, job: JobState, level: int) -> int | None:
+        assert level
+        self.begun.append(job.id)
+        self._now += 1
+        self.most = max(self.most, self._now)
+        try:
+            await self.go.wait()
+            if job.id in self.trouble:
+                raise self.trouble[job.id]
+        finally:
+            self._now -= 1
+        return None if job.id == "j2" else job.rev + 1
+
+
+def application(frontend: Frontend, written: Written, at_once: int = 100) -> Application:
+    return Application(frontend, written, lambda _: None, in_flight=4, at_once=at_once)
+
+
+async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
+    frontend, written = Frontend(), Written()
+    frontend.go.set()
+    plan = writes(20)
+    applied = await application(frontend, written).carry_out("p", plan, lambda: True)
+    assert frontend.begun == [f"j{number}" for number in range(20)]
+    assert frontend.most <= 4
+    assert len(applied.landed) == 19
+    assert (applied.gone, applied.failed, applied.withheld) == (1, 0, 0)
+    assert written.leaves_alone(a_job("j2"))
+    assert written.level_of(a_job("j0")) == 20
+
+
+async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
+    frontend, written = Frontend(), Written()
+    frontend.go.set()
+    asked = iter([True, True, False])
+    applied = await application(frontend, written).carry_out("p", writes(5), lambda: next(asked))
+    assert frontend.begun == ["j0", "j1"]
+    assert applied.withheld == 3
+
+
+@pytest.mark.parametrize(
+    ("trouble", "left_alone"), [(FrontendDownError("down"), False), (FrontendRefusedError("no"), True)]
+)
+async def test_after_a_failure_nothing_more_is_sent(trouble: Exception, *, left_alone: bool) -> None:
+    frontend, written = Frontend(), Written()
+    frontend.go.set()
+    frontend.trouble["j0"] = trouble
+    applied = await application(frontend, written).carry_out("p", writes(50), lambda: True)
+    assert applied.failed == 1
+    assert applied.trouble == str(trouble)
+    assert len(frontend.begun) <= 5
+    assert written.leaves_alone(a_job("j0")) is left_alone
+
+
+async def test_a_long_plan_is_carried_out_in_part() -> None:
+    frontend = Frontend()
+    frontend.go.set()
+    applied = await application(frontend, Written(), at_once=3).carry_out("p", writes(10), lambda: True)
+    assert len(frontend.begun) == 3
+    assert applied.withheld == 7
+
+
+async def test_a_rehearsal_says_each_thing_once() -> None:
+    told: list[str] = []
+    rehearsal = Rehearsal(lambda pool, write: told.append(f"{pool} {write.job.id} {write.level}"))
+    await rehearsal.carry_out("p", writes(2), lambda: True)
+    await rehearsal.carry_out("p", writes(2), lambda: True)
+    await rehearsal.carry_out("q", writes(1), lambda: False)
+    assert told == ["p j0 2", "p j1 1"]
+
+
+class Heard:
+    """Notes what patience says."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def unsettled(self, pool: str, found: Unsettled) -> None:
+        self.said.append(f"unsettled {pool} {found.doubt}")
+
+    def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
+        self.said.append(f"stale {pool} {found.doubt} {seconds:.0f}")
+
+    def settled(self, pool: str, seconds: float) -> None:
+        self.said.append(f"settled {pool} {seconds:.0f}")
+
+    def forget_pool(self, pool: str) -> None:
+        self.said.append(f"forgotten {pool}")
+
+
+def patience(heard: Heard, now: Callable[[], float]) -> Patience:
+    return Patience(heard, 10.0, now)
+
+
+def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:
+    heard, clock = Heard(), [0.0]
+    kept = patience(heard, lambda: clock[0])
+    for clock[0] in (0.0, 9.0, 11.0, 12.0):
+        kept.lack("p", Unsettled(doubt=Doubt.OWNER_GONE, shard=3))
+    assert kept.stale() == "p: owner-gone (shard 3) for 12 s"
+    kept.satisfy("p")
+    assert kept.stale() is None
+    assert heard.said == ["unsettled p owner-gone", "stale p owner-gone 11", "settled p 12"]
+
+
+def test_a_pool_that_needs_no_order_is_not_complained_about() -> None:
+    heard = Heard()
+    kept = patience(heard, lambda: 0.0)
+    kept.lack("p", Unsettled(doubt=Doubt.MISSING))
+    kept.lack("q", Unsettled(doubt=Doubt.MISSING))
+    kept.excuse("p")
+    kept.keep([])
+    kept.satisfy("q")
+    assert heard.said[2:] == ["forgotten p", "forgotten q"]
+
+
+def word(pool: str | None) -> str:
+    return subjects.kv_subject(topology.POLICY, subjects.control_key(pool))
+
+
+@pytest.mark.parametrize(
+    ("one", "all_", "mode"),
+    [
+        (None, None, Mode.ACTIVE),
+        (Mode.PAUSED, None, Mode.PAUSED),
+        (Mode.ACTIVE, Mode.PAUSED, Mode.PAUSED),
+        (Mode.PAUSED, Mode.RELEASED, Mode.RELEASED),
+        (Mode.RELEASED, Mode.ACTIVE, Mode.RELEASED),
+    ],
+)
+def test_the_strictest_word_holds(one: Mode | None, all_: Mode | None, mode: Mode) -> None:
+    view = PolicyView()
+    for pool, said in (("c1/gpu", one), (None, all_)):
+        if said is not None:
+            view.hear(word(pool), to_json(a_control(mode=said)))
+    assert view.mode("c1/gpu") is mode
+
+
+def test_a_word_that_cannot_be_read_pauses_until_it_is_taken_back() -> None:
+    view = PolicyView()
+    view.hear(word(None), b"stop!")
+    assert view.mode("c1/gpu") is Mode.PAUSED
+    assert word(None) in view.unreadable
+    view.hear(word(None), None)
+    assert view.mode("c1/gpu") is Mode.ACTIVE
+    assert not view.unreadable
+
+
+def test_only_a_decision_that_knew_something_new_is_measured() -> None:
+    arrivals = Arrivals()
+    arrivals.note(10, 0.0)
+    arrivals.note(20, 0.0)
+    assert arrivals.measure(5) is None
+    assert arrivals.measure(15) is not None
+    assert arrivals.measure(15) is None
+    assert arrivals.measure(25) is not None
+    assert arrivals.measure(30) is None
