@@ -15,6 +15,8 @@ from fairlead_bus import (
     ConnectionSettings,
     DeniedError,
     NobodyAnswersError,
+    NoStreamError,
+    NotFoundError,
     RemoteError,
     connect,
 )
@@ -110,6 +112,10 @@ def run[T](main: Coroutine[object, object, T]) -> T:
 
 
 def _in_words(error: BusError) -> CommandError:
+    if isinstance(error, NotFoundError | NoStreamError):
+        return NotRunningError(
+            "NATS is there, but Fairlead's streams are not", hint="Is it up? `fairlead up` makes them."
+        )
     if isinstance(error, DeniedError):
         return CommandError(
             f"NATS denies this to our user: {error}", hint="Credentials come from FAIRLEAD_NATS_*."

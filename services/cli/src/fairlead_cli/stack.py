@@ -125,17 +125,9 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
 
 def _service(plan: StackPlan, url: str, service: str, name: str, flags: Sequence[str] = ()) -> Program:
     # -P keeps a file in the person's directory from being imported in a library's place.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        f"fairlead_{service}",
-        "--nats-url",
-        url,
-        "--health-port",
-        FREE_PORT,
-    ]
-    return Program(name=name, command=[*command, *flags], environ=plan.environ)
+    command = [sys.executable, "-P", "-m", f"fairlead_{service}", "--health-port", FREE_PORT, *flags]
+    # The address goes by the environment: it may carry a password, and command lines are there for all to read.
+    return Program(name=name, command=command, environ={**plan.environ, "FAIRLEAD_NATS_URL": url})
 
 
 def _locked(store: Path) -> IO[bytes]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairlead_cli.connection import connection_settings
 from fairlead_cli.console import say, warn
 from fairlead_cli.instance import RunningInstance, forget, remember, state_directory
 from fairlead_cli.policy_files import read_policy, shipped_policy
@@ -16,6 +17,7 @@ from fairlead_cli.readiness import wait_answering
 from fairlead_cli.stack import Stack, StackPlan, child_environment, running
 
 LAPTOP = "laptop"
+ADDRESS = "FAIRLEAD_NATS_URL"
 
 
 class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +68,9 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         warn(f"the scorers do not answer for a pool yet; their logs: {plan.store / 'logs'}")
     cluster = f", cluster {plan.cluster}" if plan.cluster else ""
     say(f"running: {plan.scorers} scorers, an admitter{cluster}; logs in {plan.store / 'logs'}")
-    say(f"NATS: {stack.url}")
+    say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
+    if os.environ.get(ADDRESS, stack.url) != stack.url:
+        warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
     say("")
     say("In another terminal:")
     say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")

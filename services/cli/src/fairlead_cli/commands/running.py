@@ -60,7 +60,7 @@ def demo(
     weights: str | None = None,
     scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 2,
     seed: int = 0,
-    report: Path = Path("fairlead-demo.html"),
+    report: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """A GPU cluster, three times overloaded, ordered fairly before your eyes; a report within two minutes.
@@ -78,7 +78,7 @@ def demo(
     seed:
         Of everything that is drawn by chance.
     report:
-        Where the report is written as one HTML page.
+        Where the report is written as one HTML page; fairlead-demo.html here, and nowhere with --json, unless given.
     json:
         Print the figures as JSON and nothing else.
     """

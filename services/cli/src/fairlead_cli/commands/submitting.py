@@ -16,7 +16,7 @@ def submit(
     cpu: str | None = None,
     memory: str | None = None,
     gpus: str | None = None,
-    demand: list[str] | None = None,
+    demand: Annotated[list[str] | None, Parameter(negative="")] = None,
     urgency: Annotated[str | None, Parameter(name="--class")] = None,
     pods: int | None = None,
     queue: str | None = None,

@@ -38,6 +38,7 @@ SECONDS = 60.0
 DEADLINE_SECONDS = 105.0
 """From the start of the command: whatever still runs then is reported as it stands, within the two minutes promised."""
 INTERRUPTED = 130
+PAGE = "fairlead-demo.html"
 
 
 class DemoFlags(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +49,13 @@ class DemoFlags(msgspec.Struct, frozen=True, kw_only=True):
     weights: str | None = None
     scorers: int = 2
     seed: int = 0
-    report: Path = Path("fairlead-demo.html")
+    report: Path | None = None
     as_json: bool = False
+
+    @property
+    def page(self) -> Path | None:
+        """Where the page is written; printed figures alone need none."""
+        return self.report or (None if self.as_json else Path(PAGE))
 
 
 async def run_demo(flags: DemoFlags) -> int:
@@ -60,6 +66,7 @@ async def run_demo(flags: DemoFlags) -> int:
     """
     began = time.monotonic()
     workload = _workload(flags)
+    _check_writable(flags.page)
     recording = Recording([job.id for job in workload.jobs])
     with ending_on_signals() as end, tempfile.TemporaryDirectory(prefix="fairlead-demo-") as directory:
         plan = _plan(Path(directory), workload, flags)
@@ -99,6 +106,14 @@ def _workload(flags: DemoFlags) -> Workload:
         )
     except SimError as error:
         raise InputError(str(error)) from error
+
+
+def _check_writable(page: Path | None) -> None:
+    """Better said now than after the run."""
+    if page is not None and not (page.parent.is_dir() and os.access(page.parent, os.W_OK)):
+        raise InputError(
+            f"the report cannot be written to {page}", hint="Choose another place with --report."
+        )
 
 
 def read_weights(text: str | None) -> Mapping[str, float] | None:
@@ -207,6 +222,11 @@ def _facts(workload: Workload, flags: DemoFlags, recording: Recording, restarts:
     gpus = workload.capacity()["nvidia.com/gpu"] // 1000
     return [
         *workload.notes,
+        *(
+            []
+            if flags.trace
+            else ["The trace ships with fairlead_sim, beside its licence and where it comes from."]
+        ),
         f"{gpus} GPUs, {flags.scorers} scorers, seed {flags.seed}.",
         f"{len(workload.jobs)} jobs took {recording.level_writes} writes of a level.",
         "Shares are dominant shares over the sum of the tenants'; waits are seconds of wall time.",
@@ -216,12 +236,13 @@ def _facts(workload: Workload, flags: DemoFlags, recording: Recording, restarts:
 
 
 def _tell(report: Report, flags: DemoFlags) -> None:
-    flags.report.write_text(render_page(report), encoding="utf-8")
     if flags.as_json:
         write_line(msgspec.json.encode(report.figures).decode())
     else:
         output().print(render_text(report))
-    say(f"report: {flags.report.absolute()}")
+    if flags.page is not None:
+        flags.page.write_text(render_page(report), encoding="utf-8")
+        say(f"report: {flags.page.absolute()}")
 
 
 def _verdict(report: Report, recording: Recording) -> int:

@@ -14,6 +14,8 @@ _ROW = 40
 _NAMES = 110
 ORDER_CLASSES = ("fairlead", "fifo", "priority")
 """CSS classes of the runs, in the order in which a report lists them: ours first."""
+_DOTS = {"fairlead": 0, "fifo": -7, "priority": 7}
+"""Dots of equal shares stand beside each other."""
 
 type Scale = Callable[[float], float]
 
@@ -114,7 +116,7 @@ def shares_against_entitlement(runs: Sequence[Run], entitlements: Mapping[str, f
             f'<line class="entitled" x1="{x(part):.1f}" x2="{x(part):.1f}" y1="{middle - 12}" y2="{middle + 12}"/>'
         )
         rows += [
-            f'<circle class="dot {kind}" cx="{x(found[tenant]):.1f}" cy="{middle}" r="6">'
+            f'<circle class="dot {kind}" cx="{x(found[tenant]):.1f}" cy="{middle + _DOTS[kind]}" r="6">'
             f"<title>{escape(run.title)}: {found[tenant]:.1%} of {part:.1%}</title></circle>"
             for kind, run, found in reversed(list(zip(ORDER_CLASSES, runs, shares, strict=False)))
             if tenant in found

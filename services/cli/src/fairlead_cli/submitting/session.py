@@ -91,7 +91,11 @@ async def submit_all(
                 )
             say(f"{len(stored)} of {len(sent)} published")
             return 0 if len(stored) == len(sent) else 1
-        await session.publish_and_follow(bus)
+        try:
+            await session.publish_and_follow(bus)
+        except asyncio.CancelledError:
+            say(f"{session.following.open} have not ended; they go on without being followed")
+            raise
     tally = session.following.tally()
     if len(drafts) > 1 or not tally.well:
         say(tally.words())
