@@ -1,6 +1,7 @@
 """The order against progressive filling in exact fractions, written apart from the product's code."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import HOUR, SECOND
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places, sort_key
 
 TENANTS = ("ada", "bob", "cyd", "dan")
@@ -201,10 +203,7 @@ def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snap
     assert whole == sorted(whole, key=lambda place: sort_key(place, snapshot.rules, snapshot.now))
     for rank, place in enumerate(whole):
         assert order.place(place.uid, snapshot.now) == place
-        ahead = uids(whole)[:rank]
-        counted = order.count_before(place, snapshot.now)
-        assert sum(counted.values()) == len(ahead)
-        assert 0 not in counted.values()
+        assert order.count_before(place, snapshot.now) == Counter(ahead.tenant for ahead in whole[:rank])
     assert order.place("nobody", snapshot.now) is None
 
 
@@ -253,6 +252,22 @@ def test_a_tenth_three_times_is_three_tenths() -> None:
     order.wait(job("a", "ada", submitted=5))
     order.wait(job("b", "bob", submitted=4))
     assert uids(order.order(0)) == ["b", "a"]
+
+
+def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
+    unlike = 0
+    for use in range(2, 40):
+        weights = {"ada": Fraction(use, 10), "bob": Fraction(1, 10)}
+        unlike += use * float(Fraction(1, 7) / weights["ada"]) != float(Fraction(1, 7) / weights["bob"])
+        for older, newer in (("ada", "bob"), ("bob", "ada")):
+            order = PoolOrder(replace(RULES, capacity={"gpu": 7}, weights=weights))
+            order.run("r1", "ada", {"gpu": use})
+            order.run("r2", "bob", {"gpu": 1})
+            order.wait(job(newer, newer, submitted=5))
+            order.wait(job(older, older, submitted=4))
+            assert uids(order.order(0)) == [older, newer]
+            assert uids(order.front(0, 1)["c", "q"]) == [older]
+    assert unlike > 5
 
 
 def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> None:
@@ -363,6 +378,42 @@ def test_thousands_of_equal_jobs_of_equal_tenants_stay_quick_and_exact() -> None
     places = order.order(0)
     assert places == sorted(places, key=lambda place: sort_key(place, rules, 0))
     assert uids(order.front(0, 100)["c", "q"]) == uids(places[:100])
+
+
+def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards() -> None:
+    rng = random.Random(8)
+    rules = PoolRules(
+        capacity={"cpu": 96_000 * 40, "gpu": 8000 * 40, "memory": 40 * 2**40},
+        classes=CLASSES,
+        rate=Fraction("0.06") / HOUR,
+        cap=336 * HOUR,
+        weights={f"t{number}": Fraction(str(rng.choice([0.1, 0.3, 1, 2, 3]))) for number in range(60)},
+    )
+    order = PoolOrder(rules)
+    now = 1_795_000_000 * SECOND
+    for number in range(4000):
+        # Proportional demands tie the resources, whole seconds the instants, equal weights the tenants.
+        cards = rng.choice([1, 1, 2, 4, 8])
+        order.wait(
+            job(
+                f"u{rng.randrange(10**9)}-{number}",
+                f"t{rng.randrange(60)}",
+                urgency=rng.choice(CLASSES),
+                submitted=now - rng.randrange(500) * HOUR,
+                demand={"cpu": cards * 12_000, "gpu": cards * 1000, "memory": cards * 2**37},
+                queue=rng.choice(QUEUES),
+            )
+        )
+    whole = order.order(now)
+    assert whole == sorted(whole, key=lambda place: sort_key(place, rules, now))
+    shards = [[f"t{number}" for number in range(60) if number % 16 == shard] for shard in range(16)]
+    assert merge_places([order.order(now, shard) for shard in shards], rules, now) == whole
+    for window in (1, 100, 5000):
+        fronts = [order.front(now, window, shard) for shard in shards]
+        for queue, front in order.front(now, window).items():
+            parts = [part[queue] for part in fronts if queue in part]
+            assert merge_places(parts, rules, now)[:window] == front
+            assert front == [place for place in whole if order._waiting[place.uid].queue == queue][:window]
 
 
 def test_weights_without_a_small_common_denominator_are_compared_exactly() -> None:

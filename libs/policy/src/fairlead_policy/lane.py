@@ -72,14 +72,13 @@ class Lane:
 
     def adopt(self, measure: Measure) -> None:
         """Follows new rules; keeps the sorted arrays where they still hold."""
-        before = self.rules
-        if measure.rules.resources == before.resources and measure.rules.classes == before.classes:
-            same_lacks = measure.rules.capacity.keys() == before.capacity.keys()
-            if same_lacks and measure.rules.resource_weights == before.resource_weights:
-                self._scale = Scale(measure, measure.rules.weight_of(self.tenant))
-                self._forget_scores()
-                return
-        self._adopt(measure)
+        before, after = self.rules, measure.rules
+        kept = before.resources, before.classes, before.resource_weights
+        if kept == (after.resources, after.classes, after.resource_weights):
+            self._scale = Scale(measure, after.weight_of(self.tenant))
+            self._forget_scores()
+        else:
+            self._adopt(measure)
 
     def wait(self, job: WaitingJob) -> None:
         """The job waits; it did not wait here before."""
