@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_bus import Bus, connect, provision
 from fairlead_cli.connection import connection_settings
-from fairlead_cli.errors import CommandError, ProcessFailedError
+from fairlead_cli.errors import CommandError, InputError, ProcessFailedError
 from fairlead_cli.policy_files import apply_policy
 from fairlead_cli.server import ServerPlan, plan_server, wait_ready
 from fairlead_cli.supervision import Keeper, Program, Supervisor, keeper
@@ -61,8 +61,7 @@ async def running(plan: StackPlan, *, say: Callable[[str], None]) -> AsyncIterat
     Raises:
         CommandError: the store is in use, a process cannot be run, NATS cannot be reached.
     """
-    logs = plan.store / "logs"
-    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    logs = _make_directories(plan.store)
     with _locked(plan.store):
         async with keeper() as held, asyncio.TaskGroup() as outer:
             supervisor = Supervisor(group=held.group, logs=logs, say=say)
@@ -128,6 +127,18 @@ def _service(plan: StackPlan, url: str, service: str, name: str, flags: Sequence
     command = [sys.executable, "-P", "-m", f"fairlead_{service}", "--health-port", FREE_PORT, *flags]
     # The address goes by the environment: it may carry a password, and command lines are there for all to read.
     return Program(name=name, command=command, environ={**plan.environ, "FAIRLEAD_NATS_URL": url})
+
+
+def _make_directories(store: Path) -> Path:
+    """The store, and in it the directory for logs."""
+    logs = store / "logs"
+    try:
+        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the store {store} cannot be made: {error}", hint="Choose one with --store."
+        ) from error
+    return logs
 
 
 def _locked(store: Path) -> IO[bytes]:

@@ -81,7 +81,10 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
 @contextlib.contextmanager
 def _remembered(directory: Path, instance: RunningInstance) -> Iterator[None]:
     """Leave word of the instance for other terminals, and take it away again."""
-    remember(directory, instance)
+    try:
+        remember(directory, instance)
+    except OSError as error:
+        warn(f"other terminals must be told the address with --nats: {directory} cannot be written: {error}")
     try:
         yield
     finally:
