@@ -6,7 +6,7 @@ import pytest
 from fairlead_contracts.decisions import DECISION
 from fairlead_contracts.document import Aging
 from fairlead_contracts.instants import HOUR
-from fairlead_contracts.state import JobState
+from fairlead_contracts.state import JobState, State
 from fairlead_policy import WaitingJob
 from fairlead_scorer import words
 from fairlead_scorer.deciding import Content, Stamp, decide, same, write
@@ -19,7 +19,8 @@ from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> Pool:
     ledger = Ledger()
     ledger.adopt(a_document(shards=1, window=window, aging=Aging(cap_hours=cap_hours)), 7)
-    ledger.learn({subject_of(state): state for state in (a_pool(), a_queue(), a_queue(name="side"), *jobs)})
+    states: list[State] = [a_pool(), a_queue(), a_queue(name="side"), *jobs]
+    ledger.learn({subject_of(state): state for state in states})
     return ledger.pools["c1/gpu"]
 
 

@@ -184,12 +184,19 @@ async def test_invalid_questions_are_refused_with_field_and_reason(arena: Arena)
 
 
 async def test_shards_whose_owner_is_silent_are_named(arena: Arena) -> None:
-    with arena.process("scorer", "paused", route=False) as paused:
-        await arena.owned_by("s1", "s2", "paused", timeout=20)
-        silent = sorted(shard for shard, owner in arena.owners().items() if owner == "paused")
-        paused.pause()
+    with arena.process("scorer", "doomed") as doomed:
+        await arena.owned_by("s1", "s2", "doomed", timeout=20)
+        silent = sorted(shard for shard, owner in arena.owners().items() if owner == "doomed")
+        doomed.kill()
+        # Its lease still stands: nobody has taken its shards over yet.
         [pool] = (await ask_queue(arena)).pools
         assert pool.silent_shards == silent
+        assert pool.waiting == sum(
+            len(front.places)
+            for decision in arena.shards()
+            if decision.owner != "doomed"
+            for front in decision.fronts
+        )
 
 
 async def test_the_reason_why_an_order_stands_still_is_said(arena: Arena) -> None:

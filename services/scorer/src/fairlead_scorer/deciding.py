@@ -47,10 +47,10 @@ def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -
     """
     window = pool.window
     content = _content(pool, shard, now, window)
-    while _size(content) > limit and window > 1:
+    while _size(content, limit) > limit and window > 1:
         window //= 2
         content = msgspec.structs.replace(_content(pool, shard, now, window), shortened=True)
-    if _size(content) > limit:
+    if _size(content, limit) > limit:
         content = msgspec.structs.replace(content, standings=[], shortened=True)
     return content
 
@@ -73,10 +73,10 @@ _TYPICAL_PLACE = 400
 _TYPICAL_STANDING = 400
 
 
-def _size(content: Content) -> int:
+def _size(content: Content, limit: int) -> int:
     places = sum(len(front.places) for front in content.fronts)
     estimate = places * _TYPICAL_PLACE + len(content.standings) * _TYPICAL_STANDING
-    if estimate < PAYLOAD_LIMIT // 8:
+    if estimate < limit // 8:
         return estimate
     return len(msgspec.msgpack.encode(content))
 

@@ -1,0 +1,129 @@
+"""The scorer as the process that it is: readiness, dry run, marks, policies that come, change and go wrong."""
+
+import asyncio
+import subprocess
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_contracts import subjects
+from fairlead_contracts.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.topology import POLICY
+from fairlead_scorer import ScorerSettings, main
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.arena import Arena
+from fairlead_testkit.builders import a_document, a_job, a_mark, a_pool, a_queue
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
+    async with Arena.open(nats_server, tmp_path) as opened:
+        await opened.state(a_pool(), a_queue(), a_job("a"), a_job("b", scope="team-b"))
+        yield opened
+
+
+def _read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=5) as reply:
+        text: str = reply.read().decode()
+    return text
+
+
+async def metrics(process: ServiceProcess) -> dict[str, float]:
+    port = await process.health_port()
+    lines = (await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/metrics")).splitlines()
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    }
+
+
+async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanly(arena: Arena) -> None:
+    await arena.mark()
+    with arena.process("scorer", "s1") as scorer:
+        await eventually(lambda: _only_policy_is_missing(scorer), 20)
+        await arena.policy(a_document())
+        await scorer.ready()
+        await arena.settled()
+        found = await metrics(scorer)
+        assert found["fairlead_scorer_owned_shards"] == 16
+        assert found['fairlead_scorer_waiting_jobs{pool="c1/gpu"}'] == 2
+        assert found["fairlead_scorer_claims_total"] == 16
+        assert await scorer.stop() == 0
+    await eventually(lambda: arena.owners() == {}, what="the lease is given back")
+
+
+async def _only_policy_is_missing(scorer: ServiceProcess) -> bool:
+    return set((await scorer.health()).reasons) == {"policy"}
+
+
+async def test_a_dry_run_says_what_it_would_publish_and_owns_and_publishes_nothing(arena: Arena) -> None:
+    await arena.policy(a_document())
+    await arena.mark()
+    with arena.process("scorer", "dry", dry_run=True) as scorer:
+        await scorer.ready()
+
+        def said() -> set[str]:
+            lines = [line for line in scorer.events() if line["event"] == "would publish"]
+            return {str(line["shard"]) for line in lines}
+
+        await eventually(lambda: len(said()) == 16)
+        assert arena.shards() == []
+        assert arena.owners() == {}
+
+
+async def test_a_missing_or_stale_mark_withholds_the_order(arena: Arena) -> None:
+    await arena.policy(a_document())
+    await arena.state(a_mark(incarnation="another server"))
+    with arena.process("scorer", "s1") as scorer:
+        line = await scorer.logged("order withheld")
+        assert (line["pool"], line["clusters"]) == ("c1/gpu", ["c1"])
+        assert arena.shards() == []
+        await arena.mark()
+        await arena.settled()
+
+
+async def test_a_pool_of_two_clusters_waits_for_both(arena: Arena) -> None:
+    await arena.policy(
+        PolicyDocument(
+            tenants=[Tenant(name="team-a"), Tenant(name="team-b")],
+            pools=[Pool(name="both", members=["c1/gpu", "c2/gpu"])],
+        )
+    )
+    await arena.mark("c1")
+    async with arena.serving(main, ScorerSettings, "s1"):
+        await arena.state(a_pool(cluster="c2"), a_queue(cluster="c2"), a_job("c", cluster="c2", uid="c"))
+        await eventually(lambda: arena.members.values)
+        assert arena.shards("both") == []
+        await arena.mark("c2")
+        await arena.settled("both")
+        assert arena.shards("both")[0].revision.keys() == {"c1", "c2"}
+
+
+async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_nothing(arena: Arena) -> None:
+    await arena.policy(a_document())
+    await arena.mark()
+    with arena.process("scorer", "s1") as scorer:
+        await arena.settled()
+        bad = b'{"tenants": [{"name": "team-a", "weight": -1}], "shards": 0}'
+        await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
+        line = await scorer.logged("policy refused, the one before it stays")
+        assert "shards" in str(line["why"])
+        assert "weight" in str(line["why"])
+        assert (await scorer.health()).ready
+        await arena.state(a_job("c"))
+        await arena.settled()
+        await arena.policy(PolicyDocument(tenants=[Tenant(name="team-b", weight=9.0)], window=1, shards=4))
+        await eventually(lambda: {d.basis and d.basis.policy for d in arena.shards()[:4]} == {arena.revision})
+
+
+def test_the_command_line_documents_its_settings() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "fairlead_scorer", "--help"], capture_output=True, text=True, check=True
+    )
+    for flag in ("--dry-run", "--pace-seconds", "--answer-seconds", "--step-down-seconds", "--no-route"):
+        assert flag in told.stdout
