@@ -7,7 +7,7 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.ties import TieIndex
 from fairlead_contracts import subjects
 from fairlead_contracts.state import JobState, Phase, State
-from fairlead_testkit.builders import NOW, a_job, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
 
 
 def at(job: JobState) -> str:
@@ -43,10 +43,12 @@ def test_a_job_of_the_same_name_is_another_job() -> None:
 def test_a_scope_goes_through_the_queue_of_its_tenant_state() -> None:
     facts = ClusterFacts("c1")
     assert facts.queue_of("team-a") is None
-    facts.apply({"t": a_tenant_state(), "p": a_pool(), QUEUE: a_queue()})
+    facts.apply({"t": a_tenant_state(), "p": a_pool(), "m": a_mark(), QUEUE: a_queue()})
+    assert [facts.mark] == [a_mark()]
     assert facts.queue_of("team-a") == "main"
     assert facts.pools["gpu"].capacity
-    facts.apply({"t": None, "p": None, QUEUE: None})
+    facts.apply({"t": None, "p": None, "m": None, QUEUE: None})
+    assert [facts.mark] == [None]
     assert facts.queue_of("team-a") is None
     assert not facts.queues
     assert not facts.pools

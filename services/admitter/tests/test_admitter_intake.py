@@ -8,13 +8,29 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus
+from fairlead_admitter.answers import AnswerLane
+from fairlead_admitter.desk import Desk
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.policy_view import PolicyView
+from fairlead_bus import Bucket, Bus, Delivery
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import encode_document
+from fairlead_contracts.events import Event
+from fairlead_contracts.instants import SECOND
+from fairlead_contracts.state import Outcome, Phase
 from fairlead_contracts.submissions import MAX_PAYLOAD, Accepted, AnyAnswer, Ended, Refused, Started
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.builders import a_body, a_grant
+from fairlead_testkit.builders import (
+    NOW,
+    a_body,
+    a_grant,
+    a_job,
+    a_queued_event,
+    a_started_event,
+    an_ended_event,
+)
 from fairlead_testkit.stage import CLUSTER, DOCUMENT, HandPlayedCluster, submit
 
 pytestmark = pytest.mark.integration
@@ -268,6 +284,96 @@ async def test_submissions_are_held_until_a_policy_is_known(
         await bucket.put(subjects.DOCUMENT_KEY, encode_document(DOCUMENT))
         await heard(answers, 1)
         assert cluster.creations == ["team-a/x"]
+
+
+async def test_submissions_are_held_until_the_cluster_has_stated_itself(
+    bus: Bus, policy: int, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    assert policy
+    cluster = HandPlayedCluster(bus)
+    await cluster.come_up()
+    async with run_admitter() as admitter:
+        await submit(bus, a_body(id="x"))
+
+        async def held() -> bool:
+            return await left(bus) == (0, 1)
+
+        await eventually(held)
+        assert "has not stated" in admitter.readiness.reasons()["knowledge"]
+        await cluster.declare()
+        assert isinstance((await heard(answers, 1))[0], Accepted)
+    await cluster.go_down()
+
+
+async def test_a_killed_server_comes_back_and_nothing_is_lost(
+    bus: Bus,
+    cluster: HandPlayedCluster,
+    answers: list[AnyAnswer],
+    run_admitter: RunAdmitter,
+    nats_server: NatsServer,
+) -> None:
+    async with run_admitter() as admitter:
+        await submit(bus, a_body(id="before"))
+        await heard(answers, 1)
+        before = bus.incarnation
+        nats_server.restart()
+        await eventually(lambda: bus.connected and bus.incarnation != before)
+        await eventually(lambda: "knowledge" in admitter.readiness.reasons())
+        await submit(bus, a_body(id="after"))
+        await cluster.start("team-a/before")
+        await cluster.declare()
+        await heard(answers, 3)
+        assert {type(answer) for answer in answers if answer.id == "before"} == {Accepted, Started}
+        assert [type(answer) for answer in answers if answer.id == "after"] == [Accepted]
+        await all_acked(bus)
+
+
+async def test_an_event_that_cannot_be_read_is_put_aside_and_the_next_is_answered(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter():
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 1)
+        await bus.publish(subjects.event("team-a", CLUSTER, "x"), b"nonsense")
+        await cluster.start("team-a/x")
+        await heard(answers, 2)
+        await all_acked(bus, topology.answers_durable(CLUSTER))
+        assert await bus.last(topology.DEAD, subjects.dead(">")) is not None
+
+
+def event_of(event: Event) -> Delivery:
+    subject = subjects.event(event.tenant, event.cluster, event.job)
+    return Delivery(subject=subject, payload=to_json(event), headers={}, stream_seq=1, deliveries=2, at=NOW)
+
+
+async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_before_it(
+    bus: Bus, policy: int, answers: list[AnyAnswer]
+) -> None:
+    assert policy
+    facts = ClusterFacts(CLUSTER)
+    job = a_job(submission="x", phase=Phase.ENDED, started=NOW + 5 * SECOND)
+    facts.apply({"job": job})
+    first, second = (AnswerLane(Desk(bus, lambda _: None), facts, PolicyView()) for _ in range(2))
+    for lane in (first, second):  # the other leader knows nothing of the first one's answers
+        await lane.handle(event_of(an_ended_event(submission="x")))
+        await lane.handle(event_of(a_started_event(submission="x")))
+    await second.handle(event_of(a_started_event(submission=None)))
+    await second.handle(event_of(a_queued_event(submission="x")))
+    await heard(answers, 3)
+    assert [type(answer) for answer in answers] == [Accepted, Started, Ended]
+    started = answers[1]
+    assert isinstance(started, Started)
+    assert started.waited_seconds == 5.0
+
+
+async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
+    bus: Bus, policy: int, answers: list[AnyAnswer]
+) -> None:
+    assert policy
+    lane = AnswerLane(Desk(bus, lambda _: None), ClusterFacts(CLUSTER), PolicyView())
+    await lane.handle(event_of(an_ended_event(submission="x", outcome=Outcome.CANCELLED)))
+    await heard(answers, 2)
+    assert [type(answer) for answer in answers] == [Accepted, Ended]
 
 
 async def test_the_next_leader_goes_on_where_the_last_one_stopped(

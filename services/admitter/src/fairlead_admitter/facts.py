@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from fairlead_admitter.ties import TieIndex
-from fairlead_contracts.state import JobState, Phase, PoolState, QueueState, State, TenantState
+from fairlead_contracts.state import (
+    JobState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+    SyncMark,
+    TenantState,
+)
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
@@ -63,7 +71,9 @@ class ClusterFacts:
         self.cluster = cluster
         self.queues: dict[str, QueueState] = {}
         self.pools: dict[str, PoolState] = {}
-        self._tenants: dict[str, TenantState] = {}
+        self.mark: SyncMark | None = None
+        """Says on which incarnation of the server the state was made equal to the cluster."""
+        self._queues_by_scope: dict[str, dict[str, str]] = {}
         self._objects: dict[str, State] = {}
         self._jobs: dict[str, JobState] = {}
         self._queued: dict[str, QueuedJobs] = {}
@@ -77,8 +87,9 @@ class ClusterFacts:
         return self._queued.get(queue) or QueuedJobs()
 
     def queue_of(self, scope: str) -> str | None:
-        """The queue through which a scope's jobs go; the first by name where there are several."""
-        return min((tenant.queue for tenant in self._tenants.values() if tenant.scope == scope), default=None)
+        """The queue through which a scope's jobs go; the first tenant's by name where there are several."""
+        queues = self._queues_by_scope.get(scope, {})
+        return queues[min(queues)] if queues else None
 
     def queued_jobs(self) -> Iterator[JobState]:
         """Every job that waits or is held."""
@@ -122,7 +133,9 @@ class ClusterFacts:
             case PoolState():
                 self.pools.pop(before.name, None)
             case TenantState():
-                self._tenants.pop(f"{before.scope}/{before.name}", None)
+                self._queues_by_scope.get(before.scope, {}).pop(before.name, None)
+            case SyncMark():
+                self.mark = None
         match after:
             case QueueState():
                 self.queues[after.name] = after
@@ -130,7 +143,9 @@ class ClusterFacts:
             case PoolState():
                 self.pools[after.name] = after
             case TenantState():
-                self._tenants[f"{after.scope}/{after.name}"] = after
+                self._queues_by_scope.setdefault(after.scope, {})[after.name] = after.queue
+            case SyncMark():
+                self.mark = after
         return set()
 
     def _relabel(self, queues: set[str]) -> None:

@@ -112,16 +112,24 @@ class Watch:
         ]
         if missing:
             return f"the replay of {', '.join(missing)} is not complete"
+        if not self._reconciled():
+            return f"cluster {self.facts.cluster!r} has not stated its state on this server yet"
         return None if self.policy.rulebook is not None else "the policy bucket holds no valid document"
 
     def intake_known(self) -> bool:
         """Whether submissions can be judged: the cluster and the policy are known."""
         return (
             self._state.complete
+            and self._reconciled()
             and self._policy.complete
             and not self._document_due
             and self.policy.rulebook is not None
         )
+
+    def _reconciled(self) -> bool:
+        """Whether the state is the cluster's. Without a mark of this server it may lack objects, or have deleted ones."""
+        mark = self.facts.mark
+        return mark is not None and mark.incarnation == self._bus.incarnation
 
     async def wait_known(self) -> None:
         """Return as soon as submissions can be judged."""
