@@ -1,0 +1,61 @@
+"""How fast a mirror replays what stands on a real server."""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from bench_lines import say
+
+from fairlead_bus import ConnectionSettings, Mirror, Publisher, connect, provision
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.state import STATE, JobState, Phase, State, encode_state
+from fairlead_testkit.nats_server import NatsServer
+
+JOBS = 100_000
+
+
+def a_job(number: int) -> JobState:
+    """A waiting job as a cluster states it."""
+    return JobState(
+        cluster="sim",
+        epoch=1,
+        rev=number,
+        id=f"job-{number}",
+        uid=f"5f0c1c9e-{number:012d}",
+        scope=f"team-{number % 200}",
+        queue="main",
+        demand={"cpu": 4000, "memory": 2**34, "nvidia.com/gpu": 1000},
+        phase=Phase.WAITING,
+        submitted=1_760_000_000_000_000 + number,
+        queue_time=1_760_000_000_000_000 + number,
+    )
+
+
+async def replay() -> None:
+    """Publish 100 k jobs, then replay them into an empty mirror until it knows that it is complete."""
+    with tempfile.TemporaryDirectory() as folder, NatsServer(Path(folder)) as server:
+        async with connect(ConnectionSettings(url=server.url), name="bench") as bus:
+            await provision(bus, topology.topology(["sim"]))
+            publisher, start = Publisher(bus), time.perf_counter()
+            for number in range(JOBS):
+                job = a_job(number)
+                await publisher.put(subjects.state("sim", "job", job.id, scope=job.scope), encode_state(job))
+            await publisher.flush()
+            published = time.perf_counter() - start
+            rates = []
+            for _ in range(3):
+                mirror: Mirror[State] = Mirror(
+                    bus,
+                    stream=topology.STATE,
+                    filter=subjects.state_filter(),
+                    codec=STATE,
+                    wake=asyncio.Event(),
+                    stamp=lambda state: (state.epoch, state.rev),
+                )
+                start = time.perf_counter()
+                running = asyncio.create_task(mirror.run())
+                await mirror.wait_complete()
+                rates.append(len(mirror.values) / (time.perf_counter() - start))
+                running.cancel()
+    say("replay", jobs=JOBS, per_second=max(rates), aim=80_000, published_per_second=JOBS / published)

@@ -1,0 +1,172 @@
+"""The whole of Fairlead under 15 k waiting jobs: how long an event takes, a start, a takeover; what memory it needs."""
+
+import asyncio
+import functools
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from bench_lines import quantile, say
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.decisions import DECISION
+from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
+
+WAITING = 15_000
+SAMPLES = 200
+TENANTS = [f"team-{number}" for number in range(20)]
+URGENT = "on-call"
+GPUS = 64
+POLICY = PolicyDocument(
+    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+    tenants=[Tenant(name=name) for name in [*TENANTS, URGENT]],
+    grants=[Grant(tenant=URGENT, classes=["urgent"])],
+)
+CONFIG = {
+    "nodes": [{"name": "node", "count": GPUS // 8, "allocatable": {"nvidia.com/gpu": 8}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys([*TENANTS, URGENT], "main"),
+}
+
+
+async def stack() -> None:
+    """Two scorers, one admitter, the simulated cluster; 15 k jobs wait behind 64 cards that turn over."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        async with fleet.running() as bus:
+            await _fill(bus)
+            for service in fleet.services.values():
+                say("memory", service=service.name, waiting=WAITING, rss_mib=_resident(service.pid))
+            await _starts(bus)
+            await _levels(bus)
+            await _owners(bus, fleet)
+
+
+async def _fill(bus: Bus) -> None:
+    start = time.perf_counter()
+    for number, tenant in enumerate(TENANTS):
+        jobs = [
+            # Cards turn over 30 times a second: slow enough to leave the backlog, quick enough to start samples.
+            {
+                "id": f"{tenant}-{n}",
+                "demand": {"nvidia.com/gpu": 1},
+                "run_seconds": 2.0 + 0.01 * ((n * 7 + number) % 20),
+            }
+            for n in range(WAITING // len(TENANTS) + 100)
+        ]
+        await submit_all(bus, tenant, jobs)
+
+    async def queued() -> bool:
+        found = await whole_queue(bus, "gpu")
+        return found.waiting >= WAITING * 0.97
+
+    await eventually(queued, 240, what="the backlog is queued")
+    say("intake", jobs=WAITING, per_second=WAITING / (time.perf_counter() - start))
+
+
+def _resident(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+async def _follow(bus: Bus, told: Callable[[AnyEvent], bool], cause: Callable[[], Awaitable[object]]) -> None:
+    """Cause something once we listen, and listen until told enough."""
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER))
+
+    async def causing() -> None:
+        await follower.ready.wait()
+        await cause()
+
+    task = asyncio.create_task(causing())
+    async for delivery in follower:
+        if told(EVENT.decode(delivery.payload)):
+            break
+    await task
+
+
+async def _starts(bus: Bus) -> None:
+    """Submit to started of an urgent job, one after another, while cards turn over."""
+    waits = []
+    for number in range(SAMPLES):
+        job = {"id": f"now-{number}", "class": "urgent", "demand": {"nvidia.com/gpu": 1}, "run_seconds": 0.2}
+        start = time.perf_counter()
+
+        def told(event: AnyEvent, job: dict[str, object] = job) -> bool:
+            return isinstance(event, JobStarted) and event.job == job["id"]
+
+        await _follow(bus, told, functools.partial(submit_all, bus, URGENT, [job]))
+        waits.append(time.perf_counter() - start)
+    say(
+        "submit_to_started",
+        waiting=WAITING,
+        p50_ms=quantile(waits, 0.5) * 1e3,
+        p99_ms=quantile(waits, 0.99) * 1e3,
+    )
+
+
+async def _levels(bus: Bus) -> None:
+    """From the cluster's own event (queued) to the level written, by the clocks of one machine."""
+    queued: dict[str, float] = {}
+    taken: list[float] = []
+    # Too large to start at once: it waits for its level.
+    jobs = [
+        {"id": f"soon-{n}", "class": "urgent", "demand": {"nvidia.com/gpu": 2}, "run_seconds": 0.2}
+        for n in range(SAMPLES)
+    ]
+
+    def told(event: AnyEvent) -> bool:
+        if not event.job.startswith("soon-"):
+            return False
+        if isinstance(event, JobQueued):
+            queued[event.job] = event.at.timestamp()
+        elif isinstance(event, LevelWritten) and event.job in queued:
+            taken.append(event.at.timestamp() - queued.pop(event.job))
+        elif isinstance(event, JobEnded):
+            queued.pop(event.job, None)
+        return event.job == jobs[-1]["id"] and not isinstance(event, JobQueued)
+
+    async def one_by_one() -> None:
+        for job in jobs:
+            await submit_all(bus, URGENT, [job])
+            await asyncio.sleep(0.1)
+
+    await _follow(bus, told, one_by_one)
+    say(
+        "event_to_level",
+        waiting=WAITING,
+        samples=len(taken),
+        p50_ms=quantile(taken, 0.5) * 1e3,
+        p99_ms=quantile(taken, 0.99) * 1e3,
+        aim_p99_ms=50,
+    )
+
+
+async def _owners(bus: Bus, fleet: Fleet) -> None:
+    """Takeover after kill -9, join, and handover after a clean end: until another owner decided for every shard."""
+    first, second = fleet.named("scorer")
+    for name, deed, left, aim in (
+        ("takeover", second.kill, {first.name}, 4.0),
+        ("join", second.start, {first.name, second.name}, None),
+        ("handover", lambda: second.signal(signal.SIGTERM), {first.name}, 0.3),
+    ):
+        start = time.perf_counter()
+        deed()
+
+        async def settled(left: set[str] = left) -> bool:
+            owners = set()
+            for shard in range(POLICY.shards):
+                stored = await bus.last(topology.DECISION, subjects.decision("gpu", shard))
+                decision = None if stored is None else DECISION.decode(stored.payload)
+                owners.add(decision.owner if decision is not None and decision.basis is not None else "")
+            return owners == left
+
+        await eventually(settled, 60, what=name)
+        say(name, seconds=time.perf_counter() - start, **({} if aim is None else {"aim": aim}))

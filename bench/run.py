@@ -1,0 +1,29 @@
+"""Figures of this machine, a JSON object a line: `make bench`, or `bench/run.py NAME...` for some of them.
+
+What must hold on any machine is a ratio measured in one run; absolute figures stand beside their aim.
+"""
+
+import asyncio
+import sys
+
+import bench_bus
+import bench_order
+import bench_stack
+
+BENCHES = {
+    "order": bench_order.order,
+    "event": bench_order.event,
+    "scaling": bench_order.scaling,
+    "replay": bench_bus.replay,
+    "stack": bench_stack.stack,
+}
+
+
+async def main(names: list[str]) -> None:
+    """Run these, or all."""
+    for name in names or list(BENCHES):
+        await BENCHES[name]()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
