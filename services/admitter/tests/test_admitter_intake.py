@@ -12,7 +12,7 @@ from fairlead_admitter.answers import AnswerLane
 from fairlead_admitter.desk import Desk
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
-from fairlead_bus import Bucket, Bus, Delivery
+from fairlead_bus import Bucket, Bus, Delivery, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import encode_document
@@ -65,6 +65,13 @@ async def left(bus: Bus, durable: str = topology.submit_durable(CLUSTER)) -> tup
     """What the durable still has to give, and what was given and not acked."""
     facts = await durable_of(bus, durable)
     return facts.num_pending, facts.num_ack_pending
+
+
+async def give_back_after(bus: Bus, seconds: float) -> None:
+    """What a killed admitter had in hand comes again after this time, instead of ten seconds."""
+    plan = topology.topology([CLUSTER])
+    durables = [msgspec.structs.replace(spec, ack_wait_seconds=seconds) for spec in plan.durables]
+    await provision(bus, msgspec.structs.replace(plan, durables=durables))
 
 
 async def all_acked(bus: Bus, durable: str = topology.submit_durable(CLUSTER)) -> None:
@@ -396,6 +403,7 @@ async def test_killed_in_the_middle_of_the_intake_each_submission_is_one_job(
     nats_server: NatsServer,
     tmp_path: Path,
 ) -> None:
+    await give_back_after(bus, 2.0)
     count = 40
     settings = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout": 30}
     with ServiceProcess("admitter", tmp_path, settings, name="first") as first:
