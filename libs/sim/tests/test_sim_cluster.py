@@ -11,7 +11,16 @@ from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.instants import HOUR, SECOND
 from fairlead_contracts.simulation import CreateJob, CreateOutcome, SetLevel
 from fairlead_contracts.state import Outcome, Phase
-from fairlead_sim import ClusterConfig, JobName, NodeGroup, QueueConfig, Retention, SimCluster, Strategy
+from fairlead_sim import (
+    ClusterConfig,
+    JobName,
+    NodeGroup,
+    QueueConfig,
+    Retention,
+    SimCluster,
+    Strategy,
+)
+from fairlead_sim.lines import Lane
 
 GPU = "nvidia.com/gpu"
 
@@ -252,6 +261,22 @@ def test_a_job_whose_queue_is_gone_is_cancelled_at_the_restart() -> None:
     after.restore(before.jobs.values(), {}, before.ledger, 5)
     assert after.jobs[JobName("a", "one")].outcome is Outcome.CANCELLED
     assert after.count(Phase.WAITING) == 0
+
+
+def test_levels_that_change_often_do_not_pile_up() -> None:
+    lane = Lane()
+    cluster = a_cluster()
+    for number in range(5):
+        cluster.create(a_request(f"job-{number}", submitted=number), 0)
+    jobs = list(cluster.jobs.values())
+    for job in jobs:
+        lane.live += 1
+        lane.stand(job)
+    for change in range(1000):
+        jobs[change % 5].level = change % 7
+        lane.stand(jobs[change % 5])
+        assert lane.head() == min(jobs, key=lambda job: job.place)
+    assert lane.size < 200
 
 
 class Naive:

@@ -179,5 +179,13 @@ def test_a_cluster_that_does_not_fit_together_is_refused_with_all_problems() -> 
                 "accounts": {"team": "elsewhere"},
             }
         )
+    with pytest.raises(ConfigError, match=r"-1 nodes.*quantity.*band above"):
+        read_config(
+            {
+                "nodes": [{"name": "n", "count": -1, "allocatable": {"cpu": "many"}}],
+                "queues": [{"name": "main", "default_level": 5}],
+                "accounts": {},
+            }
+        )
     with pytest.raises(ConfigError, match="misspelled"):
         read_config({"nodes": [], "queues": [], "accounts": {}, "misspelled": 1})

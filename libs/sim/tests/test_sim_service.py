@@ -1,14 +1,25 @@
 """The service as a process on a real nats-server: verbs, statements, events, restarts and repairs."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from fairlead_bus import Bus, BusError, ConnectionSettings, Follower, Mirror, RemoteError, connect, provision
+from fairlead_bus import (
+    Asked,
+    Bus,
+    BusError,
+    ConnectionSettings,
+    Follower,
+    Mirror,
+    Rejected,
+    RemoteError,
+    connect,
+    provision,
+)
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import Message, to_packed
 from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
@@ -25,7 +36,11 @@ from fairlead_contracts.simulation import (
 )
 from fairlead_contracts.state import STATE, JobState, Outcome, Phase, PoolState, State, SyncMark, encode_state
 from fairlead_contracts.subjects import SimVerb
-from fairlead_sim import NodeGroup, one_pool, render_config
+from fairlead_runtime import Metrics
+from fairlead_sim import NodeGroup, SimCluster, one_pool, render_config
+from fairlead_sim.instruments import Instruments
+from fairlead_sim.service import SimService
+from fairlead_sim.store import Store
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 
 pytestmark = pytest.mark.integration
@@ -147,6 +162,14 @@ async def rig(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Rig]:
         yield opened
 
 
+@pytest.fixture
+def unstarted(tmp_path: Path) -> Iterator[SimService]:
+    store = Store(tmp_path / "sim.sqlite", CLUSTER)
+    cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
+    yield SimService(cluster, store, Instruments(Metrics("sim")))
+    store.close()
+
+
 async def test_verbs_statements_and_events(rig: Rig) -> None:
     request = a_request("big", cards=CARDS, seconds=0.5)
     assert (await rig.create(request)).outcome is CreateOutcome.CREATED
@@ -181,8 +204,26 @@ async def test_verbs_statements_and_events(rig: Rig) -> None:
     pool = rig.mirror.values[subjects.state(CLUSTER, "pool", "gpu")]
     assert isinstance(pool, PoolState)
     assert pool.capacity == {"nvidia.com/gpu": CARDS * 1000, "cpu": 64_000}
-    with pytest.raises(RemoteError) as refused:
-        await rig.bus.request(subjects.sim(CLUSTER, "create"), b"\xc1")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\xc1",
+        b"x" * 600_000,
+        to_packed(a_request("")),
+        to_packed(a_request("x" * 2000)),
+        to_packed(msgspec.structs.replace(a_request("x"), demand={"cpu": -1})),
+        to_packed(msgspec.structs.replace(a_request("x"), demand={"cpu": 2**62})),
+        to_packed(msgspec.structs.replace(a_request("x"), run=-1)),
+    ],
+    ids=["malformed", "huge", "no-id", "long-id", "negative", "overflowing", "backwards"],
+)
+async def test_a_request_that_cannot_be_kept_is_refused_and_harms_nobody(
+    unstarted: SimService, payload: bytes
+) -> None:
+    with pytest.raises(Rejected) as refused:
+        await unstarted.create(Asked(subject="s", payload=payload, headers={}))
     assert refused.value.code == 400
 
 

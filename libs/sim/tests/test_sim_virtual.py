@@ -90,10 +90,10 @@ def test_fifo_gives_the_golden_figures_of_a_third_simulator() -> None:
 
 def floods(**changes: object) -> Workload:
     settings: dict[str, object] = {
-        "jobs": 200,
-        "run_seconds": 5.0,
+        "jobs": 90,
+        "run_seconds": 3.0,
         "nodes": NODES,
-        "starts": {"silver": 1.0, "bronze": 2.0},
+        "starts": {"silver": 0.305, "bronze": 0.505},
         "every": 0.01,  # so that ends come one by one, as levels are decided between them
     }
     return equal_floods({"gold": 3, "silver": 2, "bronze": 1}, **(settings | changes))  # type: ignore[arg-type] # of the right types, by name
@@ -116,7 +116,7 @@ def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
     for discipline in (Fifo(), StrictPriority(workload.policy.classes), steered(workload)):
         result = VirtualRun(workload, discipline).run()
         assert sorted(job.id for job in result.jobs) == sorted(job.id for job in workload.jobs)
-        assert all(job.ended - job.started == 5 * SECOND for job in result.jobs)
+        assert all(job.ended - job.started == 3 * SECOND for job in result.jobs)
         assert all(job.started >= job.submitted for job in result.jobs)
 
 

@@ -101,7 +101,7 @@ class SimCluster:
         if found.ready == ready:
             return
         found.ready = ready
-        found.rev = self._next_rev()
+        found.rev = self.next_rev()
         self._changes.nodes.add(node)
         self._resize(self.pools[found.pool])
 
@@ -142,7 +142,8 @@ class SimCluster:
 
     def next_rev(self) -> int:
         """A revision above all that were given."""
-        return self._next_rev()
+        self.ledger.rev += 1
+        return self.ledger.rev
 
     def restore(
         self, jobs: Iterable[SimJob], known: Mapping[JobName, Known], ledger: Ledger, now: Micros
@@ -161,9 +162,9 @@ class SimCluster:
             heapq.heappush(self._expiring, (memory.until, name))
         # Nodes and pools come from the configuration, which may be another one now: stated anew, above what was.
         for node in self.nodes.values():
-            node.rev = self._next_rev()
+            node.rev = self.next_rev()
         for pool in self.pools.values():
-            pool.rev = self._next_rev()
+            pool.rev = self.next_rev()
 
     # How
 
@@ -172,7 +173,7 @@ class SimCluster:
             amounts = group.amounts()
             for number in range(group.count):
                 node = Node(f"{group.name}-{number}", group.pool, dict(amounts), dict(group.labels))
-                node.rev = self._next_rev()
+                node.rev = self.next_rev()
                 self.nodes[node.name] = node
         for queue in self.config.queues:
             self._lines[queue.name] = line_of(queue.strategy, self._resources_of(queue.pool))
@@ -196,7 +197,7 @@ class SimCluster:
                 for resource, amount in node.allocatable.items():
                     capacity[resource] = capacity.get(resource, 0) + amount
         if pool.resize(capacity):
-            pool.rev = self._next_rev()
+            pool.rev = self.next_rev()
             self._changes.pools.add(pool.name)
 
     def _job_of(self, wanted: CreateJob, queue: QueueConfig) -> SimJob:
@@ -282,10 +283,6 @@ class SimCluster:
             case _:
                 self._lines[job.queue].join(job)
 
-    def _next_rev(self) -> int:
-        self.ledger.rev += 1
-        return self.ledger.rev
-
     def _changed(self, job: SimJob) -> None:
-        job.rev = self._next_rev()
+        job.rev = self.next_rev()
         self._changes.jobs[job.name] = job

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 import yaml
 
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.quantities import parse_quantity
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.lines import Strategy
@@ -95,21 +96,33 @@ def render_config(config: ClusterConfig) -> str:
 
 def _problems(config: ClusterConfig) -> list[str]:
     queues = [queue.name for queue in config.queues]
-    groups = [group.name for group in config.nodes]
-    problems = [
-        f"queue {name!r} is named twice" for name in sorted({n for n in queues if queues.count(n) > 1})
+    return [
+        *_twice("node group", [group.name for group in config.nodes]),
+        *_twice("queue", queues),
+        *(problem for group in config.nodes for problem in _group_problems(group)),
+        *(
+            f"account {scope!r} enters queue {queue!r}, which does not exist"
+            for scope, queue in config.accounts.items()
+            if queue not in queues
+        ),
+        *(
+            f"queue {queue.name!r}: levels {queue.lowest_level} to {queue.highest_level} must be a band above its "
+            f"default level {queue.default_level}"
+            for queue in config.queues
+            if not queue.default_level < queue.lowest_level <= queue.highest_level
+        ),
+        *("a name may not be empty" for name in (*queues, *config.accounts, *config.pools()) if not name),
     ]
-    problems += [
-        f"node group {n!r} is named twice" for n in sorted({n for n in groups if groups.count(n) > 1})
-    ]
-    problems += [
-        f"account {scope!r} enters queue {queue!r}, which does not exist"
-        for scope, queue in config.accounts.items()
-        if queue not in queues
-    ]
-    problems += [
-        f"queue {queue.name!r} has no room for levels: {queue.lowest_level} to {queue.highest_level}"
-        for queue in config.queues
-        if queue.lowest_level > queue.highest_level
-    ]
+
+
+def _twice(what: str, names: list[str]) -> list[str]:
+    return [f"{what} {name!r} is named twice" for name in sorted({n for n in names if names.count(n) > 1})]
+
+
+def _group_problems(group: NodeGroup) -> list[str]:
+    problems = [f"node group {group.name!r} has {group.count} nodes"] if group.count < 0 else []
+    try:
+        group.amounts()
+    except FieldError as error:
+        problems.append(str(error))
     return problems

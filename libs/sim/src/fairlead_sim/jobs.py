@@ -64,8 +64,8 @@ class SimJob(msgspec.Struct, kw_only=True):
 
     @property
     def runs_for(self) -> Micros:
-        """How long it holds its demand once started."""
-        return self.run if self.run_limit is None else min(self.run, self.run_limit)
+        """How long it holds its demand once started; time passes in any case."""
+        return max(self.run if self.run_limit is None else min(self.run, self.run_limit), 1)
 
     @property
     def exceeds_limit(self) -> bool:

@@ -26,6 +26,11 @@ class Lane:
         self._heap: list[tuple[int, int, str, SimJob]] = []
         self.live = 0
 
+    @property
+    def size(self) -> int:
+        """Entries held, dead ones too."""
+        return len(self._heap)
+
     def stand(self, job: SimJob) -> None:
         """The job stands here, at its present place; call it again after its level changed."""
         heapq.heappush(self._heap, (*job.place, job))

@@ -18,6 +18,7 @@ from fairlead_contracts.codec import Codec, Message, to_json, to_packed
 from fairlead_contracts.errors import ContractError
 from fairlead_contracts.events import JobEnded, JobStarted
 from fairlead_contracts.instants import Micros, to_seconds
+from fairlead_contracts.quantities import MAX_QUANTITY
 from fairlead_contracts.simulation import (
     CREATE_JOB,
     DELETE_JOB,
@@ -38,6 +39,10 @@ from fairlead_sim.statements import Statements
 from fairlead_sim.store import Kept, Outgoing, Store, batch_of
 
 BAD_REQUEST = 400
+LARGEST_REQUEST = 512 * 1024
+"""Twice a submission's limit; what a job states of itself must fit into a message of NATS, a mebibyte by default."""
+LONGEST_SUBJECT = 1024
+"""A subject travels in a protocol line, which NATS bounds at 4,096 bytes."""
 type Clock = Callable[[], Micros]
 
 
@@ -93,6 +98,7 @@ class SimService:
     async def create(self, asked: Asked) -> bytes:
         """Handles `create`."""
         wanted = _read(CREATE_JOB, asked)
+        check_request(self._cluster.name, wanted)
         return await self._ask(lambda now: self._create(wanted, now))
 
     async def level(self, asked: Asked) -> bytes:
@@ -212,7 +218,26 @@ class SimService:
             self._instruments.jobs.labels(phase).set(self._cluster.count(phase))
 
 
+def check_request(cluster: str, wanted: CreateJob) -> None:
+    """Whether a job of this kind can be kept and stated at all: one that cannot would harm all others.
+
+    Raises:
+        Rejected: it cannot; the text says why.
+    """
+    try:
+        subject = subjects.state(cluster, "job", wanted.id, scope=wanted.scope)
+    except ContractError as error:
+        raise Rejected(BAD_REQUEST, str(error)) from error
+    if len(subject) > LONGEST_SUBJECT:
+        raise Rejected(BAD_REQUEST, f"scope and id are too long: {len(subject)} characters as a subject")
+    wrong = [name for name, amount in wanted.demand.items() if not 0 <= amount <= MAX_QUANTITY]
+    if wrong or wanted.run < 0:
+        raise Rejected(BAD_REQUEST, f"out of range: {', '.join(wrong) or 'run'}")
+
+
 def _read[T](codec: Codec[T], asked: Asked) -> T:
+    if len(asked.payload) > LARGEST_REQUEST:
+        raise Rejected(BAD_REQUEST, f"a request of {len(asked.payload)} bytes; {LARGEST_REQUEST} are taken")
     try:
         return codec.decode(asked.payload)
     except ContractError as error:
