@@ -55,6 +55,13 @@ def test_two_jobs_swap_after_days() -> None:
     assert order.uids(flip) == ["B", "A"]
 
 
+def test_a_rate_too_small_for_a_float_is_no_error() -> None:
+    tiny = Fraction(1, 10**330)
+    order = pool(rules(tiny, 10), [("j", 0, 0), ("k", 0, 7), ("l", 3, 9)])
+    assert order.uids(5) == ["j", "k", "l"]
+    assert order.next_flip(5) is None
+
+
 def test_nothing_moves_without_a_cap_or_without_aging() -> None:
     jobs = [("j", 5, 0), ("k", 0, 7)]
     assert pool(rules(Fraction(1), None), jobs).next_flip(0) is None

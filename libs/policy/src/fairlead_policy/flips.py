@@ -48,7 +48,7 @@ def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros
 
 def _earliest(rows: Rows, ahead: Ints, rules: PoolRules) -> Ints:
     """Which pairs may be the first by floats. A wide margin: exactness comes after."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tags = rows.tag
         difference = tags[ahead] - tags[ahead + 1]
         since = rows.submitted[ahead + 1] - rows.submitted.min()

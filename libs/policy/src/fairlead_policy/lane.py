@@ -8,7 +8,7 @@ tenants form a tree, `scored` is where the running maximum comes in.
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +21,8 @@ from fairlead_policy.scoring import Measure, Scale, Scores, lacking_of, sums_bef
 
 type OwnKey = tuple[int, Micros, str]
 """(class, submitted, uid): what a tenant's own order goes by."""
+
+type Row = tuple[int, ...]
 
 _RANK, _SUBMITTED, _QUEUE, _LACKING, _DEMAND = range(5)
 _FEW = 16
@@ -172,7 +174,7 @@ class Lane:
         self._keys: list[OwnKey] = []
         self._placed: dict[str, OwnKey] = {}
         self._columns = np.empty((_DEMAND + len(measure.rules.resources), 0), np.int64)
-        self._touched: dict[str, list[int] | None] = {uid: self._row(job) for uid, job in self._jobs.items()}
+        self._touched: dict[str, Row | None] = {uid: self._row(job) for uid, job in self._jobs.items()}
         self._demanded = [0] * len(measure.rules.resources)
         for row in self._touched.values():
             if row is not None:
@@ -183,21 +185,16 @@ class Lane:
         self._scores = None
         self._front = None
 
-    def _add_demand(self, demands: list[int], sign: int) -> None:
+    def _add_demand(self, demands: Iterable[int], sign: int) -> None:
         for position, amount in enumerate(demands):
             self._demanded[position] += sign * amount
 
-    def _row(self, job: WaitingJob) -> list[int]:
-        """The job as numbers, in the order of the columns."""
+    def _row(self, job: WaitingJob) -> Row:
+        """The job as numbers, in the order of the columns. A tuple: the garbage collector need not look at it."""
         lacking = lacking_of(job.demand, self.rules) is not None
         queue = self._queues.number(job.queue)
-        return [
-            self.rules.rank_of(job.urgency),
-            _instant(job.submitted),
-            queue,
-            int(lacking),
-            *self._demands(job),
-        ]
+        rank = self.rules.rank_of(job.urgency)
+        return (rank, _instant(job.submitted), queue, int(lacking), *self._demands(job))
 
     def _demands(self, job: WaitingJob) -> list[int]:
         stated = job.demand.get
@@ -228,7 +225,7 @@ class Lane:
             absent = set(rows)
             self._keys = [key for row, key in enumerate(self._keys) if row not in absent]
 
-    def _insert(self, keys: list[OwnKey], rows: list[list[int]]) -> None:
+    def _insert(self, keys: list[OwnKey], rows: list[Row]) -> None:
         if not keys:
             return
         places = [bisect_left(self._keys, key) for key in keys]

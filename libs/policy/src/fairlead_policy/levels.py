@@ -7,13 +7,15 @@ order goes against the tie. With S_i such strict steps before position i, a wind
 that the band and the jobs outside the window leave to each position.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import msgspec
+import numpy as np
 
 from fairlead_contracts.instants import Micros
+from fairlead_policy.ranking import Ints
 
 type Tie = tuple[Micros, str]
 """(queue_time, uid): by which the frontend orders jobs of equal level."""
@@ -115,17 +117,13 @@ class _Front:
         lengths, before = _longest_ending_at(standing)
         ends = sorted((x, position) for position, x in enumerate(standing) if x is not None)
         longest = list(accumulate(((lengths[at], at) for _, at in reversed(ends)), max))[::-1]
-        labels = sorted((job.level, job.tie < self._last) for job in self._behind)
-        best: tuple[int, int, int | None] | None = None
-        for floor in self._floors():
-            first = bisect_left(ends, (floor + self._steps[-1], -1))
-            kept, end = longest[first] if first < len(longest) else (0, None)
-            not_behind = len(labels) - bisect_left(labels, (self._real(floor), True))
-            cost = len(self.jobs) - kept + not_behind
-            if best is None or cost < best[0]:
-                best = cost, floor, end
-        assert best is not None  # noqa: S101 # the least floor is always among the floors
-        return best[1], {at: x for at in _trace(best[2], before) if (x := standing[at]) is not None}
+        longest.append((0, -1))
+        floors = self._floors()
+        first = np.searchsorted([x for x, _ in ends], floors + self._steps[-1])
+        writes = len(self.jobs) - np.array([length for length, _ in longest])[first]
+        cheapest = int((writes + self._not_behind(floors)).argmin())
+        positions = _trace(longest[first[cheapest]][1], before)
+        return int(floors[cheapest]), {at: x for at in positions if (x := standing[at]) is not None}
 
     def spread(self, floor: int, kept: Mapping[int, int]) -> list[int]:
         """The level of each job: the kept ones' own, the others spread over the gaps between them.
@@ -162,10 +160,25 @@ class _Front:
             for job, steps in zip(self.jobs, self._steps, strict=True)
         ]
 
-    def _floors(self) -> list[int]:
+    def _floors(self) -> Ints:
+        """The floors worth looking at, ascending: of equally cheap ones the lowest leaves most room."""
         least, most = self._lowest_floor, self._highest - self._steps[-1]
-        levels = {max(job.level, self._bottom + 1) for job in self._behind if job.level > self._band.default}
-        return sorted({least, *(at for level in levels for at in (level, level + 1) if least < at <= most)})
+        labels = {job.level for job in self._behind if self._band.default < job.level <= most}
+        levels = {max(level, self._bottom + 1) for level in labels}
+        return np.array(
+            sorted({least, *(at for level in levels for at in (level, level + 1) if least < at <= most)})
+        )
+
+    def _not_behind(self, floors: Ints) -> Ints:
+        """For each floor, how many jobs outside stand in front of a last job at that level."""
+        # Twice the level, plus one where the tie wins over the last job's. Levels beyond those that the plan can give
+        # are all alike.
+        least, most = self._band.default - 1, self._highest + 1
+        standing = np.sort(
+            [2 * min(max(job.level, least), most) + (job.tie < self._last) for job in self._behind]
+        )
+        real = np.where(floors == self._bottom, self._band.default, floors)
+        return len(standing) - np.searchsorted(standing, 2 * real + 1)
 
     def _inside(self, level: int) -> int | None:
         if level == self._band.default:
@@ -191,9 +204,12 @@ def _first_tie(behind: Iterable[LabelledJob], band: Band) -> Tie | None:
     return min((job.tie for job in behind if job.level >= band.default), default=None)
 
 
-def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[int | None]]:
-    """For each position, the length of the longest non-rising subsequence that ends there, and its one but last."""
-    lengths, before = [0] * len(values), list[int | None]([None] * len(values))
+def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[int]]:
+    """For each position, the length of the longest non-rising subsequence that ends there, and its one but last.
+
+    The one but last is -1 where there is none.
+    """
+    lengths, before = [0] * len(values), [-1] * len(values)
     tails: list[int] = []  # negated: the last value of the best subsequence of each length, ascending
     holders: list[int] = []
     for position, value in enumerate(values):
@@ -206,13 +222,13 @@ def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[in
         else:
             tails[length], holders[length] = -value, position
         lengths[position] = length + 1
-        before[position] = holders[length - 1] if length else None
+        before[position] = holders[length - 1] if length else -1
     return lengths, before
 
 
-def _trace(end: int | None, before: Sequence[int | None]) -> list[int]:
+def _trace(end: int, before: Sequence[int]) -> list[int]:
     positions = []
-    while end is not None:
+    while end >= 0:
         positions.append(end)
         end = before[end]
     return positions[::-1]

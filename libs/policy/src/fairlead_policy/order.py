@@ -157,7 +157,11 @@ class PoolOrder:
 
     def _chosen(self, tenants: Iterable[str] | None) -> list[Lane]:
         lanes = self._lanes
-        found = lanes.values() if tenants is None else (lanes[name] for name in tenants if name in lanes)
+        found = (
+            lanes.values()
+            if tenants is None
+            else (lanes[name] for name in dict.fromkeys(tenants) if name in lanes)
+        )
         return [lane for lane in found if len(lane)]
 
 
