@@ -88,19 +88,25 @@ async def test_a_publish_that_was_sent_and_not_acked_is_uncertain_at_once(
         await asyncio.wait_for(publishing, 10)
 
 
-async def test_a_paused_server_is_noticed_and_found_again(
-    nats_server: NatsServer, bus: Bus, tally: Tally
-) -> None:
-    """A half-open connection, which the client's defaults notice after six minutes."""
-    # Fill the socket: closing it politely would wait for a peer that does not read.
-    nats_server.pause()
-    for _ in range(20):
-        with contextlib.suppress(PublishUncertainError, DisconnectedError):
-            await bus.publish(NODE, b"x" * 900_000, timeout=0.01)
-    await eventually(lambda: not bus.connected, on=tally.heard, timeout=20)
-    nats_server.resume()
-    await eventually(lambda: bus.connected, on=tally.heard, timeout=20)
-    assert (await bus.publish(subjects.state("c1", "node", "n2"), b"x")).seq > 0
+async def test_a_paused_server_is_noticed_and_left_for_another(tmp_path: Path) -> None:
+    """A half-open connection, which the client's defaults notice after six minutes.
+
+    Its socket is full: closing it politely would wait for a peer that never reads.
+    """
+    tally = Tally()
+    with NatsServer(tmp_path / "one") as one, NatsServer(tmp_path / "two") as two:
+        settings = ConnectionSettings(url=f"{one.url},{two.url}", ping_interval_seconds=0.2)
+        async with connect(settings, name="ops", observer=tally) as bus:
+            url = bus.wire._client.connected_url
+            assert url is not None
+            before = bus.incarnation
+            with (one if url.port == one.port else two).paused():
+                for _ in range(20):
+                    with contextlib.suppress(PublishUncertainError, DisconnectedError):
+                        await bus.publish(NODE, b"x" * 900_000, timeout=0.01)
+                await eventually(
+                    lambda: bus.connected and bus.incarnation != before, on=tally.heard, timeout=20
+                )
 
 
 async def test_a_dead_port_ends_the_first_connect_in_time(nats_server: NatsServer) -> None:

@@ -1,5 +1,5 @@
 import asyncio
-import random
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -128,6 +128,7 @@ async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
         await bus.jetstream.call("STREAM.DELETE.state")
         await provision(bus, topology(["c1"]))
         await bus.publish(at("a"), node("a", epoch=1, rev=1))
+        await bus.wire._client.force_reconnect()  # rather than wait for the silence of the lost consumer
         await eventually(lambda: stamp(mirror.values[at("a")]) == (1, 1), on=wake)
 
 
@@ -253,40 +254,57 @@ async def test_a_gap_is_noticed(bus: Bus, tally: Tally) -> None:
     assert "gap" in str(tally.said("mirror.rebuild")[0]["reason"])
 
 
-async def torture(bus: Bus, rng: random.Random, *, keys: int, rounds: int) -> list[int]:
-    """Replays while all keys are rewritten without pause; returns how many keys each replay missed when it ended.
-
-    No key is ever deleted, so a complete replay has all of them.
-    """
-    standing = [f"k{i}" for i in range(keys)]
-    payload = node("k")
-    publisher = Publisher(bus)
-    for name in standing:
-        await publisher.put(at(name), payload)
-    await publisher.flush()
-    stopped = asyncio.Event()
-
-    async def rewrite() -> None:
-        while not stopped.is_set():
-            for name in rng.sample(standing, 50):
-                await publisher.put(at(name), payload)
+REWRITER = """
+import asyncio, random, sys
+from fairlead_bus import ConnectionSettings, Publisher, connect
+from fairlead_contracts import subjects
+from fairlead_contracts.state import NodeState, encode_state
+async def main():
+    rng, keys = random.Random(7), int(sys.argv[2])
+    payload = encode_state(NodeState(cluster="c1", epoch=1, rev=1, name="k", allocatable={"cpu": 1000}))
+    async with connect(ConnectionSettings(url=sys.argv[1]), name="ops") as bus:
+        publisher = Publisher(bus)
+        for i in range(keys):
+            await publisher.put(subjects.state("c1", "node", f"k{i}"), payload)
+        await publisher.flush()
+        print("all stand", flush=True)
+        while True:
+            for _ in range(rng.choice([1, 20, 200])):
+                await publisher.put(subjects.state("c1", "node", f"k{rng.randrange(keys)}"), payload)
             await asyncio.sleep(0.005)
+asyncio.run(main())
+"""
 
+
+async def torture(bus: Bus, server: NatsServer, *, keys: int, rounds: int) -> list[int]:
+    """Replays while another process rewrites keys without pause; returns how many keys each replay missed at its end.
+
+    No key is ever deleted, so a complete replay has all of them. Every criterion but the one in use failed here: the
+    messages' own metadata in 97 of 758 runs, a barrier fixed before the replay in more than half of them.
+    """
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", REWRITER, server.url, str(keys), stdout=asyncio.subprocess.PIPE
+    )
     missing: list[int] = []
-    async with asyncio.TaskGroup() as group:
-        group.create_task(rewrite())
+    try:
+        assert child.stdout is not None
+        assert await child.stdout.readline() == b"all stand\n"
         for _ in range(rounds):
             async with running(a_mirror(bus)) as mirror:
                 missing.append(keys - len(mirror.values))
-        stopped.set()
+    finally:
+        child.kill()
+        await child.wait()
     return missing
 
 
-async def test_a_replay_is_complete_when_it_says_so_however_fast_keys_are_rewritten(bus: Bus) -> None:
-    assert await torture(bus, random.Random(7), keys=2000, rounds=15) == [0] * 15
+async def test_a_replay_is_complete_when_it_says_so_however_fast_keys_are_rewritten(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    assert await torture(bus, nats_server, keys=4000, rounds=15) == [0] * 15
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-async def test_a_replay_is_complete_in_hundreds_of_runs(bus: Bus) -> None:
-    assert await torture(bus, random.Random(8), keys=8000, rounds=300) == [0] * 300
+async def test_a_replay_is_complete_in_hundreds_of_runs(nats_server: NatsServer, bus: Bus) -> None:
+    assert await torture(bus, nats_server, keys=8000, rounds=300) == [0] * 300

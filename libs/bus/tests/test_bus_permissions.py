@@ -161,6 +161,10 @@ def listen(subject: str) -> Operation:
     return operation
 
 
+def peek(tenant: str) -> Operation:
+    return lambda bus, _: bus.peek("answer", subjects.answer(tenant, "s1"))
+
+
 async def write_policy(bus: Bus, tally: Tally) -> None:
     del tally
     await Bucket(bus, "policy").put("document", b"{}")
@@ -210,6 +214,8 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "hear team-a's answers": (listen(subjects.answer_filter("team-a")), "ops submitter"),
     "follow team-a's answers": (follow("team-a"), "ops submitter"),
     "follow team-b's answers": (follow("team-b"), "ops"),
+    "look up team-a's answer": (peek("team-a"), "ops submitter"),
+    "look up team-b's answer": (peek("team-b"), "ops"),
     "hear the scorers' inbox": (listen("_INBOX_scorer.>"), "ops scorer"),
     "hear state pass by": (listen(subjects.state_filter()), "ops"),
     "hear submissions pass by": (listen("fairlead.v1.submit.>"), "ops"),

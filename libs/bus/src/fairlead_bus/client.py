@@ -7,7 +7,7 @@ run each of them against a real server, so an upgrade that moves them is noticed
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from nats.aio.client import Client
+from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error
@@ -65,6 +65,11 @@ class UnbufferedClient(Client):
             await self.close()
         if self.is_closed and self._closed_cb is not None:
             await self._closed_cb()
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        """Trap: the socket of an attempt that got no greeting is neither closed nor remembered by the next one."""
+        self.abort()
+        await super()._connect_to_server(s)
 
     async def _process_pong(self) -> None:
         """Trap: a pong whose waiter was cancelled or timed out raises in the read loop and ends it: a deaf client."""

@@ -98,6 +98,14 @@ class Mirror[T]:
         """The last values, by subject."""
         return self._values
 
+    @property
+    def stream_created(self) -> str:
+        """When the mirrored stream was made, as the server says; empty before the first replay.
+
+        A change means that the stream was made anew: sequences, and all that was judged by them, begin again.
+        """
+        return self._created
+
     def take(self) -> Changes[T]:
         """What changed since the last take; several changes of a subject are one."""
         changed, self._changed = self._changed, {}

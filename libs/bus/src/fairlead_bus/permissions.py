@@ -104,6 +104,7 @@ def submitter(tenant: str, *, name: str = "cli") -> Grants:
             f"{subjects.ROOT}.ask.*.{encode_token(tenant)}",
             # No reading by number and no stream info here: those would show other tenants' answers.
             *_follow(topology.ANSWER, subjects.answer_filter(tenant)),
+            f"$JS.API.DIRECT.GET.{topology.ANSWER}.{subjects.answer_filter(tenant)}",
         ],
         subscribe=[_inbox(name), subjects.answer_filter(tenant)],
     )

@@ -87,8 +87,7 @@ class Wire:
         self.connected = True
         self._noted.clear()
         self._up.set()
-        for listener in list(self._listeners):
-            listener(True)
+        self._tell(up=True)
 
     def _went_down(self) -> None:
         was_up, self.connected = self.connected, False
@@ -101,8 +100,11 @@ class Wire:
         if was_up:
             self.observer.count("bus.disconnects")
             self.observer.note("bus.disconnected")
-            for listener in list(self._listeners):
-                listener(False)
+            self._tell(up=False)
+
+    def _tell(self, *, up: bool) -> None:
+        for listener in list(self._listeners):
+            listener(up)
 
     async def _on_reconnected(self) -> None:
         self.observer.count("bus.reconnects")
@@ -115,6 +117,7 @@ class Wire:
         self.closed.set()
         self._went_down()
         self._up.set()  # wakes whoever waits for a connection, to learn that none will come
+        self._tell(up=False)
         self.observer.note("bus.closed")
 
     async def _on_error(self, error: Exception) -> None:
