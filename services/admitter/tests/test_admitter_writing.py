@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
+from fairlead_bus import Bus, Follower, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_packed
 from fairlead_contracts.control import Mode
@@ -147,6 +147,23 @@ async def test_a_decision_of_an_old_epoch_on_the_stream_is_not_applied(
         await turns(admitter)
         assert cluster.order() == [uids[2], uids[0], uids[1]]
         assert len(cluster.writes) == 1
+
+
+async def test_a_decision_stream_that_was_made_anew_is_believed(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, policy: int, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    for _ in range(5):
+        await scorer.claim()
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await follows(cluster, [uids[2], uids[0], uids[1]])
+        await bus.jetstream.call(f"STREAM.DELETE.{topology.DECISION}")
+        await provision(bus, topology.topology([CLUSTER]))
+        scorer = HandPlayedScorer(bus, "scorer-1", policy)
+        await scorer.decide(cluster, uids[::-1])  # under a lower epoch than before
+        await follows(cluster, uids[::-1])
+        assert sample(admitter, "decisions_total", verdict="lower-epoch") == 0
 
 
 async def test_a_claimed_shard_is_not_followed_until_its_new_owner_decides(

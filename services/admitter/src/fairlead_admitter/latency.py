@@ -15,6 +15,9 @@ class Arrivals:
 
     def note(self, seq: int, at: float) -> None:
         """A look brought job changes up to this sequence, at this monotonic second."""
+        if self._looks and seq < self._looks[-1][0]:
+            self._looks.clear()  # the state stream was made anew
+            self._measured = 0
         self._looks.append((seq, at))
 
     def measure(self, revision: int) -> float | None:

@@ -67,6 +67,7 @@ class Watch:
         self._heard: dict[str, bytes | None] = {}
         self._shards: dict[str, tuple[str, int]] = {}
         self._known = asyncio.Event()
+        self._decided_on = ""
         self._document_due = False
         self._replayed = False
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -152,6 +153,7 @@ class Watch:
         await self._look_at_policy()
         state = self._state.take()
         jobs = self.facts.apply(state.changed)
+        self._know_the_stream()
         judged = []
         for subject, decision in self._decisions.take().changed.items():
             if decision is None:
@@ -164,6 +166,14 @@ class Watch:
             self._known.set()
         news, self._replayed = self._replayed, self._replayed or state.complete
         return Sight(jobs=jobs, judged=judged, news=news, state_seq=state.seq, at=time.monotonic())
+
+    def _know_the_stream(self) -> None:
+        """Epochs are sequences of the decision stream: on one that was made anew they begin again."""
+        created = self._decisions.stream_created
+        if self._decided_on and created != self._decided_on:
+            self.fronts = Fronts()
+            self._log.warning("the decision stream was made anew: epochs begin again")
+        self._decided_on = created
 
     async def _look_at_policy(self) -> None:
         changed = self._policy.take().changed
