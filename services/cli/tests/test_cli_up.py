@@ -155,13 +155,12 @@ def test_an_unknown_cluster_is_said_at_once(instance: Instance) -> None:
 
 
 def test_questions_are_answered_as_tables_and_as_json(instance: Instance) -> None:
-    jobs = [
-        {"id": f"long-{number}", "demand": {"nvidia.com/gpu": 32}, "run_seconds": 2.0} for number in range(3)
-    ]
+    # They want all memory, so that two wait for as long as we look, and no GPU, so that later jobs can start.
+    jobs = [{"id": f"long-{number}", "demand": {"memory": "2Ti"}, "run_seconds": 600} for number in range(3)]
     text = "\n".join(json.dumps(job) for job in jobs)
     sent = instance.ask("submit", "-", "--tenant", "team-c", "--no-follow", "--cluster", "sim", text=text)
     assert sent.returncode == 0, sent.stderr
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + READY_SECONDS
     while (
         not (pools := json.loads(instance.ask("queue", "-o", "json").stdout)["pools"])
         or not pools[0]["places"]

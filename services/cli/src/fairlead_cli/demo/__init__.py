@@ -1,5 +1,6 @@
 """The demo: a three times overloaded cluster on this machine, watched, measured and reported."""
 
-from fairlead_cli.demo.running import DemoFlags, run_demo
+from fairlead_cli.demo.flags import DemoFlags
+from fairlead_cli.demo.running import run_demo
 
 __all__ = ["DemoFlags", "run_demo"]

@@ -5,25 +5,22 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
-
 from fairlead_bus import Bus
-from fairlead_cli.console import fail, output, say, warn, write_line
+from fairlead_cli.console import say
 from fairlead_cli.demo.comparing import compare, report_on
+from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
 from fairlead_cli.demo.publishing import publish_workload
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.showing import Show
+from fairlead_cli.demo.telling import facts_of, tell, verdict
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.hearing import hearing
 from fairlead_cli.live import Pulse
 from fairlead_cli.readiness import wait_answering
-from fairlead_cli.report.figures import off_entitlement
-from fairlead_cli.report.page import Report, render_page
-from fairlead_cli.report.text import render_text
 from fairlead_cli.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.upping import ending_on_signals
 from fairlead_cli.watching import events
@@ -38,24 +35,6 @@ SECONDS = 60.0
 DEADLINE_SECONDS = 105.0
 """From the start of the command: whatever still runs then is reported as it stands, within the two minutes promised."""
 INTERRUPTED = 130
-PAGE = "fairlead-demo.html"
-
-
-class DemoFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `fairlead demo`; None where they say nothing."""
-
-    seconds: float | None = None
-    trace: Path | None = None
-    weights: str | None = None
-    scorers: int = 2
-    seed: int = 0
-    report: Path | None = None
-    as_json: bool = False
-
-    @property
-    def page(self) -> Path | None:
-        """Where the page is written; printed figures alone need none."""
-        return self.report or (None if self.as_json else Path(PAGE))
 
 
 async def run_demo(flags: DemoFlags) -> int:
@@ -66,7 +45,7 @@ async def run_demo(flags: DemoFlags) -> int:
     """
     began = time.monotonic()
     workload = _workload(flags)
-    _check_writable(flags.page)
+    check_writable(flags.page)
     recording = Recording([job.id for job in workload.jobs])
     with ending_on_signals() as end, tempfile.TemporaryDirectory(prefix="fairlead-demo-") as directory:
         plan = _plan(Path(directory), workload, flags)
@@ -82,7 +61,7 @@ async def run_demo(flags: DemoFlags) -> int:
             return INTERRUPTED
     say("the same jobs under other orders, in virtual time …")
     others = await asyncio.to_thread(compare, workload)
-    facts = _facts(workload, flags, recording, restarts)
+    facts = facts_of(workload, flags, recording, restarts)
     report = report_on(
         workload,
         recording.result(workload),
@@ -91,8 +70,8 @@ async def run_demo(flags: DemoFlags) -> int:
         lost=len(lost),
         facts=facts,
     )
-    _tell(report, flags)
-    return _verdict(report, recording)
+    tell(report, flags)
+    return verdict(report, recording)
 
 
 def _workload(flags: DemoFlags) -> Workload:
@@ -106,37 +85,6 @@ def _workload(flags: DemoFlags) -> Workload:
         )
     except SimError as error:
         raise InputError(str(error)) from error
-
-
-def _check_writable(page: Path | None) -> None:
-    """Better said now than after the run."""
-    if page is not None and not (page.parent.is_dir() and os.access(page.parent, os.W_OK)):
-        raise InputError(
-            f"the report cannot be written to {page}", hint="Choose another place with --report."
-        )
-
-
-def read_weights(text: str | None) -> Mapping[str, float] | None:
-    """The weights of `a=3,b=2`.
-
-    Raises:
-        InputError: it is not of that form, or a weight is not a positive number.
-    """
-    if text is None:
-        return None
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, amount = part.strip().partition("=")
-        try:
-            weight = float(amount)
-        except ValueError:
-            weight = 0.0
-        if not (name and equals and 0 < weight < float("inf")):
-            raise InputError(
-                f"--weights {part.strip()!r}: must be NAME=NUMBER with a number above 0, as in a=3,b=2"
-            )
-        found[name] = weight
-    return found
 
 
 def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
@@ -215,53 +163,6 @@ async def _unaccounted(bus: Bus, workload: Workload, recording: Recording) -> li
             if stored is None or not stored.payload:
                 lost.append(job.id)
     return lost
-
-
-def _facts(workload: Workload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:
-    took_back = [f"{restarts} processes were started again on the way."] if restarts else []
-    gpus = workload.capacity()["nvidia.com/gpu"] // 1000
-    return [
-        *workload.notes,
-        *(
-            []
-            if flags.trace
-            else ["The trace ships with fairlead_sim, beside its licence and where it comes from."]
-        ),
-        f"{gpus} GPUs, {flags.scorers} scorers, seed {flags.seed}.",
-        f"{len(workload.jobs)} jobs took {recording.level_writes} writes of a level.",
-        "Shares are dominant shares over the sum of the tenants'; waits are seconds of wall time.",
-        "FIFO and strict priority are the same jobs on the same cluster in virtual time.",
-        *took_back,
-    ]
-
-
-def _tell(report: Report, flags: DemoFlags) -> None:
-    if flags.as_json:
-        write_line(msgspec.json.encode(report.figures).decode())
-    else:
-        output().print(render_text(report))
-    if flags.page is not None:
-        flags.page.write_text(render_page(report), encoding="utf-8")
-        say(f"report: {flags.page.absolute()}")
-
-
-def _verdict(report: Report, recording: Recording) -> int:
-    figures = report.figures
-    if figures.jain is None:
-        warn(
-            "the tenants never all had jobs waiting at once: there is no share to hold against an entitlement"
-        )
-    for tenant in off_entitlement(figures):
-        if tenant.share is not None:
-            warn(f"{tenant.name} held {tenant.share:.1%}, entitled to {tenant.entitlement:.1%}")
-    for refused in recording.refused.values():
-        fail(f"{refused.tenant}/{refused.id} was refused: {refused.field}: {refused.reason}")
-    if figures.lost:
-        fail(f"{figures.lost} jobs were lost")
-    late = figures.submitted - figures.finished - figures.lost - len(recording.refused)
-    if late:
-        fail(f"{late} jobs had not ended when the time was up")
-    return 0 if figures.finished == figures.submitted else 1
 
 
 def _log_tails(stack: Stack) -> str:
