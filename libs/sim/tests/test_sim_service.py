@@ -1,6 +1,7 @@
 """The service as a process on a real nats-server: verbs, statements, events, restarts and repairs."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,10 +38,11 @@ from fairlead_contracts.simulation import (
 from fairlead_contracts.state import STATE, JobState, Outcome, Phase, PoolState, State, SyncMark, encode_state
 from fairlead_contracts.subjects import SimVerb
 from fairlead_runtime import Metrics
-from fairlead_sim import NodeGroup, SimCluster, one_pool, render_config
+from fairlead_sim import NodeGroup, SimCluster, StoreError, one_pool, render_config
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import SimService
-from fairlead_sim.store import Store
+from fairlead_sim.statements import Statements
+from fairlead_sim.store import Outgoing, Store
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 
 pytestmark = pytest.mark.integration
@@ -168,6 +170,28 @@ def unstarted(tmp_path: Path) -> Iterator[SimService]:
     cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
     yield SimService(cluster, store, Instruments(Metrics("sim")))
     store.close()
+
+
+class Deaf:
+    def told(self, statements: Statements, outgoing: list[Outgoing]) -> None:
+        del statements, outgoing
+
+
+async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_waiting(
+    unstarted: SimService, tmp_path: Path
+) -> None:
+    with sqlite3.connect(tmp_path / "sim.sqlite") as other:
+        other.execute("DROP TABLE outbox")
+    running = asyncio.ensure_future(unstarted.run(Deaf()))
+    asked = Asked(subject="s", payload=to_packed(a_request("one")), headers={})
+    with pytest.raises(Rejected) as refused:
+        await unstarted.create(asked)
+    assert refused.value.code == 503
+    with pytest.raises(StoreError):
+        await running
+    with pytest.raises(Rejected):
+        await unstarted.create(asked)
+    other.close()
 
 
 async def test_verbs_statements_and_events(rig: Rig) -> None:

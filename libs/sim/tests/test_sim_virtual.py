@@ -136,13 +136,8 @@ def test_flooding_tenants_are_served_within_one_job_of_weighted_shares() -> None
             running[tenant] -= 1
         else:
             others = [name for name in workload.weights if waiting[name] and name != tenant]
-            # The first fill is first come first served: nobody else is there yet.
-            behind = [
-                name
-                for name in others
-                if at > 0
-                and (running[name] + 1) / workload.weights[name] < running[tenant] / workload.weights[tenant]
-            ]
+            use = running[tenant] / workload.weights[tenant]
+            behind = [name for name in others if (running[name] + 1) / workload.weights[name] < use]
             assert not behind, f"{tenant} is served at {to_seconds(at)} before {behind}"
             waiting[tenant] -= 1
             running[tenant] += 1

@@ -18,13 +18,12 @@ from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import DEFAULT, ClusterConfig, read_config
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.instruments import Instruments
-from fairlead_sim.service import SimService
+from fairlead_sim.service import UNAVAILABLE, SimService
 from fairlead_sim.settings import SimSettings, connection_of
 from fairlead_sim.store import Store
 
 type Handler = Callable[[Asked], Awaitable[bytes]]
 
-NOT_LEADING = 503
 ROLE = "watcher"
 """It stands in the watcher's place: the state of its cluster is its own to publish."""
 
@@ -65,7 +64,7 @@ class SimDoors:
         async def guarded(asked: Asked) -> bytes:
             if self._leadership.epoch is None:
                 raise Rejected(
-                    NOT_LEADING, f"this process does not lead for cluster {self._cluster!r}; ask again"
+                    UNAVAILABLE, f"this process does not lead for cluster {self._cluster!r}; ask again"
                 )
             return await handle(asked)
 

@@ -39,6 +39,12 @@ from fairlead_sim.statements import Statements
 from fairlead_sim.store import Kept, Outgoing, Store, batch_of
 
 BAD_REQUEST = 400
+UNAVAILABLE = 503
+"""Retryable: nothing happened."""
+HIGHEST_LEVEL = 2**31 - 1
+"""Kueue's priorities are 32 bits wide."""
+FARTHEST = 2**61
+"""Microseconds; sums of two stay within 64 bits."""
 LARGEST_REQUEST = 512 * 1024
 """Twice a submission's limit; what a job states of itself must fit into a message of NATS, a mebibyte by default."""
 LONGEST_SUBJECT = 1024
@@ -86,6 +92,8 @@ class SimService:
         self._now: Micros = 0
         self._wake = asyncio.Event()
         self._requests: list[_Request] = []
+        self._parked: set[asyncio.Future[bytes]] = set()
+        self._stopped = False
         self._published: list[int] = []
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         kept = store.load()
@@ -104,6 +112,8 @@ class SimService:
     async def level(self, asked: Asked) -> bytes:
         """Handles `level`."""
         wanted = _read(SET_LEVEL, asked)
+        if abs(wanted.level) > HIGHEST_LEVEL:
+            raise Rejected(BAD_REQUEST, f"level {wanted.level} is out of range")
         return await self._ask(lambda _: self._set_level(wanted))
 
     async def delete(self, asked: Asked) -> bytes:
@@ -139,7 +149,7 @@ class SimService:
                     audience.told(stated, outgoing)
                 self._count(changes)
         finally:
-            self._writer.shutdown(wait=True)
+            self._stop()
 
     async def _something_to_do(self) -> None:
         due = self._cluster.next_due()
@@ -180,13 +190,27 @@ class SimService:
             )
         return outgoing
 
+    def _stop(self) -> None:
+        """Nobody is left waiting: what was not committed did not happen, and may be asked again of a successor."""
+        self._stopped = True
+        for replied in self._parked:
+            if not replied.done():
+                replied.set_exception(_stopping())
+        self._writer.shutdown(wait=True)
+
     # How
 
     async def _ask(self, apply: Callable[[Micros], Message]) -> bytes:
+        if self._stopped:
+            raise _stopping()
         request = _Request(apply=apply, replied=asyncio.get_running_loop().create_future())
         self._requests.append(request)
+        self._parked.add(request.replied)
         self._wake.set()
-        return await request.replied
+        try:
+            return await request.replied
+        finally:
+            self._parked.discard(request.replied)
 
     def _create(self, wanted: CreateJob, now: Micros) -> Message:
         reply = self._cluster.create(wanted, now)
@@ -231,8 +255,13 @@ def check_request(cluster: str, wanted: CreateJob) -> None:
     if len(subject) > LONGEST_SUBJECT:
         raise Rejected(BAD_REQUEST, f"scope and id are too long: {len(subject)} characters as a subject")
     wrong = [name for name, amount in wanted.demand.items() if not 0 <= amount <= MAX_QUANTITY]
-    if wrong or wanted.run < 0:
-        raise Rejected(BAD_REQUEST, f"out of range: {', '.join(wrong) or 'run'}")
+    wrong += [name for name in ("run", "submitted") if not 0 <= getattr(wanted, name) <= FARTHEST]
+    if wrong:
+        raise Rejected(BAD_REQUEST, f"out of range: {', '.join(wrong)}")
+
+
+def _stopping() -> Rejected:
+    return Rejected(UNAVAILABLE, "the simulated cluster is stopping; ask again")
 
 
 def _read[T](codec: Codec[T], asked: Asked) -> T:
