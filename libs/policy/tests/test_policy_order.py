@@ -286,12 +286,31 @@ def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> No
 
 
 def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
-    order = PoolOrder(PoolRules(capacity={"gpu": 3, "cpu": 7}, classes=CLASSES, unlisted_weight=Fraction(1)))
-    order.run("r", "ada", {"gpu": 1 * 3**20, "cpu": 7 * 3**19})
+    unlike = 0
+    rules = PoolRules(capacity={"gpu": 3, "cpu": 49}, classes=CLASSES, unlisted_weight=Fraction(1))
+    for times in range(1, 30):
+        order = PoolOrder(rules)
+        order.run("r", "ada", {"gpu": 3 * times, "cpu": 49 * times})
+        order.wait(job("tie", "ada", demand={"gpu": 1}))
+        order.wait(job("more", "ada", submitted=1))
+        assert [place.dominant for place in order.order(0)] == ["cpu", "gpu"]
+        unlike += 3 * times * (1 / 3) > 49 * times * (1 / 49)
+    assert unlike
+
+
+def test_the_dominant_resource_is_found_where_floats_are_equal() -> None:
+    capacity = {"cpu": 2**61, "gpu": 2**61}
+    order = PoolOrder(PoolRules(capacity=capacity, classes=CLASSES, unlisted_weight=Fraction(1)))
+    order.run("r", "ada", {"cpu": 2**60, "gpu": 2**60 + 1})
     order.wait(job("a", "ada"))
-    order.wait(job("b", "ada", submitted=1, demand={"gpu": 1}))
-    order.wait(job("c", "ada", submitted=2))
-    assert [place.dominant for place in order.order(0)] == ["cpu", "gpu", "gpu"]
+    place = order.place("a", 0)
+    assert place is not None
+    assert (place.dominant, place.use) == ("gpu", 2**60 + 1)
+    weighty = replace(order.rules, resource_weights={"cpu": Fraction("1.000000000000000001")})
+    order.set_rules(weighty)
+    place = order.place("a", 0)
+    assert place is not None
+    assert place.dominant == "cpu"
 
 
 def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
