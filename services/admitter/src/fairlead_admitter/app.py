@@ -77,7 +77,13 @@ class Admitter:
             at_once=self._settings.writes_per_pass,
         )
         # The lanes outlive a short loss of the connection: their worker knows how to, and trust ends by itself.
-        lanes = LeaderLanes(self._lanes(), lead=lambda: leadership.epoch, led=led, wake=self._wake)
+        lanes = LeaderLanes(
+            self._lanes(),
+            begin=self._desk.begin_anew,
+            lead=lambda: leadership.epoch,
+            led=led,
+            wake=self._wake,
+        )
         self._say_ready(lead)
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())

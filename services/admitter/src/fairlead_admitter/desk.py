@@ -61,6 +61,10 @@ class Desk:
         self.trouble: str | None = None
         """Why answers can't be published or read back just now."""
 
+    def begin_anew(self) -> None:
+        """Another replica may have answered meanwhile: what is remembered holds no more."""
+        self._told.clear()
+
     @asynccontextmanager
     async def turn(self, sender: Sender) -> AsyncIterator[None]:
         """While the block lasts nobody else answers this sender. Turns are given in the order asked for."""

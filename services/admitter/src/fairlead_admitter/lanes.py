@@ -82,15 +82,23 @@ class LeaderLanes:
 
     Args:
         lanes: what to run.
+        begin: called before the lanes run, at the beginning of each lead.
         lead: the epoch under which this replica leads, else None.
         led: set when that changes.
         wake: the steersman's: it has to hear of the change too.
     """
 
     def __init__(
-        self, lanes: list[Lane], *, lead: Callable[[], int | None], led: asyncio.Event, wake: asyncio.Event
+        self,
+        lanes: list[Lane],
+        *,
+        begin: Callable[[], None],
+        lead: Callable[[], int | None],
+        led: asyncio.Event,
+        wake: asyncio.Event,
     ) -> None:
         self._lanes = lanes
+        self._begin = begin
         self._lead = lead
         self._led = led
         self._wake = wake
@@ -107,6 +115,7 @@ class LeaderLanes:
                         self._wake.set()
                         await self._stop()
                         if epoch is not None:
+                            self._begin()
                             self._running = group.create_task(self._serve(), name="lanes")
                     await wake_or_timeout(self._led, _LOOK_SECONDS)
             finally:
