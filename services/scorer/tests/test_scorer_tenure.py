@@ -75,7 +75,7 @@ class Judge:
         self.behind = False
         self.limits.append(limit)
         content = Content(basis=a_basis(), fronts=[], standings=[a_standing(waiting=self.version)])
-        return Decided(content=content, state_seq=self.version)
+        return Decided(content=content, state_seq=self.version, clusters=("c1",))
 
     def put_back(self, shard: ShardName) -> None:
         assert shard == SHARD
@@ -90,7 +90,7 @@ class Judge:
             turn=turn,
             at=NOW,
             state_seq=decided.state_seq,
-            clusters=("c1",),
+            clusters=decided.clusters,
         )
         return deciding.write(decided.content, stamp)
 

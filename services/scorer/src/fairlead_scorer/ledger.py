@@ -5,7 +5,7 @@ its queue, the queue to the pool that the cluster states, that to the policy's p
 ones count as use, held and ended ones do neither.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -13,6 +13,9 @@ from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, Phase, PoolState, QueueState, State, SyncMark, TenantState
 from fairlead_policy import Rulebook, WaitingJob
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
+
+_STEP = 500
+"""Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
 
 type Stated = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
@@ -48,13 +51,20 @@ class Ledger:
 
     def adopt(self, document: PolicyDocument, revision: int) -> None:
         """Takes on a policy: every pool and every place is worked out anew."""
+        for _ in self.adopting(document, revision):
+            pass
+
+    def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
+        """As `adopt`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
         self.rulebook = Rulebook(document, revision)
         self.pools.clear()
         self._entries.clear()
         self._use.clear()
         self._reshape()
-        for subject, job in self._jobs.items():
+        for number, (subject, job) in enumerate(self._jobs.items(), start=1):
             self._settle(subject, job)
+            if number % _STEP == 0:
+                yield
 
     def abandon(self) -> None:
         """The policy is gone: nothing can be scored until there is one again."""
@@ -66,6 +76,11 @@ class Ledger:
 
     def learn(self, changes: Mapping[str, State | None]) -> None:
         """Takes in changed facts, by state subject; None where the object is gone."""
+        for _ in self.learning(changes):
+            pass
+
+    def learning(self, changes: Mapping[str, State | None]) -> Iterator[None]:
+        """As `learn`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
         jobs: list[str] = []
         reshaped = False
         for subject, state in changes.items():
@@ -75,8 +90,10 @@ class Ledger:
                 reshaped |= self._note(subject, state)
         if reshaped and self.rulebook is not None:
             self._reshape()
-        for subject in jobs:
+        for number, subject in enumerate(jobs, start=1):
             self._note_job(subject, changes[subject])
+            if number % _STEP == 0:
+                yield
 
     def _note(self, subject: str, state: State | None) -> bool:
         """Keeps a fact other than a job; True where pools or queues may be others by it."""
@@ -101,6 +118,8 @@ class Ledger:
         return True
 
     def _note_job(self, subject: str, state: State | None) -> None:
+        if state is not None and self._jobs.get(subject) == state:
+            return  # told again by a replay
         before = self._jobs.pop(subject, None)
         job = state if isinstance(state, JobState) else None
         if before is not None and (job is None or before.queue != job.queue):

@@ -36,7 +36,7 @@ class Rehearsal:
         """Observes, decides and says, until cancelled."""
         while True:
             await wake_or_timeout(self._wake, None)
-            self._scene.observe()
+            await self._scene.observe()
             for name, pool in self._scene.ledger.pools.items():
                 if self._scene.is_current(name):
                     for number in sorted(pool.dirty):
@@ -45,8 +45,11 @@ class Rehearsal:
             await asyncio.sleep(self._pace)
 
     def _say(self, shard: ShardName) -> None:
-        content = decide(self._scene.ledger.pools[shard.pool], shard.number, self._now())
+        pool = self._scene.ledger.pools[shard.pool]
+        content = decide(pool, shard.number, self._now())
         said = self._said.get(shard)
         if said is None or not same(said, content):
             self._said[shard] = content
-            self._record.would_publish(shard, Decided(content=content, state_seq=self._scene.seq))
+            clusters = tuple(sorted(pool.shape.clusters))
+            decided = Decided(content=content, state_seq=self._scene.seq, clusters=clusters)
+            self._record.would_publish(shard, decided)

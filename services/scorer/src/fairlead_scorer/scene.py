@@ -1,6 +1,7 @@
 """The scene: what is known now of all clusters and of the policy, and whether it may be decided from."""
 
 import asyncio
+from collections.abc import Iterator
 
 from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
@@ -33,6 +34,7 @@ class Scene:
         )
         self._policy = PolicyReader(bus, wake, record)
         self._adopted: int | None = None
+        self._taking_in = False
         self.ledger = Ledger()
         self.seq = 0
         """The state-stream sequence that the ledger has taken in."""
@@ -43,25 +45,30 @@ class Scene:
             group.create_task(self._state.run(), name="state mirror")
             group.create_task(self._policy.run(), name="policy reader")
 
-    def observe(self) -> None:
+    async def observe(self) -> None:
         """Takes in all that changed since the last time, several changes of an object as one."""
         changes = self._state.take()
-        self.ledger.learn(changes.changed)
+        self._taking_in = True
+        await _step_by_step(self.ledger.learning(changes.changed))
+        await self._follow_policy()
+        self._taking_in = False
         self.seq = changes.seq
+        self._record.observed(len(changes.changed))
+
+    async def _follow_policy(self) -> None:
         policy = self._policy.current
         if policy is None and self._adopted is not None:
             self.ledger.abandon()
             self._adopted = None
         elif policy is not None and policy.revision != self._adopted:
-            self.ledger.adopt(policy.document, policy.revision)
+            await _step_by_step(self.ledger.adopting(policy.document, policy.revision))
             self._adopted = policy.revision
             self._record.adopted(policy.revision)
-        self._record.observed(len(changes.changed))
 
     @property
     def complete(self) -> bool:
-        """Whether all state that stands is known."""
-        return self._bus.connected and self._state.complete
+        """Whether all state that stands is known and taken in."""
+        return self._bus.connected and self._state.complete and not self._taking_in
 
     def unmarked(self, pool: str) -> list[str]:
         """The clusters whose word on their state a pool still lacks."""
@@ -84,3 +91,9 @@ class Scene:
     def why_no_policy(self) -> str | None:
         """Why nothing can be decided: there is no policy."""
         return self._policy.why_not_ready()
+
+
+async def _step_by_step(steps: Iterator[None]) -> None:
+    """Lets others run between the steps: leases are renewed and questions answered meanwhile."""
+    for _ in steps:
+        await asyncio.sleep(0)

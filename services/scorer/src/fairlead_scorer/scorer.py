@@ -90,15 +90,15 @@ class Scorer:
             async with asyncio.TaskGroup() as tenures:
                 while True:
                     await wake_or_timeout(self._wake, self._until_next_flip())
-                    self._observe()
+                    await self._observe()
                     self._arrange(tenures)
                     self._decide()
                     self._report()
         finally:
             forget()
 
-    def _observe(self) -> None:
-        self._scene.observe()
+    async def _observe(self) -> None:
+        await self._scene.observe()
         now = self._now()
         for shard in [shard for shard, flip in self._flips.items() if flip <= now]:
             del self._flips[shard]
@@ -190,7 +190,9 @@ class Scorer:
             self._flips[shard] = flip
             self._wake.set()
         self._record.decided(time.perf_counter() - started)
-        return Decided(content=content, state_seq=self._scene.seq)
+        return Decided(
+            content=content, state_seq=self._scene.seq, clusters=tuple(sorted(pool.shape.clusters))
+        )
 
     def put_back(self, shard: ShardName) -> None:
         """The shard is behind again."""
@@ -200,7 +202,6 @@ class Scorer:
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""
-        pool = self._scene.ledger.pools.get(shard.pool)
         stamp = Stamp(
             pool=shard.pool,
             shard=shard.number,
@@ -209,7 +210,7 @@ class Scorer:
             turn=turn,
             at=self._now(),
             state_seq=decided.state_seq,
-            clusters=() if pool is None else tuple(sorted(pool.shape.clusters)),
+            clusters=decided.clusters,
             traceparent=(inject() or {}).get("traceparent"),
         )
         return deciding.write(decided.content, stamp)

@@ -55,6 +55,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
     content: Content
     state_seq: int
+    clusters: tuple[str, ...]
 
 
 class Judge(Protocol):
