@@ -253,6 +253,44 @@ async def test_a_stopped_worker_finishes_what_it_has_in_hand(bus: Bus) -> None:
     assert await left(bus) == 0
 
 
+async def test_a_dropped_worker_leaves_what_it_has_in_hand_to_another(bus: Bus) -> None:
+    await provision(bus, a_topology(ack_wait=0.3, max_deliver=5))
+    started = asyncio.Event()
+    deliveries: list[int] = []
+
+    async def hang(delivery: Delivery) -> None:
+        del delivery
+        started.set()
+        await asyncio.Event().wait()
+
+    async def handle(delivery: Delivery) -> None:
+        deliveries.append(delivery.deliveries)
+
+    await bus.publish(SUBJECT, b"in hand")
+    worker = Worker(bus, stream="submit", durable=DURABLE, handle=hang)
+    running = asyncio.create_task(worker.run())
+    await started.wait()
+    worker.drop()
+    async with asyncio.timeout(5):
+        await running
+    async with working(bus, handle):
+        await eventually(lambda: none_left(bus))
+    assert deliveries == [2]
+
+
+async def test_a_stop_during_an_outage_ends_the_worker(
+    nats_server: NatsServer, bus: Bus, tally: Tally
+) -> None:
+    worker = Worker(bus, stream="submit", durable=DURABLE, handle=_nothing)
+    running = asyncio.create_task(worker.run())
+    await eventually(lambda: worker._wanted)
+    nats_server.kill()
+    await eventually(lambda: not bus.connected, on=tally.heard)
+    worker.stop()
+    async with asyncio.timeout(5):
+        await running
+
+
 async def test_a_worker_on_a_closed_connection_ends_instead_of_spinning(
     settings: ConnectionSettings, bus: Bus
 ) -> None:

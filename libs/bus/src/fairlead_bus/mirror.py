@@ -14,7 +14,7 @@ from fairlead_bus.errors import ReplayBrokenError, RetryableBusError
 from fairlead_bus.feed import Feed
 from fairlead_contracts.errors import ContractError, UnsupportedVersionError
 
-REPLAY_SECONDS = 60.0
+REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""
 REMEMBERED_DELETES = 200_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
@@ -160,7 +160,7 @@ class Mirror[T]:
         self._created = created
 
     async def _caught_up(self, feed: Feed) -> None:
-        """Criterion J. The order of the two reads matters, and neither may come from a replica."""
+        """The criterion of the class. The order of the two reads matters, and neither may come from a replica."""
         while True:
             delivered = (await feed.position()).delivered.stream_seq
             last = await self._bus.last(self._stream, self._filter)

@@ -73,6 +73,12 @@ class Worker:
         self._stopping = True
         self._turn.set()
 
+    def drop(self) -> None:
+        """Stops at once: what is being handled is cancelled, unacked, and comes again to another worker."""
+        self.stop()
+        for task in self._busy:
+            task.cancel()
+
     async def run(self) -> None:
         """Works until stopped. When cancelled, what is being handled may still finish within the ack wait.
 
