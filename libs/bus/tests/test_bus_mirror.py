@@ -185,7 +185,7 @@ async def test_a_reconnect_rebuilds_and_sweeps_while_old_values_stay_readable(
 
 
 async def test_objects_that_a_killed_server_brings_back_stay_dead(nats_server: NatsServer, bus: Bus) -> None:
-    """kill -9 under churn with tombstones that expire revives deleted objects (nats-server issue 8505).
+    """kill -9 under churn with tombstones that expire revives deleted objects (nats-server #8505).
 
     The mirror remembers what it saw deleted. Whether the server revives any in this run is up to it; that none shows
     is not.
