@@ -306,7 +306,7 @@ async def test_submissions_are_held_until_the_cluster_has_stated_itself(
             return await left(bus) == (0, 1)
 
         await eventually(held)
-        assert "has not stated" in admitter.readiness.reasons()["knowledge"]
+        await eventually(lambda: "has not stated" in admitter.readiness.reasons().get("knowledge", ""))
         await cluster.declare()
         assert isinstance((await heard(answers, 1))[0], Accepted)
     await cluster.go_down()
