@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.document import Aging, Match, PolicyDocument, Pool, Tenant
-from fairlead_contracts.state import JobState, Phase, State
+from fairlead_contracts.state import Phase, State
 from fairlead_scorer.deciding import Content, decide
 from fairlead_scorer.ledger import Ledger
 from fairlead_testkit.arena import subject_of
@@ -158,6 +158,18 @@ def test_a_job_that_comes_back_under_its_name_with_another_uid_is_another_job() 
     assert use(ledger, "c1/gpu", "team-a") == {}
 
 
+def test_a_job_that_changed_its_account_counts_once_whatever_comes_first() -> None:
+    before, after = a_job("x", uid="1"), a_job("x", uid="1", scope="team-b")
+    ledger = a_ledger(*CLUSTER, before)
+    ledger.learn(facts(after))
+    assert order(ledger, "c1/gpu") == ["x"]
+    ledger.learn({subject_of(before): None})
+    assert order(ledger, "c1/gpu") == ["x"]
+    assert ledger.pools["c1/gpu"].waiting == 1
+    ledger.learn({subject_of(after): None})
+    assert order(ledger, "c1/gpu") == []
+
+
 def test_jobs_are_found_by_id_uid_submission_and_scoped_name() -> None:
     job = a_job("train", uid="u-1", submission="s-1")
     ledger = a_ledger(*CLUSTER, job)
@@ -207,17 +219,6 @@ batches = st.lists(st.tuples(states, st.booleans()), min_size=1, max_size=6)
 steps = st.lists(st.one_of(batches, st.integers(0, len(DOCUMENTS) - 1)), max_size=20)
 
 
-def unique_uids(known: dict[str, State], batch: dict[str, State | None]) -> dict[str, State | None]:
-    """A uid is one job's alone: a job seen in another scope before is gone there."""
-    moved: dict[str, State | None] = {}
-    for subject, state in batch.items():
-        if isinstance(state, JobState):
-            for other, before in {**known, **batch}.items():
-                if isinstance(before, JobState) and other != subject and before.uid == state.uid:
-                    moved[other] = None
-    return {**{s: f for s, f in batch.items() if s not in moved}, **{s: None for s in moved if s in known}}
-
-
 class History:
     """A ledger that takes in one thing after another, and what stands after it."""
 
@@ -232,8 +233,7 @@ class History:
         self.ledger.adopt(self.document, self.revision)
 
     def learn(self, step: list[tuple[State, bool]]) -> None:
-        said = {subject_of(state): None if gone else state for state, gone in step}
-        batch = unique_uids(self.known, said)
+        batch = {subject_of(state): None if gone else state for state, gone in step}
         self.ledger.learn(batch)
         self.known |= {subject: state for subject, state in batch.items() if state is not None}
         for subject in [subject for subject, state in batch.items() if state is None]:

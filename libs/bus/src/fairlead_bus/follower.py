@@ -39,13 +39,7 @@ class Follower:
         while True:
             await self._bus.wire.until_connected()
             try:
-                async with Feed(
-                    self._bus,
-                    stream=self._stream,
-                    subject=self._filter,
-                    deliver=self._hold,
-                    start=self._start(),
-                ) as feed:
+                async with self._feed() as feed:
                     if self._after is None and self._since is None:
                         self._after = feed.created.delivered.stream_seq
                     self.ready.set()
@@ -68,6 +62,21 @@ class Follower:
             self._more.clear()
             await self._more.wait()
 
+    def _feed(self) -> Feed:
+        """Ends by itself where the reader is too slow: what it then lacks is behind the message given last."""
+
+        def hold(message: Msg, seq: int) -> None:
+            del seq  # the delivery has it
+            if len(self._held) >= BACKLOG:
+                self._bus.observer.count("follower.overflow")
+                feed.abandon("the reader is slower than the stream")
+                return
+            self._held.append(read_delivery(message))
+            self._more.set()
+
+        feed = Feed(self._bus, stream=self._stream, subject=self._filter, deliver=hold, start=self._start())
+        return feed
+
     def _start(self) -> Mapping[str, object]:
         if self._after is not None:
             return {"deliver_policy": "by_start_sequence", "opt_start_seq": self._after + 1}
@@ -75,11 +84,3 @@ class Follower:
             start = to_datetime(self._since).astimezone(UTC).isoformat().replace("+00:00", "Z")
             return {"deliver_policy": "by_start_time", "opt_start_time": start}
         return NEW
-
-    def _hold(self, message: Msg, seq: int) -> None:
-        del seq  # the delivery has it
-        if len(self._held) >= BACKLOG:
-            self._bus.observer.count("follower.overflow")
-            raise OverflowError("the reader is slower than the stream")
-        self._held.append(read_delivery(message))
-        self._more.set()

@@ -2,11 +2,37 @@
 
 import ssl
 from pathlib import Path
+from typing import Protocol, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
 _SECRETS = frozenset({"password", "token", "url"})
+
+
+class NatsSettings(Protocol):
+    """The settings of a service, as far as they say how to reach NATS."""
+
+    @property
+    def nats_url(self) -> str: ...  # noqa: D102 - each as in ConnectionSettings
+    @property
+    def nats_user(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_password(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_token(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_creds(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_nkey_seed(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_tls_ca(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_tls_cert(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_tls_key(self) -> str | None: ...  # noqa: D102
+    @property
+    def nats_connect_timeout_seconds(self) -> float: ...  # noqa: D102
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +56,22 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long to try before the first connection stands. Later ones are tried for ever."""
     ping_interval_seconds: float = 2.0
     """A server that misses two pings counts as gone: the client's own default takes six minutes to notice."""
+
+    @classmethod
+    def of(cls, settings: NatsSettings) -> Self:
+        """The `nats_*` settings of a service."""
+        return cls(
+            url=settings.nats_url,
+            user=settings.nats_user,
+            password=settings.nats_password,
+            token=settings.nats_token,
+            creds=settings.nats_creds,
+            nkey_seed=settings.nats_nkey_seed,
+            tls_ca=settings.nats_tls_ca,
+            tls_cert=settings.nats_tls_cert,
+            tls_key=settings.nats_tls_key,
+            connect_timeout_seconds=settings.nats_connect_timeout_seconds,
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.redacted().items())

@@ -72,7 +72,7 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     aging: Aging = msgspec.field(default_factory=Aging)
     resource_weights: dict[str, float] = {}
     """Default 1; 0 leaves a resource out of the dominant share."""
-    window: int = 100
+    window: int = 32
     """How many jobs of each queue's front are labelled."""
     shards: int = SHARDS
     preemption: Literal["never", "protect", "accept"] = "never"

@@ -3,15 +3,14 @@
 A service is `run_service(ItsSettings, main)` in its `__main__`; `main(settings, lifecycle)` is its composition root:
 
     async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
-        async with connect(connection_of(settings), name="scorer", observer=lifecycle.observer) as bus:
+        async with connect(ConnectionSettings.of(settings), name="scorer", observer=lifecycle.observer) as bus:
             scorer = Scorer(bus, settings, lifecycle.replica)
             lifecycle.readiness.add("state", scorer.why_not_ready)
             async with lifecycle.supervise() as tasks:
                 tasks.start("connection", bus.wait_closed())    # closed for good: the process ends
                 tasks.start("score", scorer.run())
 
-This library knows nothing of NATS: `connection_of` is the service's own mapping of the `nats_*` settings, and the
-observer fits the bus's protocol by its shape.
+This library knows nothing of NATS: the `nats_*` settings and the observer fit the bus's protocols by their shape.
 """
 
 from fairlead_runtime.errors import PortTakenError, ServiceError, SettingsError, TaskEndedError

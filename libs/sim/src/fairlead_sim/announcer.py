@@ -13,7 +13,6 @@ from typing import Protocol
 import msgspec
 
 from fairlead_bus import Bus, BusError, Leadership, Mirror, Publisher, ReplayBrokenError
-from fairlead_bus.bus import DELETE, OPERATION
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.instants import from_seconds
 from fairlead_contracts.state import STATE, State, SyncMark, encode_state
@@ -146,7 +145,7 @@ class Announcer:
             if (said := found.get(subject)) is None or msgspec.structs.replace(said, epoch=NO_EPOCH) != state
         }
         for subject in unknown:
-            await self._bury(subject)
+            await self._bury(subject, epoch)
         for subject, state in differing.items():
             await self._put(subject, state, epoch)
         await self._publisher.flush()
@@ -200,7 +199,7 @@ class Announcer:
         outbox, self._outbox = self._outbox, []
         try:
             for subject, state in unsaid.items():
-                await (self._bury(subject) if state is None else self._put(subject, state, epoch))
+                await (self._bury(subject, epoch) if state is None else self._put(subject, state, epoch))
             for event in outbox:
                 await self._publisher.put(event.subject, event.payload, msg_id=event.msg_id)
             await self._publisher.flush()
@@ -213,10 +212,9 @@ class Announcer:
     async def _put(self, subject: str, state: State, epoch: int) -> None:
         await self._publisher.put(subject, encode_state(msgspec.structs.replace(state, epoch=epoch)))
 
-    async def _bury(self, subject: str) -> None:
-        await self._publisher.put(
-            subject, b"", headers={OPERATION: DELETE}, ttl_seconds=topology.TOMBSTONE_SECONDS
-        )
+    async def _bury(self, subject: str, epoch: int) -> None:
+        """The tombstone's stamp is above all that the object had: a late copy of it is refused everywhere."""
+        await self._publisher.delete(subject, stamp=(epoch, self._next_rev()))
 
 
 async def _completes(mirror: Mirror[State]) -> bool:

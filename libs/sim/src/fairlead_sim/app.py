@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from fairlead_bus import Asked, Bus, Endpoint, Leadership, Rejected, connect
+from fairlead_bus import Asked, Bus, ConnectionSettings, Endpoint, Leadership, Rejected, connect
 from fairlead_contracts import subjects
 from fairlead_contracts.instants import from_seconds
 from fairlead_contracts.subjects import SimVerb
@@ -19,7 +19,7 @@ from fairlead_sim.config import DEFAULT, ClusterConfig, read_config
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import UNAVAILABLE, SimService
-from fairlead_sim.settings import SimSettings, connection_of
+from fairlead_sim.settings import SimSettings
 from fairlead_sim.store import Store
 
 type Handler = Callable[[Asked], Awaitable[bytes]]
@@ -85,7 +85,7 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
             ),
         )
         service = SimService(cluster, store, Instruments(lifecycle.metrics))
-        async with connect(connection_of(settings), name="sim", observer=lifecycle.observer) as bus:
+        async with connect(ConnectionSettings.of(settings), name="sim", observer=lifecycle.observer) as bus:
             await _serve(bus, service, cluster, lifecycle)
 
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import msgspec
 
-from fairlead_bus import ConnectionSettings
 from fairlead_runtime import ServiceSettings
 from fairlead_sim.store import Durability
 
@@ -24,19 +23,3 @@ class SimSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long an ended job stays stated, so that questions about it are answered."""
     names_keep_seconds: Annotated[float, msgspec.Meta(ge=0)] = 604_800.0
     """How long its name is remembered after that, so that a late copy of its submission does not run again."""
-
-
-def connection_of(settings: SimSettings) -> ConnectionSettings:
-    """How to reach NATS."""
-    return ConnectionSettings(
-        url=settings.nats_url,
-        user=settings.nats_user,
-        password=settings.nats_password,
-        token=settings.nats_token,
-        creds=settings.nats_creds,
-        nkey_seed=settings.nats_nkey_seed,
-        tls_ca=settings.nats_tls_ca,
-        tls_cert=settings.nats_tls_cert,
-        tls_key=settings.nats_tls_key,
-        connect_timeout_seconds=settings.nats_connect_timeout_seconds,
-    )

@@ -117,7 +117,7 @@ def policy_for(
     cluster: str,
     aging: Aging,
     urgent: tuple[str, ...] = (),
-    window: int = 100,
+    window: int = 32,
 ) -> PolicyDocument:
     """The policy document of a workload: its tenants and weights, and who may be urgent."""
     return PolicyDocument(

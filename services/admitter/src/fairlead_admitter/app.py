@@ -16,10 +16,10 @@ from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.record import Record
-from fairlead_admitter.settings import AdmitterSettings, connection_of
+from fairlead_admitter.settings import AdmitterSettings
 from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
-from fairlead_bus import Bus, Leadership, connect
+from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts import topology
 from fairlead_runtime import Lifecycle
 
@@ -31,7 +31,7 @@ _ANSWERS_IN_PROGRESS = 64
 
 async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
     """Serve one cluster until the process is asked to stop."""
-    async with connect(connection_of(settings), name=ROLE, observer=lifecycle.observer) as bus:
+    async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:
         admitter = Admitter(settings, lifecycle, bus)
         if settings.dry_run:
             await admitter.rehearse()

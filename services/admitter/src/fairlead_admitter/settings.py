@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairlead_bus import ConnectionSettings
 from fairlead_runtime import ServiceSettings
 
 
@@ -28,19 +27,3 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """Seconds to wait for the frontend's reply to one write or creation."""
     submissions_in_progress: Annotated[int, msgspec.Meta(ge=1, le=2048)] = 64
     """Submissions that are taken in at once."""
-
-
-def connection_of(settings: AdmitterSettings) -> ConnectionSettings:
-    """How to reach NATS, as the bus wants to hear it."""
-    return ConnectionSettings(
-        url=settings.nats_url,
-        user=settings.nats_user,
-        password=settings.nats_password,
-        token=settings.nats_token,
-        creds=settings.nats_creds,
-        nkey_seed=settings.nats_nkey_seed,
-        tls_ca=settings.nats_tls_ca,
-        tls_cert=settings.nats_tls_cert,
-        tls_key=settings.nats_tls_key,
-        connect_timeout_seconds=settings.nats_connect_timeout_seconds,
-    )

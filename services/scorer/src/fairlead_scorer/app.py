@@ -4,7 +4,7 @@ import asyncio
 import time
 from contextlib import AsyncExitStack
 
-from fairlead_bus import Bus, Roster, connect
+from fairlead_bus import Bus, ConnectionSettings, Roster, connect
 from fairlead_contracts.instants import Micros
 from fairlead_runtime import Lifecycle
 from fairlead_scorer.desk import Desk
@@ -30,7 +30,7 @@ async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
     """Runs one replica until it is asked to stop."""
     record = Record(lifecycle.metrics)
     wake = asyncio.Event()
-    async with connect(settings.connection(), name=ROLE, observer=lifecycle.observer) as bus:
+    async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:
         scene = Scene(bus, wake, record)
         lifecycle.readiness.add("state", scene.why_no_state)
         lifecycle.readiness.add("policy", scene.why_no_policy)

@@ -45,6 +45,10 @@ class Ledger:
         self._jobs_of: dict[Stated, dict[str, None]] = {}
         self._pool_of: dict[Stated, Stated] = {}
         self._entries: dict[str, Entry] = {}
+        self._holder: dict[str, str] = {}
+        """The subject that a uid is counted under."""
+        self._rivals: dict[str, set[str]] = {}
+        """The other subjects that state the same uid: rarely any."""
         self._use: dict[Stated, dict[str, int]] = {}
 
     # What happens to it -------------------------------------------------------------------------------------------
@@ -56,10 +60,8 @@ class Ledger:
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
         """As `adopt`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
+        self._forget_places()
         self.rulebook = Rulebook(document, revision)
-        self.pools.clear()
-        self._entries.clear()
-        self._use.clear()
         self._reshape()
         for number, (subject, job) in enumerate(self._jobs.items(), start=1):
             self._settle(subject, job)
@@ -68,11 +70,14 @@ class Ledger:
 
     def abandon(self) -> None:
         """The policy is gone: nothing can be scored until there is one again."""
+        self._forget_places()
         self.rulebook = None
-        self.pools.clear()
-        self._entries.clear()
-        self._use.clear()
         self._pool_of.clear()
+
+    def _forget_places(self) -> None:
+        self.pools.clear()
+        for places in (self._entries, self._holder, self._rivals, self._use):
+            places.clear()
 
     def learn(self, changes: Mapping[str, State | None]) -> None:
         """Takes in changed facts, by state subject; None where the object is gone."""
@@ -179,10 +184,10 @@ class Ledger:
         }
 
     def _drop(self, name: str) -> None:
-        """The pool is no more. Its jobs are forgotten here and settled again where their queue leads."""
-        del self.pools[name]
+        """The pool is no more. Its jobs are withdrawn here and settled again where their queue leads."""
         for subject in [subject for subject, entry in self._entries.items() if entry.pool == name]:
-            self._charge(self._entries.pop(subject), -1)
+            self._withdraw(subject)
+        del self.pools[name]
 
     def _settle(self, subject: str, job: JobState | None) -> None:
         """Counts the job where it belongs now; what is already so stays untouched and clean."""
@@ -191,12 +196,49 @@ class Ledger:
         if after == before:
             return
         if before is not None:
-            self.pools[before.pool].discount(before.job)
-            self._charge(self._entries.pop(subject), -1)
+            self._withdraw(subject)
         if after is not None:
-            self.pools[after.pool].count(after.job)
-            self._entries[subject] = after
-            self._charge(after, 1)
+            self._enter(subject, after)
+
+    def _enter(self, subject: str, entry: Entry) -> None:
+        """Counts the entry, unless its job is counted under another name already.
+
+        A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
+        comes. It counts once: under the last of its subjects, whichever came first.
+        """
+        self._entries[subject] = entry
+        holder = self._holder.get(entry.job.uid)
+        if holder is not None:
+            self._rivals.setdefault(entry.job.uid, set()).add(min(holder, subject))
+            if holder > subject:
+                return
+            self._discount(holder)
+        self._count(subject)
+
+    def _withdraw(self, subject: str) -> None:
+        """Takes the entry back; if its job stands under another subject too, that one counts now."""
+        uid = self._entries[subject].job.uid
+        rivals = self._rivals.pop(uid, set())
+        if self._holder[uid] == subject:
+            self._discount(subject)
+            if rivals:
+                self._count(max(rivals))
+        rivals -= {subject, self._holder.get(uid)}
+        if rivals:
+            self._rivals[uid] = rivals
+        del self._entries[subject]
+
+    def _count(self, subject: str) -> None:
+        entry = self._entries[subject]
+        self._holder[entry.job.uid] = subject
+        self.pools[entry.pool].count(entry.job)
+        self._charge(entry, 1)
+
+    def _discount(self, subject: str) -> None:
+        entry = self._entries[subject]
+        del self._holder[entry.job.uid]
+        self.pools[entry.pool].discount(entry.job)
+        self._charge(entry, -1)
 
     def _entry(self, job: JobState) -> Entry | None:
         stated = self._pool_of.get((job.cluster, job.queue))

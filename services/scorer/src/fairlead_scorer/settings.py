@@ -4,7 +4,6 @@ from typing import Annotated
 
 import msgspec
 
-from fairlead_bus import ConnectionSettings
 from fairlead_runtime import ServiceSettings
 
 type Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -22,18 +21,3 @@ class ScorerSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long a question waits for the owners of shards; the silent ones are named in the answer."""
     route: bool = True
     """Whether this replica may take submissions for cluster `any`."""
-
-    def connection(self) -> ConnectionSettings:
-        """How to reach NATS."""
-        return ConnectionSettings(
-            url=self.nats_url,
-            user=self.nats_user,
-            password=self.nats_password,
-            token=self.nats_token,
-            creds=self.nats_creds,
-            nkey_seed=self.nats_nkey_seed,
-            tls_ca=self.nats_tls_ca,
-            tls_cert=self.nats_tls_cert,
-            tls_key=self.nats_tls_key,
-            connect_timeout_seconds=self.nats_connect_timeout_seconds,
-        )
