@@ -197,7 +197,7 @@ def test_the_policy_is_shown_and_changed(instance: Instance, tmp_path: Path) -> 
     path = tmp_path / "policy.yaml"
     path.write_text(shown.stdout)
     assert "in force already" in instance.ask("policy", "apply", str(path)).stderr
-    path.write_text(shown.stdout.replace("window: 100", "window: 99"))
+    path.write_text(shown.stdout.replace("window: 32", "window: 31"))
     assert "is in force" in instance.ask("policy", "apply", str(path)).stderr
     path.write_text("window: 0\nnonsense: 1\n")
     refused = instance.ask("policy", "apply", str(path))
