@@ -15,7 +15,7 @@ import numpy as np
 
 from fairlead_contracts.instants import Micros
 from fairlead_policy.jobs import Queue, WaitingJob
-from fairlead_policy.ranking import Ints, Rows
+from fairlead_policy.ranking import Ints, Names, Rows
 from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules
 from fairlead_policy.scoring import Measure, Scale, Scores, lacking_of, sums_before
 
@@ -125,6 +125,13 @@ class Lane:
         """The uid of the row-th job of the own order."""
         return self._keys[row][2]
 
+    def uids(self) -> Names:
+        """The uids of all jobs, in the own order."""
+        self._sort_in()
+        if self._uids is None:
+            self._uids = np.array([uid for _, _, uid in self._keys], np.object_)
+        return self._uids
+
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""
         return self._jobs[self._keys[row][2]]
@@ -172,6 +179,7 @@ class Lane:
     def _adopt(self, measure: Measure) -> None:
         self._scale = Scale(measure, measure.rules.weight_of(self.tenant))
         self._keys: list[OwnKey] = []
+        self._uids = None
         self._placed: dict[str, OwnKey] = {}
         self._columns = np.empty((_DEMAND + len(measure.rules.resources), 0), np.int64)
         self._touched: dict[str, Row | None] = {uid: self._row(job) for uid, job in self._jobs.items()}
@@ -205,6 +213,7 @@ class Lane:
         if not self._touched:
             return
         touched, self._touched = self._touched, {}
+        self._uids = None
         gone = sorted(
             bisect_left(self._keys, self._placed.pop(uid)) for uid in touched if uid in self._placed
         )

@@ -189,9 +189,12 @@ class _View:
 
     def uids(self, rows: Ints) -> list[str]:
         """The uids of rows."""
-        lanes = self._lanes
-        pairs = zip(self._lane[rows].tolist(), self._row[rows].tolist(), strict=True)
-        return [lanes[lane].uid_at(row) for lane, row in pairs]
+        if not self._lanes:
+            return []
+        uids = [lane.uids() for lane in self._lanes]
+        starts = np.cumsum([0, *map(len, uids)])
+        picked: list[str] = np.concatenate(uids)[starts[self._lane[rows]] + self._row[rows]].tolist()
+        return picked
 
     def ranked(self) -> Ints:
         """The view's rows in order."""

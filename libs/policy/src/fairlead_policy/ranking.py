@@ -21,6 +21,8 @@ from fairlead_policy.rules import PoolRules
 type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
 type Flags = NDArray[np.bool_]
+type Names = NDArray[np.object_]
+"""Strings by reference: picking many of them is then one call."""
 
 # A key is rounded at most six times, each by 2^-53 of it at most, since both its terms are at least 0. Two keys whose
 # floats differ by more than 2^-49 of the larger are in their true order; tiny numbers lose more and are always near.

@@ -36,7 +36,7 @@ class Measure:
         shares = use * self.unit_floats
         best: Ints = shares.argmax(axis=1)
         if shares.shape[1] > 1:
-            top = np.take_along_axis(shares, best[:, None], axis=1)
+            top = shares.max(axis=1, keepdims=True)
             near = (shares >= top * (1 - _NEAR) - _TINY).sum(axis=1) > 1
             if near.any():
                 best[near] = self._exactly_dominant(use[near])
@@ -97,7 +97,7 @@ class Scale:
             nothing = np.zeros(len(rank), np.int64)
             return self._scored(Terms(rank, submitted, nothing, nothing), beyond, lacking)
         dominant = self.measure.dominant(before)
-        use: Ints = np.take_along_axis(before, dominant[:, None], axis=1)[:, 0]
+        use: Ints = before[np.arange(len(dominant)), dominant]
         return self._scored(Terms(rank, submitted, dominant, use), beyond, lacking)
 
     def _scored(self, terms: Terms, beyond: Flags, lacking: Flags) -> Scores:
