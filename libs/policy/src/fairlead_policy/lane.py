@@ -57,6 +57,7 @@ class Lane:
         self._jobs: dict[str, WaitingJob] = {}
         self._scores: Scores | None = None
         self._front: tuple[int, Ints, Rows, Ints] | None = None
+        self._uids: Names | None = None
         self._adopt(measure)
 
     def __len__(self) -> int:
@@ -128,9 +129,10 @@ class Lane:
     def uids(self) -> Names:
         """The uids of all jobs, in the own order."""
         self._sort_in()
-        if self._uids is None:
-            self._uids = np.array([uid for _, _, uid in self._keys], np.object_)
-        return self._uids
+        picked = self._uids
+        if picked is None:
+            picked = self._uids = np.array([uid for _, _, uid in self._keys], np.object_)
+        return picked
 
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""
