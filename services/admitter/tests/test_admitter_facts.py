@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.ties import TieIndex
 from fairlead_contracts import subjects
 from fairlead_contracts.state import JobState, Phase, State
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
@@ -103,14 +102,3 @@ def test_the_kept_indexes_equal_a_look_at_everything(
         assert len(queued.unlabelled) == len(plain)
         outside = min((tie for tie in plain if tie[1] not in covered), default=None)
         assert queued.unlabelled.first_outside(covered) == outside
-
-
-def test_many_ties_at_once_are_sorted_as_few_are() -> None:
-    index = TieIndex()
-    for number in range(500, 0, -1):
-        index.put(f"u{number}", number)
-    for number in range(1, 250):
-        index.discard(f"u{number}")
-    index.put("u300", 1000)
-    assert index.first_outside({"u250"}) == (251, "u251")
-    assert len(index) == 251

@@ -12,6 +12,7 @@ from fairlead_policy.order import PoolOrder
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import PoolRules
+from fairlead_policy.ties import Tie, TieIndex
 
 __all__ = [
     "Band",
@@ -22,6 +23,8 @@ __all__ = [
     "PoolRules",
     "Queue",
     "Rulebook",
+    "Tie",
+    "TieIndex",
     "WaitingJob",
     "merge_places",
     "next_flip_of",

@@ -14,11 +14,8 @@ from itertools import accumulate, pairwise
 import msgspec
 import numpy as np
 
-from fairlead_contracts.instants import Micros
 from fairlead_policy.ranking import Ints
-
-type Tie = tuple[Micros, str]
-"""(queue_time, uid): by which the frontend orders jobs of equal level."""
+from fairlead_policy.ties import Tie
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from fairlead_contracts.instants import HOUR
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.state import JobState
 from fairlead_contracts.submissions import Submission
+from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.rules import NOTHING, PoolRules, exactly
 
 
@@ -103,6 +104,20 @@ class Rulebook:
             if asked in grant.classes and grant.job in {None, job.id, job.uid}:
                 return Granted(asked, None)
         return Granted(everybodys, asked)
+
+    def waiting_job(self, job: JobState) -> WaitingJob:
+        """The job as its order knows it: whose it is, and in which class."""
+        tenant = self.tenant_of(job)
+        return WaitingJob(
+            uid=job.uid,
+            scope=job.scope,
+            id=job.id,
+            tenant=tenant,
+            urgency=self.class_of(job, tenant).urgency,
+            submitted=job.submitted,
+            demand=job.demand,
+            queue=(job.cluster, job.queue),
+        )
 
     def shard_of(self, tenant: str) -> int:
         """The shard that scores the tenant. The same on every machine and for ever: Python's own hash is not."""

@@ -1,6 +1,5 @@
 """Fairlead's own policy as a discipline: the order and the levels that the services would decide, in lock step."""
 
-from bisect import bisect_left, insort
 from collections.abc import Mapping
 
 from fairlead_contracts.decisions import Place
@@ -8,10 +7,11 @@ from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.simulation import SetLevel
 from fairlead_contracts.state import Phase
-from fairlead_policy import Band, LabelledJob, PoolOrder, Rulebook, WaitingJob, plan_levels
+from fairlead_policy import Band, LabelledJob, PoolOrder, Rulebook, TieIndex, plan_levels
 from fairlead_sim.changes import Changes
 from fairlead_sim.config import QueueConfig
 from fairlead_sim.jobs import SimJob
+from fairlead_sim.statements import NO_EPOCH
 from fairlead_sim.workload import POOL, Workload
 
 _CLUSTER = "sim"
@@ -43,7 +43,7 @@ class Steered:
         self._queue = queue
         self._band = Band(default=queue.default_level, lowest=queue.lowest_level, highest=queue.highest_level)
         self._waiting: dict[str, SimJob] = {}
-        self._unlabelled: list[tuple[Micros, str]] = []
+        self._unlabelled = TieIndex()
         self._labelled: set[str] = set()
 
     def first_level(self, job: SimJob) -> int | None:
@@ -64,69 +64,48 @@ class Steered:
         return self._order.order(now)
 
     def _observe(self, job: SimJob) -> None:
+        stated = job.state(self._cluster, NO_EPOCH)
         match job.phase:
             case Phase.WAITING:
                 if job.uid not in self._waiting:
                     self._waiting[job.uid] = job
-                    insort(self._unlabelled, (job.queue_time, job.uid))
-                self._order.wait(self._waiting_job(job))
+                    self._unlabelled.put(job.uid, job.queue_time)
+                self._order.wait(self._rulebook.waiting_job(stated))
             case Phase.RUNNING:
                 self._leave(job)
-                self._order.run(job.uid, self._tenant(job), job.demand)
+                self._order.run(job.uid, self._rulebook.tenant_of(stated), job.demand)
             case _:
                 self._leave(job)
                 self._order.forget(job.uid)
 
     def _leave(self, job: SimJob) -> None:
-        if self._waiting.pop(job.uid, None) is None:
-            return
-        if job.uid in self._labelled:
+        if self._waiting.pop(job.uid, None) is not None:
             self._labelled.discard(job.uid)
-        else:
-            del self._unlabelled[bisect_left(self._unlabelled, (job.queue_time, job.uid))]
+            self._unlabelled.discard(job.uid)
 
     def _write(self, window: list[SimJob]) -> list[SetLevel]:
         inside = {job.uid for job in window}
         outside = [self._waiting[uid] for uid in sorted(self._labelled - inside)]
-        first = next((uid for _, uid in self._unlabelled if uid not in inside), None)
-        if first is not None:  # of the unlabelled rest, the first by tie speaks for all
-            outside.append(self._waiting[first])
+        first = self._unlabelled.first_outside(inside)
+        if first is not None:
+            outside.append(self._waiting[first[1]])
         plan = plan_levels(
-            [self._labelled_job(job) for job in window],
-            [self._labelled_job(job) for job in outside],
-            self._band,
+            [_labelled_job(job) for job in window], [_labelled_job(job) for job in outside], self._band
         )
         return [self._label(self._waiting[uid], level) for uid, level in plan.writes]
 
     def _label(self, job: SimJob, level: int) -> SetLevel:
-        tie = (job.queue_time, job.uid)
-        was, labelled = job.uid in self._labelled, level != self._band.default
-        if labelled and not was:
-            self._labelled.add(job.uid)
-            del self._unlabelled[bisect_left(self._unlabelled, tie)]
-        elif was and not labelled:
+        if level == self._band.default:
             self._labelled.discard(job.uid)
-            insort(self._unlabelled, tie)
+            self._unlabelled.put(job.uid, job.queue_time)
+        else:
+            self._labelled.add(job.uid)
+            self._unlabelled.discard(job.uid)
         return SetLevel(scope=job.scope, id=job.id, uid=job.uid, level=level)
 
-    def _labelled_job(self, job: SimJob) -> LabelledJob:
-        return LabelledJob(uid=job.uid, level=job.level, tie=(job.queue_time, job.uid))
 
-    def _tenant(self, job: SimJob) -> str:
-        return self._rulebook.tenant_of(job.state(self._cluster, 0))
-
-    def _waiting_job(self, job: SimJob) -> WaitingJob:
-        tenant = self._tenant(job)
-        return WaitingJob(
-            uid=job.uid,
-            scope=job.scope,
-            id=job.id,
-            tenant=tenant,
-            urgency=self._rulebook.class_of(job, tenant).urgency,
-            submitted=job.submitted,
-            demand=job.demand,
-            queue=(self._cluster, self._queue.name),
-        )
+def _labelled_job(job: SimJob) -> LabelledJob:
+    return LabelledJob(uid=job.uid, level=job.level, tie=(job.queue_time, job.uid))
 
 
 def steered(workload: Workload) -> Steered:

@@ -28,7 +28,7 @@ from fairlead_contracts.state import (
 )
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, POLICY, topology
-from fairlead_policy import PoolOrder, Rulebook, WaitingJob, merge_places
+from fairlead_policy import PoolOrder, Rulebook, merge_places
 from fairlead_runtime import Lifecycle, ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
@@ -238,19 +238,7 @@ class Arena:
 
 
 def _count(order: PoolOrder, book: Rulebook, job: JobState) -> None:
-    tenant = book.tenant_of(job)
     if job.phase is Phase.RUNNING:
-        order.run(job.uid, tenant, job.demand)
+        order.run(job.uid, book.tenant_of(job), job.demand)
     elif job.phase is Phase.WAITING:
-        order.wait(
-            WaitingJob(
-                uid=job.uid,
-                scope=job.scope,
-                id=job.id,
-                tenant=tenant,
-                urgency=book.class_of(job, tenant).urgency,
-                submitted=job.submitted,
-                demand=job.demand,
-                queue=(job.cluster, job.queue),
-            )
-        )
+        order.wait(book.waiting_job(job))

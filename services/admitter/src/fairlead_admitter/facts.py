@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from fairlead_admitter.ties import TieIndex
 from fairlead_contracts.state import (
     JobState,
     Phase,
@@ -18,6 +17,7 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
+from fairlead_policy import TieIndex
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 

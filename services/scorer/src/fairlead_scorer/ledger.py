@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, Phase, PoolState, QueueState, State, SyncMark, TenantState
-from fairlead_policy import Rulebook, WaitingJob
+from fairlead_policy import Rulebook
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
 
 _STEP = 500
@@ -244,21 +244,11 @@ class Ledger:
         stated = self._pool_of.get((job.cluster, job.queue))
         if stated is None or self.rulebook is None or job.phase not in {Phase.WAITING, Phase.RUNNING}:
             return None
-        tenant = self.rulebook.tenant_of(job)
         counted: Counted
         if job.phase is Phase.RUNNING:
-            counted = RunningJob(uid=job.uid, tenant=tenant, demand=job.demand)
+            counted = RunningJob(uid=job.uid, tenant=self.rulebook.tenant_of(job), demand=job.demand)
         else:
-            counted = WaitingJob(
-                uid=job.uid,
-                scope=job.scope,
-                id=job.id,
-                tenant=tenant,
-                urgency=self.rulebook.class_of(job, tenant).urgency,
-                submitted=job.submitted,
-                demand=job.demand,
-                queue=(job.cluster, job.queue),
-            )
+            counted = self.rulebook.waiting_job(job)
         return Entry(pool=self.rulebook.pool_of(*stated), stated=stated, job=counted)
 
     def _charge(self, entry: Entry, step: int) -> None:

@@ -1,4 +1,7 @@
-"""The tie-breaks of a queue's unlabelled jobs, in order: who of them the frontend would start first."""
+"""Ties: how a frontend orders jobs of equal level. Kept in order, so that a plan need not look at every job.
+
+`plan_levels` wants to know of the unlabelled jobs only the first by tie: it speaks for all behind it.
+"""
 
 from bisect import bisect_left, insort
 from collections.abc import Container
@@ -6,7 +9,7 @@ from collections.abc import Container
 from fairlead_contracts.instants import Micros
 
 type Tie = tuple[Micros, str]
-"""Queue time, then uid: what a frontend compares between equal levels."""
+"""(queue_time, uid): what a frontend compares between equal levels, the lower first."""
 
 _FEW = 64
 """Up to so many insertions a sorted list moves its tail each time (5 µs at 15,000); above, one sort is cheaper."""
