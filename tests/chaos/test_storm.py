@@ -31,7 +31,7 @@ from fairlead_testkit.storm import storm
 SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "25"))
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(int(SECONDS) + 300)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(int(2 * SECONDS) + 240)]
 
 GPUS = 12
 AFTER = 12
@@ -119,7 +119,7 @@ async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm
         proxy = FlakyProxy(fleet.server.port, random.Random(SEED), longest_delay=0.002)
         async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:
             load, breaker = await storm(
-                fleet, bus, proxy, tenants=list(TENANTS), seconds=SECONDS, seed=SEED, per_second=14
+                fleet, bus, proxy, tenants=list(TENANTS), seconds=SECONDS, seed=SEED, per_second=10
             )
             print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
             proxy.longest_delay = 0.0
@@ -172,9 +172,10 @@ async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
     for service in fleet.services.values():
         await service.ready(60)
 
-    async def empty() -> bool:
+    async def still_right() -> bool:
+        before = await asyncio.to_thread(truth, fleet.store)
         found = await whole_queue(bus, "gpu")
-        waiting = [job for job in await asyncio.to_thread(truth, fleet.store) if job.phase is Phase.WAITING]
-        return not found.silent_shards and found.waiting == len(waiting) == 0
+        # from_scratch knows none of the deleted jobs: one that came back makes the orders differ.
+        return not found.silent_shards and [r.place.uid for r in found.places] == from_scratch(before)
 
-    await eventually(empty, 60, what="nothing waits any more")
+    await eventually(still_right, 60, what="the order without the deleted jobs")

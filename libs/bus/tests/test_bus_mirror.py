@@ -308,3 +308,14 @@ async def test_a_replay_is_complete_when_it_says_so_however_fast_keys_are_rewrit
 @pytest.mark.timeout(600)
 async def test_a_replay_is_complete_in_hundreds_of_runs(nats_server: NatsServer, bus: Bus) -> None:
     assert await torture(bus, nats_server, keys=8000, rounds=300) == [0] * 300
+
+
+async def test_reconnects_one_after_the_other_do_not_slow_each_other_down(bus: Bus) -> None:
+    """The pause before a replay grows with replays that fail, not with connections that were lost."""
+    async with running(a_mirror(bus)) as mirror, asyncio.timeout(4):
+        for rebuilds in range(1, 11):
+            bus.wire._tell(up=False)
+            assert not mirror.complete
+            bus.wire._tell(up=True)
+            await mirror.wait_complete()
+            assert mirror.rebuilds == rebuilds

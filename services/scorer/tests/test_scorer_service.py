@@ -121,6 +121,23 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
         await eventually(lambda: {d.basis and d.basis.policy for d in arena.shards()[:4]} == {arena.revision})
 
 
+async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(arena: Arena) -> None:
+    await arena.policy(a_document())
+    await arena.mark()
+    with arena.process("scorer", "s1") as first:
+        await arena.settled()
+        bad = b'{"shards": 0}'
+        await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
+        await first.logged("policy refused, the one before it stays")
+        with arena.process("scorer", "s2") as second:
+            await eventually(lambda: _only_policy_is_missing(second), 20)
+            await arena.state(a_job("c"))
+            await arena.settled()
+            assert {lease.replica for lease in arena.members.values.values()} == {"s1"}
+            await arena.policy(a_document())
+            await arena.owned_by("s1", "s2")
+
+
 def test_the_command_line_documents_its_settings() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "fairlead_scorer", "--help"], capture_output=True, text=True, check=True

@@ -130,7 +130,9 @@ class Mirror[T]:
                 try:
                     await self._replay_and_follow()
                 except RetryableBusError as error:
-                    pause = _FIRST_PAUSE if self.complete else min(2 * pause, _LONGEST_PAUSE)
+                    # Not by `complete`: the loss of a connection has ended that before it ends the replay.
+                    swept = self._shown is None
+                    pause = _FIRST_PAUSE if swept else min(2 * pause, _LONGEST_PAUSE)
                     self._begin_again(error)
                 # Jittered: a fleet that comes back in step would leave hundreds of consumers behind.
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret

@@ -90,10 +90,6 @@ class Rulebook:
             return f"{job.scope} (unlisted)"
         return job.scope
 
-    def is_listed(self, tenant: str) -> bool:
-        """Whether the policy names the tenant."""
-        return tenant in self._tenants
-
     def class_of(self, job: Asking, tenant: str) -> Granted:
         """The class that the job has: the one asked for where it is granted, else everybody's."""
         everybodys = self.document.classes[-1]

@@ -31,13 +31,12 @@ from fairlead_runtime.settings import (
 )
 from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
 from fairlead_runtime.tracing import Tracing, configure_tracing
-from fairlead_runtime.waiting import Coalescer, wake_or_timeout
+from fairlead_runtime.waiting import wake_or_timeout
 
 __all__ = [
     "LATENCY_BUCKETS",
     "PREFIX",
     "Check",
-    "Coalescer",
     "HealthReport",
     "HealthServer",
     "Lifecycle",

@@ -88,15 +88,6 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
                 capacity[resource] = capacity.get(resource, 0) + amount * group.count
         return capacity
 
-    def offered_seconds(self) -> dict[str, float]:
-        """For each tenant, how long the whole pool would be busy with its jobs alone, by their dominant resource."""
-        capacity = self.capacity()
-        offered = dict.fromkeys(self.weights, 0.0)
-        for job in self.jobs:
-            share = max(amount / capacity[resource] for resource, amount in job.demand.items())
-            offered[job.tenant] += share * to_seconds(job.run)
-        return offered
-
 
 POOL = "gpu"
 QUEUE = "main"

@@ -70,6 +70,11 @@ class Scene:
         """Whether all state that stands is known and taken in."""
         return self._bus.connected and self._state.complete and not self._taking_in
 
+    @property
+    def known(self) -> bool:
+        """Whether state and policy are known and taken in."""
+        return self.complete and self.ledger.rulebook is not None
+
     def unmarked(self, pool: str) -> list[str]:
         """The clusters whose word on their state a pool still lacks."""
         return self.ledger.unmarked(pool, self._bus.incarnation)

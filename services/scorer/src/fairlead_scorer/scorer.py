@@ -79,6 +79,7 @@ class Scorer:
         self._withheld: dict[str, list[str]] = {}
         self._holdings: list[Holding] = []
         self._doubtful = False
+        self._fit = asyncio.Event()
         self.membership = Membership(bus, roster, role=ROLE, replica=replica, describe=self.lease)
 
     # The loop -----------------------------------------------------------------------------------------------------
@@ -97,8 +98,19 @@ class Scorer:
         finally:
             forget()
 
+    async def take_part(self) -> None:
+        """Joins the live scorers once there is something to decide from, and leaves when cancelled.
+
+        Whoever is counted in is given shards at once, and those who had them let go: a replica that still replays, or
+        that finds no valid policy, would hold its part of every pool up.
+        """
+        await self._fit.wait()
+        await self.membership.run()
+
     async def _observe(self) -> None:
         await self._scene.observe()
+        if self._scene.known:
+            self._fit.set()
         now = self._now()
         for shard in [shard for shard, flip in self._flips.items() if flip <= now]:
             del self._flips[shard]
