@@ -68,7 +68,11 @@ def run_admitter(nats_server: NatsServer) -> RunAdmitter:
 
     @asynccontextmanager
     async def run(**changes: object) -> AsyncIterator[Lifecycle]:
-        given: dict[str, object] = {"cluster": CLUSTER, "nats_url": nats_server.url, "tick": 0.2} | changes
+        given: dict[str, object] = {
+            "cluster": CLUSTER,
+            "nats_url": nats_server.url,
+            "tick_seconds": 0.2,
+        } | changes
         settings = AdmitterSettings(**given)  # type: ignore[arg-type] # names of settings, by the tests
         lifecycle = Lifecycle("admitter", f"admitter-{next(numbers)}")
         async with asyncio.TaskGroup() as group:

@@ -242,7 +242,7 @@ async def test_a_reused_id_with_another_body_is_refused(
 async def test_a_job_that_starts_before_its_acceptance_is_published_is_accepted_first(
     bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
-    async with run_admitter(frontend_timeout=30):
+    async with run_admitter(frontend_timeout_seconds=30):
         cluster.hold_replies.clear()
         await submit(bus, a_body(id="x"))
         await eventually(lambda: "team-a/x" in cluster.jobs, on=cluster.changed)
@@ -262,7 +262,7 @@ async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
     bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     await cluster.go_down()
-    async with run_admitter(frontend_timeout=0.2) as admitter:
+    async with run_admitter(frontend_timeout_seconds=0.2) as admitter:
         for number in range(5):
             await submit(bus, a_body(id=f"x{number}"))
         await eventually(lambda: "5 submissions" in admitter.readiness.reasons().get("frontend", ""))
@@ -405,7 +405,7 @@ async def test_killed_in_the_middle_of_the_intake_each_submission_is_one_job(
 ) -> None:
     await give_back_after(bus, 2.0)
     count = 40
-    settings = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout": 30}
+    settings = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout_seconds": 30}
     with ServiceProcess("admitter", tmp_path, settings, name="first") as first:
         await first.ready()
         cluster.hold_replies.clear()

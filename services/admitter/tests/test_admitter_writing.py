@@ -99,7 +99,7 @@ async def test_a_dead_owner_stops_the_writes_and_it_is_said(
     bus: Bus, cluster: HandPlayedCluster, policy: int, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
-    async with run_admitter(stale_after=0.3) as admitter:
+    async with run_admitter(stale_after_seconds=0.3) as admitter:
         async with HandPlayedScorer(bus, "scorer-1", policy).alive() as scorer:
             await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
             await follows(cluster, [uids[2], uids[0], uids[1]])
@@ -250,7 +250,7 @@ async def test_writes_stop_when_the_frontend_is_down_and_go_on_when_it_is_back(
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     await cluster.go_down()
-    async with run_admitter(frontend_timeout=0.2) as admitter:
+    async with run_admitter(frontend_timeout_seconds=0.2) as admitter:
         await scorer.decide(cluster, uids[::-1])
         await eventually(lambda: sample(admitter, "writes_failed_total") > 0)
         await cluster.come_up()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_admitter.creation import Creation
+from fairlead_admitter.desk import Sender
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_bus import Delivery
@@ -30,7 +31,7 @@ from fairlead_policy import Rulebook
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """Why a submission is not taken: the field, what was found there, why, and the counter's label."""
 
-    sender: tuple[str, str]
+    sender: Sender
     field: str
     value: str
     reason: str
@@ -47,7 +48,7 @@ class Admission:
     def rule(self, delivery: Delivery) -> Submission | Refusal:
         """The submission, or why it is refused. Cluster and policy must be known."""
         tenant = subjects.tenant_of_submit(delivery.subject)
-        sender = (tenant, answer_id(delivery))
+        sender = Sender(tenant, answer_id(delivery))
         try:
             submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(delivery))
         except FieldError as error:
@@ -61,7 +62,7 @@ class Admission:
 
     def refused_creation(self, submission: Submission, outcome: Creation) -> Refusal:
         """The frontend has another job of that name, or no place for this one."""
-        sender = (submission.tenant, submission.id)
+        sender = Sender(submission.tenant, submission.id)
         if outcome is Creation.CONFLICT:
             error = FieldError(
                 "id", submission.id, "was used before for another body; a new job needs a new id"
@@ -72,7 +73,7 @@ class Admission:
     def refused_by_frontend(self, submission: Submission, reason: str) -> Refusal:
         """The frontend will not take the job, for a reason of its own."""
         return _refusal(
-            (submission.tenant, submission.id), FieldError("body", submission.id, reason), "field"
+            Sender(submission.tenant, submission.id), FieldError("body", submission.id, reason), "field"
         )
 
     def urgency_of(self, submission: Submission) -> str:
@@ -98,7 +99,7 @@ class Admission:
             if capacity is None:
                 raise _no_queue(submission)
         except FieldError as error:
-            return _refusal((submission.tenant, submission.id), error, _label(error, capacity or {}))
+            return _refusal(Sender(submission.tenant, submission.id), error, _label(error, capacity or {}))
         return None
 
     def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
@@ -108,7 +109,7 @@ class Admission:
         return pool.capacity if pool is not None else None
 
 
-def _refusal(sender: tuple[str, str], error: FieldError, label: RefusalReason) -> Refusal:
+def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> Refusal:
     return Refusal(
         sender=sender, field=error.field, value=shown(error.value), reason=error.reason, label=label
     )

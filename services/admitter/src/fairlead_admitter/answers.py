@@ -35,7 +35,7 @@ class AnswerLane:
             raise PoisonError(str(error)) from error
         if event.submission is None or not isinstance(event, JobStarted | JobEnded):
             return
-        sender = (event.scope, event.submission)
+        sender = Sender(event.scope, event.submission)
         async with self._desk.turn(sender):
             if isinstance(event, JobStarted):
                 await self._started(sender, event)
@@ -49,8 +49,8 @@ class AnswerLane:
         if told is Stage.NOTHING:
             await self._accept_belatedly(sender, event)
         answer = Started(
-            id=sender[1],
-            tenant=sender[0],
+            id=sender.submission,
+            tenant=sender.tenant,
             cluster=event.cluster,
             at=event.at,
             job=event.job,
@@ -67,8 +67,8 @@ class AnswerLane:
         if told < Stage.STARTED:
             await self._start_belatedly(sender, event)
         answer = Ended(
-            id=sender[1],
-            tenant=sender[0],
+            id=sender.submission,
+            tenant=sender.tenant,
             cluster=event.cluster,
             at=event.at,
             job=event.job,
@@ -81,8 +81,8 @@ class AnswerLane:
         """The job exists, so it was accepted; who was to say so died before saying it."""
         job = self._job(event.uid)
         answer = Accepted(
-            id=sender[1],
-            tenant=sender[0],
+            id=sender.submission,
+            tenant=sender.tenant,
             cluster=event.cluster,
             at=event.at if job is None else to_datetime(job.submitted),
             job=event.job,
@@ -97,8 +97,8 @@ class AnswerLane:
         if job is None or job.started is None:
             return  # cancelled while it waited, or long gone: nothing is made up
         answer = Started(
-            id=sender[1],
-            tenant=sender[0],
+            id=sender.submission,
+            tenant=sender.tenant,
             cluster=event.cluster,
             at=to_datetime(job.started),
             job=event.job,

@@ -49,9 +49,11 @@ class Admitter:
         self._wake = asyncio.Event()
         self._record = Record(lifecycle.metrics, settings.cluster)
         self._watch = Watch(bus, settings.cluster, self._wake)
-        self._patience = Patience(self._record, settings.stale_after, time.monotonic)
+        self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
-        self._frontend = SimFrontend(bus, settings.cluster, patience_seconds=settings.frontend_timeout)
+        self._frontend = SimFrontend(
+            bus, settings.cluster, patience_seconds=settings.frontend_timeout_seconds
+        )
         self._creator = PatientCreator(self._frontend)
         self._desk = Desk(bus, self._record.answered)
 
@@ -116,7 +118,7 @@ class Admitter:
             patience=self._patience,
             lead=lead,
             wake=self._wake,
-            tick=self._settings.tick,
+            tick=self._settings.tick_seconds,
         )
 
     def _lanes(self) -> list[Lane]:

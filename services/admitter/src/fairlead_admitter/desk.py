@@ -12,6 +12,7 @@ import random
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_contracts import subjects, topology
@@ -24,8 +25,12 @@ REMEMBERED = 65_536
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 1.0
 
-type Sender = tuple[str, str]
-"""Tenant and submission id: who hears the answers."""
+
+class Sender(NamedTuple):
+    """Who hears the answers."""
+
+    tenant: str
+    submission: str
 
 
 class Stage(enum.IntEnum):
@@ -100,7 +105,7 @@ class Desk:
 
     async def tell(self, answer: AnyAnswer, *, msg_id: str) -> None:
         """Publish the answer. Returns when it is stored."""
-        sender = (answer.tenant, answer.id)
+        sender = Sender(answer.tenant, answer.id)
         subject, payload = subjects.answer(*sender), to_json(answer)
         await self._insist(lambda: self._bus.publish(subject, payload, msg_id=msg_id))
         self._published(answer)

@@ -70,7 +70,7 @@ class IntakeLane:
     async def _take(self, delivery: Delivery, ruled: Submission) -> None:
         traceparent = (inject() or {}).get("traceparent")
         order = JobOrder(submission=ruled, submitted=delivery.at, traceparent=traceparent)
-        sender = (ruled.tenant, ruled.id)
+        sender = Sender(ruled.tenant, ruled.id)
         # The turn is held from before the creation: the job may start before its acceptance is published.
         async with self._desk.turn(sender):
             try:
@@ -116,10 +116,9 @@ class IntakeLane:
             await self._desk.tell(standing, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
 
     async def _refuse(self, delivery: Delivery, refusal: Refusal) -> None:
-        tenant, submission = refusal.sender
         answer = Refused(
-            id=submission,
-            tenant=tenant,
+            id=refusal.sender.submission,
+            tenant=refusal.sender.tenant,
             cluster=self._cluster,
             at=_now(),
             field=refusal.field,

@@ -40,7 +40,9 @@ class Record:
             "pool_unsettled", "1 while the pool lacks an order that may be followed.", labels=["pool"]
         )
         self._stale: Gauge = metrics.gauge(
-            "pool_stale", "1 while the pool has been unsettled for longer than stale_after.", labels=["pool"]
+            "pool_stale",
+            "1 while the pool has been unsettled for longer than stale_after_seconds.",
+            labels=["pool"],
         )
         self._decisions: Counter = metrics.counter(
             "decisions", "Decisions read, by what became of them.", labels=["verdict"]
@@ -139,27 +141,11 @@ class Record:
         self._written.labels(pool, kind).inc()
         if write.drifted:
             self._repaired.inc()
-        self._log.debug(
-            "level",
-            pool=pool,
-            job=write.job.id,
-            scope=write.job.scope,
-            before=write.before,
-            level=write.level,
-            because=write.because,
-        )
+        self._log.debug("level", pool=pool, **_told(write))
 
     def would_write(self, pool: str, write: LevelWrite) -> None:
         """A dry run decided on a level."""
-        self._log.info(
-            "would write",
-            pool=pool,
-            job=write.job.id,
-            scope=write.job.scope,
-            before=write.before,
-            level=write.level,
-            because=write.because,
-        )
+        self._log.info("would write", pool=pool, **_told(write))
 
     def troubled(self, pool: str, *, failed: int, gone: int, trouble: str) -> None:
         """Writes did not land; the next pass sees to them."""
@@ -194,3 +180,14 @@ def _trace_id(traceparent: str | None) -> dict[str, str] | None:
     """The exemplar: the second part of a W3C traceparent."""
     parts = (traceparent or "").split("-")
     return {"trace_id": parts[1]} if len(parts) == 4 else None  # noqa: PLR2004 # version, trace, span, flags
+
+
+def _told(write: LevelWrite) -> dict[str, object]:
+    """A level write as the log has it."""
+    return {
+        "job": write.job.id,
+        "scope": write.job.scope,
+        "before": write.before,
+        "level": write.level,
+        "because": write.because,
+    }
