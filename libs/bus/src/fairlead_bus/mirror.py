@@ -85,6 +85,8 @@ class Mirror[T]:
         self._changed: dict[str, T | None] = {}
         self._shown: set[str] | None = None
         self._done = asyncio.Event()
+        self._replayed = False
+        """Whether the replay that was begun last came to its end."""
         self._complained: set[str] = set()
         self.complete = False
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
@@ -130,9 +132,8 @@ class Mirror[T]:
                 try:
                     await self._replay_and_follow()
                 except RetryableBusError as error:
-                    # Not by `complete`: the loss of a connection has ended that before it ends the replay.
-                    swept = self._shown is None
-                    pause = _FIRST_PAUSE if swept else min(2 * pause, _LONGEST_PAUSE)
+                    # Not by `complete`: the loss of a connection ends that before it ends the replay.
+                    pause = _FIRST_PAUSE if self._replayed else min(2 * pause, _LONGEST_PAUSE)
                     self._begin_again(error)
                 # Jittered: a fleet that comes back in step would leave hundreds of consumers behind.
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
@@ -140,6 +141,7 @@ class Mirror[T]:
             forget()
 
     async def _replay_and_follow(self) -> None:
+        self._replayed = False
         await self._know_the_stream()
         self._shown = set()
         self._complained.clear()
@@ -179,6 +181,7 @@ class Mirror[T]:
         for subject in self._values.keys() - shown:
             self._drop(subject)
         self._shown = None
+        self._replayed = True
         self.seq = seq
         self.complete = True
         self._done.set()
