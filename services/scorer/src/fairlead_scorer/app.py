@@ -82,7 +82,7 @@ async def _score(
             tasks.start("connection", bus.wait_closed())
             tasks.start("scene", scene.run())
             tasks.start("roster", roster.run())
-            tasks.start("membership", scorer.membership.run())
+            tasks.start("membership", scorer.take_part())
             tasks.start("score", scorer.run())
             tasks.start("route", router.run())
 
