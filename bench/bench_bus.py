@@ -9,7 +9,7 @@ from bench_lines import say
 
 from fairlead_bus import ConnectionSettings, Mirror, Publisher, connect, provision
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.state import STATE, JobState, Phase, State, encode_state
+from fairlead_contracts.state import STATE, JobState, Phase, State, encode_state, subject_of
 from fairlead_testkit.nats_server import NatsServer
 
 JOBS = 100_000
@@ -40,7 +40,7 @@ async def replay() -> None:
             publisher, start = Publisher(bus), time.perf_counter()
             for number in range(JOBS):
                 job = a_job(number)
-                await publisher.put(subjects.state("sim", "job", job.id, scope=job.scope), encode_state(job))
+                await publisher.put(subject_of(job), encode_state(job))
             await publisher.flush()
             published = time.perf_counter() - start
             rates = []

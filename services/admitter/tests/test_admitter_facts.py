@@ -5,13 +5,8 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_contracts import subjects
-from fairlead_contracts.state import JobState, Phase, State
+from fairlead_contracts.state import JobState, Phase, State, subject_of
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
-
-
-def at(job: JobState) -> str:
-    return subjects.state(job.cluster, "job", job.id, scope=job.scope)
-
 
 QUEUE = subjects.state("c1", "queue", "main")
 
@@ -19,10 +14,10 @@ QUEUE = subjects.state("c1", "queue", "main")
 def test_a_job_that_starts_is_admitted_and_leaves_the_queue() -> None:
     facts = ClusterFacts("c1")
     waiting = a_job("x")
-    facts.apply({at(waiting): waiting})
+    facts.apply({subject_of(waiting): waiting})
     assert facts.queued("main").waiting == 1
     running = a_job("x", phase=Phase.RUNNING, rev=2)
-    (change,) = facts.apply({at(running): running})
+    (change,) = facts.apply({subject_of(running): running})
     assert change.admitted
     assert facts.queued("main").waiting == 0
     assert facts.job("team-a/x") is running
@@ -32,8 +27,8 @@ def test_a_job_of_the_same_name_is_another_job() -> None:
     facts = ClusterFacts("c1")
     first = a_job("x")
     second = a_job("x", uid="other")
-    facts.apply({at(first): first})
-    changes = facts.apply({at(second): second})
+    facts.apply({subject_of(first): first})
+    changes = facts.apply({subject_of(second): second})
     assert [(change.before, change.after) for change in changes] == [(first, None), (None, second)]
     assert facts.job("team-a/x") is None
     assert facts.queued("main").waiting == 1
@@ -56,7 +51,7 @@ def test_a_scope_goes_through_the_queue_of_its_tenant_state() -> None:
 def test_jobs_are_sorted_anew_when_the_default_level_of_their_queue_becomes_known() -> None:
     facts = ClusterFacts("c1")
     labelled, plain = a_job("l", level=0), a_job("p", level=50)
-    facts.apply({at(labelled): labelled, at(plain): plain})
+    facts.apply({subject_of(labelled): labelled, subject_of(plain): plain})
     facts.apply({QUEUE: a_queue(default_level=50)})
     assert list(facts.queued("main").labelled) == [labelled.uid]
     assert facts.queued("main").unlabelled.first_outside(()) == (plain.queue_time, plain.uid)
@@ -82,7 +77,7 @@ def test_the_kept_indexes_equal_a_look_at_everything(
     facts = ClusterFacts("c1")
     truth: dict[str, JobState] = {}
     for number, phase, level, time, queue in steps:
-        subject = at(a_job(f"j{number}"))
+        subject = subject_of(a_job(f"j{number}"))
         job: State | None = None
         if phase is None:
             truth.pop(subject, None)

@@ -20,9 +20,8 @@ from fairlead_admitter.steering import (
     take_window,
 )
 from fairlead_admitter.written import Written
-from fairlead_contracts import subjects
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.state import JobState, Phase, subject_of
 from fairlead_policy import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
@@ -45,9 +44,7 @@ class Cluster:
         """The state catches up with the truth."""
         changed = [job for job in self.truth.values() if self._shown.get(job.uid) != job.rev]
         self._shown |= {job.uid: job.rev for job in changed}
-        changes = self.facts.apply(
-            {subjects.state("c1", "job", job.id, scope=job.scope): job for job in changed}
-        )
+        changes = self.facts.apply({subject_of(job): job for job in changed})
         for change in changes:
             if change.after is not None and change.after.phase in (Phase.WAITING, Phase.HELD):
                 self.written.see(change.after, change.before, 0.0)
@@ -178,7 +175,7 @@ def test_a_job_that_left_the_window_goes_back_to_the_default() -> None:
 def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
     facts = ClusterFacts("c1")
     jobs = [a_job(f"{queue}{number}", queue=queue) for number in range(4) for queue in ("p", "q")]
-    facts.apply({subjects.state("c1", "job", job.id, scope=job.scope): job for job in jobs})
+    facts.apply({subject_of(job): job for job in jobs})
     decision = a_decision()
     places = [a_place(uid=job.uid) for job in jobs]
     origins = {job.uid: Origin(decision, "c1", job.queue) for job in jobs}

@@ -6,13 +6,12 @@ import pytest
 from fairlead_contracts.decisions import DECISION
 from fairlead_contracts.document import Aging
 from fairlead_contracts.instants import HOUR
-from fairlead_contracts.state import JobState, State
+from fairlead_contracts.state import JobState, State, subject_of
 from fairlead_policy import WaitingJob
 from fairlead_scorer import words
 from fairlead_scorer.deciding import Content, Stamp, decide, same, write
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
-from fairlead_testkit.arena import subject_of
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 

@@ -4,12 +4,11 @@ import pytest
 
 from fairlead_contracts.document import Match, PolicyDocument, Tenant
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import Phase, State
+from fairlead_contracts.state import Phase, State, subject_of
 from fairlead_contracts.submissions import Submission
 from fairlead_scorer.ledger import Ledger, Stated
 from fairlead_scorer.router import with_id
 from fairlead_scorer.routing import choose
-from fairlead_testkit.arena import subject_of
 from fairlead_testkit.builders import (
     a_demand,
     a_document,

@@ -7,6 +7,7 @@ All quantities are integers in base units (see quantities), all instants microse
 
 import enum
 
+from fairlead_contracts import subjects
 from fairlead_contracts.codec import Codec, Message, to_packed
 from fairlead_contracts.instants import Micros
 
@@ -129,3 +130,20 @@ STATE: Codec[State] = Codec(
 )
 
 encode_state = to_packed
+
+
+def subject_of(state: State) -> str:
+    """Where the object is stated."""
+    match state:
+        case JobState():
+            return subjects.state(state.cluster, "job", state.id, scope=state.scope)
+        case QueueState():
+            return subjects.state(state.cluster, "queue", state.name)
+        case PoolState():
+            return subjects.state(state.cluster, "pool", state.name)
+        case NodeState():
+            return subjects.state(state.cluster, "node", state.name)
+        case TenantState():
+            return subjects.state(state.cluster, "tenant", state.name, scope=state.scope)
+        case SyncMark():
+            return subjects.mark(state.cluster)

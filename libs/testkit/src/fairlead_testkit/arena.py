@@ -18,13 +18,12 @@ from fairlead_contracts.document import PolicyDocument, encode_document
 from fairlead_contracts.members import MEMBER_LEASE, MemberLease
 from fairlead_contracts.state import (
     JobState,
-    NodeState,
     Phase,
     PoolState,
     QueueState,
     State,
-    SyncMark,
     encode_state,
+    subject_of,
 )
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, POLICY, topology
@@ -43,23 +42,6 @@ class Server(Protocol):
     @property
     def url(self) -> str:
         """Of the server."""
-
-
-def subject_of(state: State) -> str:
-    """Where an object of the state is published."""
-    match state:
-        case JobState():
-            return subjects.state(state.cluster, "job", state.id, scope=state.scope)
-        case QueueState():
-            return subjects.state(state.cluster, "queue", state.name)
-        case PoolState():
-            return subjects.state(state.cluster, "pool", state.name)
-        case NodeState():
-            return subjects.state(state.cluster, "node", state.name)
-        case SyncMark():
-            return subjects.mark(state.cluster)
-        case _:
-            return subjects.state(state.cluster, "tenant", state.name, scope=state.scope)
 
 
 class Arena:
