@@ -1,0 +1,44 @@
+"""Questions over a real connection."""
+
+import asyncio
+
+import pytest
+
+from fairlead_bus import Asked, ConnectionSettings, connect
+from fairlead_cli.connection import ANSWER_SECONDS, ask
+from fairlead_cli.errors import NobodyAnswersError
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.questions import TENANTS_REPLY, TenantsQuestion, TenantsReply
+from fairlead_testkit import NatsServer
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("mute", [1, len(ANSWER_SECONDS)])
+async def test_a_question_that_a_stopped_scorer_got_is_asked_once_more(
+    nats_server: NatsServer, mute: int
+) -> None:
+    heard = 0
+    over = asyncio.Event()
+    reply = TenantsReply(at=to_datetime(0), pools=[])
+
+    async def answer(asked: Asked) -> bytes:
+        nonlocal heard
+        assert asked.subject == subjects.ask("tenants")
+        heard += 1
+        if heard <= mute:
+            await over.wait()
+        return to_json(reply)
+
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
+        if mute < len(ANSWER_SECONDS):
+            assert await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY) == reply
+        else:
+            with pytest.raises(NobodyAnswersError, match="within 5 s"):
+                await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
+        assert heard == len(ANSWER_SECONDS)
+        over.set()
+        await endpoint.close()
