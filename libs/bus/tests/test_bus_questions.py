@@ -63,6 +63,18 @@ async def test_a_handlers_fault_is_an_answer_too_and_tells_nothing_of_its_inside
     await endpoint.close()
 
 
+async def test_an_answer_that_is_too_large_is_an_error_and_no_silence(bus: Bus, tally: Tally) -> None:
+    async def answer(asked: Asked) -> bytes:
+        return bytes(2 * 1024 * 1024) + asked.payload
+
+    endpoint = await bus.serve(ASK, answer)
+    with pytest.raises(RemoteError, match="ask for less") as refused:
+        await bus.request(ASK, b"")
+    assert refused.value.code == 413
+    assert tally.counts["serve.too_large"] == 1
+    await endpoint.close()
+
+
 async def test_a_slow_answer_holds_up_no_other(bus: Bus) -> None:
     go = asyncio.Event()
 

@@ -8,11 +8,12 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from fairlead_bus.errors import BusError, Rejected
+from fairlead_bus.errors import BusError, PayloadTooLargeError, Rejected
 from fairlead_bus.wire import Wire
 
 ERROR_TEXT = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
+TOO_LARGE = 413
 INTERNAL_ERROR = 500
 
 
@@ -81,10 +82,21 @@ class Endpoint:
         if not message.reply:
             return
         try:
-            await self._wire.send(message.reply, payload, headers=headers)
+            await self._send(message.reply, payload, headers)
         except BusError as error:
             self._wire.observer.count("serve.unsent")
             self._wire.observer.note("serve.unsent", subject=asked.subject, error=str(error))
+
+    async def _send(self, reply: str, payload: bytes, headers: Mapping[str, str] | None) -> None:
+        try:
+            await self._wire.send(reply, payload, headers=headers)
+        except PayloadTooLargeError as error:
+            # Without a word the asker would wait, and then believe that nobody is there.
+            self._failed(error)
+            self._wire.observer.count("serve.too_large")
+            await self._wire.send(
+                reply, headers=_error(TOO_LARGE, f"the answer is too large: {error}; ask for less")
+            )
 
     async def _outcome(self, asked: Asked) -> tuple[bytes, Mapping[str, str] | None]:
         self.served += 1
