@@ -22,6 +22,7 @@ from fairlead_contracts.topology import DECISION
 from fairlead_runtime import wake_or_timeout
 from fairlead_scorer import deciding, shard_answers
 from fairlead_scorer.deciding import Stamp
+from fairlead_scorer.pools import Pool
 from fairlead_scorer.record import Record
 from fairlead_scorer.rota import Rota
 from fairlead_scorer.router import Router
@@ -181,11 +182,15 @@ class Scorer:
 
     def may_publish(self, shard: ShardName) -> bool:
         """Whether a decision of this shard may leave: we are counted in, and the pool's state can be relied on."""
-        return self.membership.trusted and self._scene.is_current(shard.pool)
+        return (
+            self.membership.trusted
+            and self._scene.is_current(shard.pool)
+            and self._pool_with(shard) is not None
+        )
 
     def is_behind(self, shard: ShardName) -> bool:
         """Whether the shard changed since it was last decided."""
-        pool = self._scene.ledger.pools.get(shard.pool)
+        pool = self._pool_with(shard)
         return pool is not None and shard.number in pool.dirty
 
     def decide(self, shard: ShardName, limit: int) -> Decided:
@@ -208,7 +213,7 @@ class Scorer:
 
     def put_back(self, shard: ShardName) -> None:
         """The shard is behind again."""
-        pool = self._scene.ledger.pools.get(shard.pool)
+        pool = self._pool_with(shard)
         if pool is not None:
             pool.dirty.add(shard.number)
 
@@ -226,6 +231,11 @@ class Scorer:
             traceparent=(inject() or {}).get("traceparent"),
         )
         return deciding.write(decided.content, stamp)
+
+    def _pool_with(self, shard: ShardName) -> Pool | None:
+        """The shard's pool; None where a new policy has taken the pool, or this shard of it, away."""
+        pool = self._scene.ledger.pools.get(shard.pool)
+        return pool if pool is not None and shard.number < pool.shards else None
 
     # What others ask ----------------------------------------------------------------------------------------------
 
@@ -282,7 +292,7 @@ class Scorer:
             await endpoint.close()
 
     def _answer(self, tenure: Tenure, asked: Asked) -> bytes:
-        pool = self._scene.ledger.pools.get(tenure.shard.pool)
+        pool = self._pool_with(tenure.shard)
         kind = _KINDS.get(asked.subject.rsplit(".", 1)[1])
         if kind is None:
             raise Rejected(404, "no such question")

@@ -1,0 +1,48 @@
+"""A policy with fewer shards, met while the assignment cannot be trusted: what is held on to must do no harm."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Roster
+from fairlead_contracts.document import PolicyDocument
+from fairlead_runtime import Metrics
+from fairlead_scorer import ScorerSettings
+from fairlead_scorer.record import Record
+from fairlead_scorer.router import Router
+from fairlead_scorer.scene import Scene
+from fairlead_scorer.scorer import Scorer
+from fairlead_scorer.tenure import ShardName
+from fairlead_testkit import NatsServer
+from fairlead_testkit.arena import Arena, subject_of
+from fairlead_testkit.builders import NOW, a_pool, a_queue
+
+pytestmark = pytest.mark.integration
+
+
+async def test_a_shard_that_the_policy_took_away_is_never_decided(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with Arena.open(nats_server, tmp_path) as arena:
+        wake, record = asyncio.Event(), Record(Metrics("scorer"))
+        scene = Scene(arena.bus, wake, record)
+        scorer = Scorer(
+            arena.bus,
+            scene,
+            Roster(arena.bus, wake=wake),
+            Router(arena.bus, scene.ledger, record, lambda: NOW),
+            record,
+            settings=ScorerSettings(),
+            replica="s1",
+            wake=wake,
+            now=lambda: NOW,
+        )
+        held = ShardName("c1/gpu", 12)
+        scene.ledger.adopt(PolicyDocument(tenants=[], shards=16), 1)
+        scene.ledger.learn({subject_of(state): state for state in (a_pool(), a_queue())})
+        assert scorer.is_behind(held)
+        scene.ledger.adopt(PolicyDocument(tenants=[], shards=4), 2)
+        scorer.put_back(held)
+        assert not scorer.is_behind(held)
+        assert scene.ledger.pools["c1/gpu"].dirty == set(range(4))
