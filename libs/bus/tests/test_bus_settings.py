@@ -1,4 +1,6 @@
-from fairlead_bus import ConnectionSettings
+import pytest
+
+from fairlead_bus import ConnectFailedError, ConnectionSettings
 from fairlead_bus.bus import with_publish_headers
 
 
@@ -33,3 +35,10 @@ def test_publish_headers_leave_the_callers_alone_and_round_a_ttl_up() -> None:
     }
     assert with_publish_headers(None, ttl_seconds=0.2) == {"Nats-TTL": "1"}
     assert with_publish_headers(None) is None
+
+
+@pytest.mark.parametrize("url", ["nats://me:secret@host:port", "garbage::", "nats://a:4222,b:99999"])
+def test_what_is_no_address_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(ConnectFailedError, match="is not of the form nats://host:port") as refused:
+        ConnectionSettings(url=url).servers()
+    assert "secret" not in str(refused.value)

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from fairlead_bus.errors import ConnectFailedError
+
 _SECRETS = frozenset({"password", "token", "url"})
 
 
@@ -86,8 +88,21 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def servers(self) -> list[str]:
-        """The servers one by one."""
-        return [part.strip() for part in self.url.split(",") if part.strip()]
+        """The servers one by one.
+
+        Raises:
+            ConnectFailedError: one is no address; the client would fail with an error of its own.
+        """
+        found = [part.strip() for part in self.url.split(",") if part.strip()]
+        for number, server in enumerate(found, start=1):
+            try:
+                _ = urlsplit(server if "://" in server else f"nats://{server}").port
+            except ValueError as error:
+                # The address may hold a password, and so may the parser's words: told by its place alone.
+                raise ConnectFailedError(
+                    f"address {number} of {len(found)} is not of the form nats://host:port"
+                ) from error
+        return found
 
     def tls(self) -> ssl.SSLContext | None:
         """The TLS context where one is asked for.
