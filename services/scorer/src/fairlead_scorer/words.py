@@ -25,7 +25,7 @@ def running(job: JobState) -> list[str]:
     if job.started is None:
         return ["It runs, and counts as its tenant's use."]
     waited = duration(to_seconds(job.started - job.submitted))
-    return [f"It runs since {waited} after it was submitted, and counts as its tenant's use."]
+    return [f"It started {waited} after it was submitted, and counts as its tenant's use while it runs."]
 
 
 def ended(job: JobState) -> list[str]:
@@ -98,7 +98,7 @@ def _urgency(found: Explanation) -> list[str]:
         granted,
         (
             f"It asked for class {found.refused_class}, which is not granted to {found.tenant}: "
-            f"an operator may grant it to the tenant in the policy, or to this job with `fairlead approve {found.id}`."
+            f"an operator may grant it in the policy, to the tenant or to this job alone."
         ),
     ]
 
@@ -121,7 +121,7 @@ def _tag(found: Explanation) -> list[str]:
         (
             f"Tenant {place.tenant} (weight {standing.weight:g}) holds {percent(standing.share)} of the pool with "
             f"{standing.running} running. With its jobs before this one it comes to {use} {place.dominant}: "
-            f"over the pool's capacity and its weight that is a start tag of {place.tag:.4f}; lower goes first."
+            f"divided by the pool's capacity and by its weight, that is a start tag of {place.tag:.4f}; lower goes first."
         )
     ]
 
