@@ -55,6 +55,8 @@ The default (0.06) is made for waits of hours. At three times the cluster's capa
 at the default rate the order would, by its own definition, come close to first come, first served.
 """
 CAP_HOURS = 336.0
+DEFAULT_PART = round(Aging().share_per_hour / SHARE_PER_HOUR)
+"""The demo ages so many times slower than the default."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -294,6 +296,10 @@ def _notes(recipe: Recipe, seconds: float, overload: float) -> list[str]:
     return [
         f"Jobs of {recipe.name}: arrivals in their order, card counts and run times (60 s to {longest:.3g} h).",
         "CPU and memory are derived from the number of cards; tenants have no common clock.",
-        f"Run times divided by {recipe.speed_up:.6g}, the aging rate multiplied by it.",
+        (
+            f"Run times divided by {recipe.speed_up:.6g} and aging multiplied by it: {SHARE_PER_HOUR:g} of share an "
+            f"hour of the trace, a {DEFAULT_PART}th of the default."
+        ),
         f"Arrivals squeezed into {arrive}; each tenant begins with a standing queue.",
+        "The queue is strict: what does not fit blocks what stands behind it, so nothing slips past a large job.",
     ]
