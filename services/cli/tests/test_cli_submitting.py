@@ -63,6 +63,7 @@ def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> Non
     ("name", "text", "reason"),
     [
         ("lines.jsonl", '{"id": 1}\n{"id"\n', "line 2 is not JSON"),
+        ("nan.jsonl", '{"demand": {"cpu": NaN}}', "NaN is no number of JSON"),
         ("broken.yaml", "a: [", "neither JSON nor YAML"),
         ("list.json", "[1]", "must be a mapping"),
         ("empty.json", "[]", "no job in it"),

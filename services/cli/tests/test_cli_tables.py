@@ -75,6 +75,14 @@ def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
     assert "1 shards of gpu did not answer" in text
 
 
+def test_of_one_tenant_the_others_are_not_counted_as_hidden() -> None:
+    text = shown(queue_view(QUEUE, tenant="team-a"))
+    assert "1 of team-a shown" in text
+    assert "6 more" not in text
+    nobody = QueueReply(at=NOW, pools=[PoolQueue(pool="gpu", waiting=7, places=[])])
+    assert "0 of nobody shown" in shown(queue_view(nobody, tenant="nobody"))
+
+
 def test_an_empty_queue_says_so() -> None:
     assert "Nobody waits" in shown(queue_view(QueueReply(at=NOW, pools=[])))
 
@@ -135,7 +143,7 @@ def test_durations_and_demands_are_in_words() -> None:
 
 
 def test_a_reason_names_the_share_before_the_job() -> None:
-    assert reason(PLACE) == "its tenant is at 25.00% of gpu by weight"
+    assert reason(PLACE) == "is at 25.00% of gpu by weight"
 
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
@@ -148,3 +156,13 @@ def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
     for part in ("1 queued, 1 started, 1 ended", "pool gpu", "next of 7 waiting", "train [red]"):
         assert part in text
     assert "waiting for a scorer" in shown(dashboard("Fairlead", tenants=None, queue=None, pulse=pulse))
+
+
+def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
+    text = shown(dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=Pulse(), narrow=True), width=80)
+    assert "asks for" not in text
+    assert "uses" not in text
+    tenant = next(line for line in text.splitlines() if line.startswith("team-a"))
+    assert "·" in tenant
+    place = next(line for line in text.splitlines() if "train [red]" in line)
+    assert "is at 25.00% of gpu by weight" in place

@@ -182,6 +182,9 @@ def test_a_job_that_nobody_knows_is_said(instance: Instance) -> None:
     ended = instance.ask("explain", "no-such-job")
     assert ended.returncode == 1
     assert "nobody knows" in ended.stderr
+    as_json = instance.ask("explain", "no-such-job", "-o", "json")
+    assert as_json.returncode == 1, "a script learns it either way"
+    assert json.loads(as_json.stdout)["found"] == []
 
 
 def test_writing_levels_is_paused_resumed_and_released(instance: Instance) -> None:
@@ -189,6 +192,18 @@ def test_writing_levels_is_paused_resumed_and_released(instance: Instance) -> No
         ended = instance.ask(word, "gpu", "--by", "tester", "--why", "a test")
         assert ended.returncode == 0, ended.stderr
         assert f"pool gpu: {mode}" in ended.stderr
+        assert "warning" not in ended.stderr
+    misspelt = instance.ask("resume", "gpus")
+    assert misspelt.returncode == 0, "an operator's word does not wait for scorers"
+    assert "is not a pool; pools are gpu" in misspelt.stderr
+
+
+def test_what_is_no_address_is_said_without_a_stack_trace(instance: Instance) -> None:
+    ended = instance.ask("queue", "--nats", "nats://me:secret@host:port")
+    assert ended.returncode == 3
+    assert "is not of the form nats://host:port" in ended.stderr
+    assert "secret" not in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_the_policy_is_shown_and_changed(instance: Instance, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ async def show_queue(
     question = QueueQuestion(pool=pool, tenant=tenant, limit=limit)
     async with connected(nats) as bus:
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
-    _show(reply, queue_view(reply), as_json=as_json)
+    _show(reply, queue_view(reply, tenant=tenant), as_json=as_json)
 
 
 async def show_tenants(nats: str | None, *, pool: str | None, as_json: bool) -> None:
@@ -43,12 +43,16 @@ async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as
     question = ExplainQuestion(job=job, tenant=tenant)
     async with connected(nats) as bus:
         reply = await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
-    if not reply.found and not as_json:
+    if reply.found or as_json:
+        _show(reply, explain_view(reply), as_json=as_json)
+    if not reply.found:
         raise CommandError(
             f"nobody knows a job {job!r}",
-            hint="`fairlead queue` lists those that wait; ended ones are forgotten after a while.",
+            hint=(
+                "`fairlead queue` lists those that wait; refused ones were never jobs, "
+                "and ended ones are forgotten after a while."
+            ),
         )
-    _show(reply, explain_view(reply), as_json=as_json)
 
 
 def _show(reply: Message, view: RenderableType, *, as_json: bool) -> None:

@@ -16,6 +16,8 @@ WINDOW_SECONDS = 10.0
 _FEWEST_PLACES, _MOST_PLACES = 5, 30
 _OTHER_LINES = 20
 """Of a frame: titles, table heads and a pool's usual tenants."""
+NARROW_COLUMNS = 100
+"""Below so many columns the tables leave out what they can."""
 ORDER_RULE = "Class first; then the lower share by weight, where waiting counts as share."
 
 
@@ -61,14 +63,19 @@ def places_that_fit(height: int) -> int:
 
 
 def dashboard(
-    title: str, *, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse
+    title: str,
+    *,
+    tenants: TenantsReply | None,
+    queue: QueueReply | None,
+    pulse: Pulse,
+    narrow: bool = False,
 ) -> RenderableType:
-    """One frame: tenants, the next jobs with the reason for their place, throughput."""
-    return Group(*_parts(title, tenants, queue, pulse))
+    """One frame: tenants, the next jobs with the reason for their place, throughput. Narrow: for less than `NARROW_COLUMNS`."""
+    return Group(*_parts(title, tenants, queue, pulse, narrow=narrow))
 
 
 def _parts(
-    title: str, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse
+    title: str, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse, *, narrow: bool
 ) -> Iterator[RenderableType]:
     yield Text(title, style="bold")
     yield Text(pulse.words(), style="dim")
@@ -78,7 +85,9 @@ def _parts(
     waiting = {} if queue is None else {pool.pool: pool for pool in queue.pools}
     for pool in tenants.pools:
         yield Text(f"\npool {pool.pool}", style="bold")
-        yield tenants_table(pool)
+        yield tenants_table(pool, narrow=narrow)
         if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
-            yield Text.assemble((f"\nnext of {line.waiting} waiting", "bold"), (f"  {ORDER_RULE}", "dim"))
-            yield places_table(line.places, queue.at)
+            yield Text.assemble(
+                (f"\nnext of {line.waiting} waiting", "bold"), ("" if narrow else f"  {ORDER_RULE}", "dim")
+            )
+            yield places_table(line.places, queue.at, narrow=narrow)

@@ -4,11 +4,13 @@ import getpass
 from datetime import UTC, datetime
 
 from fairlead_bus import Bucket, Bus
-from fairlead_cli.connection import connected
-from fairlead_cli.console import say
+from fairlead_cli.connection import ask, connected
+from fairlead_cli.console import say, warn
+from fairlead_cli.errors import CommandError, NobodyAnswersError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import CONTROL, Control, Mode
+from fairlead_contracts.questions import TENANTS_REPLY, TenantsQuestion
 
 EFFECT = {
     Mode.ACTIVE: "levels follow the order again",
@@ -46,6 +48,21 @@ async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, w
     async with connected(nats) as bus:
         for line in await steer(bus, mode, pool=pool, by=by, why=why):
             say(line)
+        if pool is not None:
+            await _doubt(bus, pool)
+
+
+async def _doubt(bus: Bus, pool: str) -> None:
+    """Warn of a pool that the scorers do not know: it may be misspelt, or not be there yet.
+
+    Said after the word was given, which must not depend on scorers.
+    """
+    try:
+        await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
+    except NobodyAnswersError:
+        return
+    except CommandError as error:
+        warn(str(error))
 
 
 def this_user() -> str:

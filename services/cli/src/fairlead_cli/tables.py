@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairlead_cli.words import demand, duration, reason, share_bar, short_resource, waited
+from fairlead_cli.words import BAR_WIDTH, demand, duration, reason, share_bar, short_resource, waited
 from fairlead_contracts.decisions import Standing
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.questions import (
@@ -22,30 +22,36 @@ from fairlead_contracts.questions import (
 )
 
 
-def queue_view(reply: QueueReply) -> RenderableType:
-    """Who waits, in order, a table a pool."""
+def queue_view(reply: QueueReply, *, tenant: str | None = None) -> RenderableType:
+    """Who waits, in order, a table a pool; of one tenant alone where one was asked for."""
     if not any(pool.waiting for pool in reply.pools):
         return Group(Text("Nobody waits."), *_silences(reply.pools))
-    return Group(*(part for pool in reply.pools if pool.waiting for part in _queue_parts(pool, reply.at)))
+    return Group(
+        *(part for pool in reply.pools if pool.waiting for part in _queue_parts(pool, reply.at, tenant))
+    )
 
 
-def _queue_parts(pool: PoolQueue, now: datetime) -> Iterator[RenderableType]:
+def _queue_parts(pool: PoolQueue, now: datetime, tenant: str | None) -> Iterator[RenderableType]:
     yield Text.assemble((f"pool {pool.pool}", "bold"), f": {pool.waiting} waiting")
-    yield places_table(pool.places, now)
+    if tenant is None or pool.places:
+        yield places_table(pool.places, now)
     hidden = pool.waiting - len(pool.places)
-    if hidden > 0:
+    if tenant is not None:
+        # The answer counts the pool's jobs, not the tenant's.
+        yield Text(f"{len(pool.places)} of {tenant} shown (--limit 0 shows all)", style="dim")
+    elif hidden > 0:
         yield Text(f"… and {hidden} more (--limit 0 shows all)", style="dim")
     yield from _silences([pool])
 
 
-def places_table(places: list[RankedPlace], now: datetime) -> Table:
-    """Waiting jobs, first goes first; ranks count from 1 for people."""
+def places_table(places: list[RankedPlace], now: datetime, *, narrow: bool = False) -> Table:
+    """Waiting jobs, first goes first; ranks count from 1 for people. A narrow one leaves out what they ask for."""
     table = _plain_table()
     table.add_column("#", justify="right")
-    for name in ("job", "tenant", "class", "asks for"):
+    for name in ("job", "tenant", "class") if narrow else ("job", "tenant", "class", "asks for"):
         table.add_column(name)
     table.add_column("waited", justify="right")
-    table.add_column("why here", ratio=1)
+    table.add_column("why here: its tenant", ratio=1)
     for ranked in places:
         place = ranked.place
         table.add_row(
@@ -53,7 +59,7 @@ def places_table(places: list[RankedPlace], now: datetime) -> Table:
             Text(place.id),
             Text(place.tenant),
             _class(place.urgency),
-            demand(place.demand),
+            *(() if narrow else (demand(place.demand),)),
             waited(place, now),
             Text(reason(place), style="dim"),
         )
@@ -77,17 +83,21 @@ def _tenant_parts(pool: PoolTenants) -> Iterator[RenderableType]:
     yield from _silences([pool])
 
 
-def tenants_table(pool: PoolTenants) -> Table:
-    """Tenants with their share beside what they may have, as figures and as a bar with a mark."""
+def tenants_table(pool: PoolTenants, *, narrow: bool = False) -> Table:
+    """Tenants with their share beside what they may have, as figures and as a bar with a mark.
+
+    A narrow one has a shorter bar, and leaves out what they use.
+    """
     scale = max((max(line.standing.share, line.entitlement) for line in pool.tenants), default=1.0)
     table = _plain_table()
     table.add_column("tenant")
     for name in ("weight", "entitled", "share"):
         table.add_column(name, justify="right")
-    table.add_column("share, │ marks entitlement")
+    table.add_column("│ entitled" if narrow else "share, │ marks entitlement")
     for name in ("running", "waiting"):
         table.add_column(name, justify="right")
-    table.add_column("uses")
+    if not narrow:
+        table.add_column("uses")
     for line in pool.tenants:
         standing = line.standing
         table.add_row(
@@ -95,10 +105,12 @@ def tenants_table(pool: PoolTenants) -> Table:
             f"{standing.weight:g}",
             f"{line.entitlement:.1%}" if line.entitlement else "-",
             f"{standing.share:.1%}",
-            share_bar(standing.share, line.entitlement, scale=scale),
+            share_bar(
+                standing.share, line.entitlement, scale=scale, width=BAR_WIDTH // 2 if narrow else BAR_WIDTH
+            ),
             str(standing.running),
             str(standing.waiting),
-            Text(_use(standing), style="dim"),
+            *(() if narrow else (Text(_use(standing), style="dim"),)),
         )
     return table
 

@@ -13,7 +13,7 @@ from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output
 from fairlead_cli.errors import NobodyAnswersError
 from fairlead_cli.hearing import hearing
-from fairlead_cli.live import Pulse, dashboard, places_that_fit
+from fairlead_cli.live import NARROW_COLUMNS, Pulse, dashboard, places_that_fit
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.events import EVENT, AnyEvent
 from fairlead_contracts.questions import (
@@ -54,7 +54,13 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
     pulse = Pulse()
 
     def frame(found: Look) -> RenderableType:
-        return dashboard("Fairlead", tenants=found.tenants, queue=found.queue, pulse=pulse)
+        return dashboard(
+            "Fairlead",
+            tenants=found.tenants,
+            queue=found.queue,
+            pulse=pulse,
+            narrow=console.width < NARROW_COLUMNS,
+        )
 
     async with connected(nats) as bus, events(bus, pulse.take):
         first = await look(bus, places=places_that_fit(console.height), pool=pool)

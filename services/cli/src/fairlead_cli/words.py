@@ -40,12 +40,15 @@ def waited(place: Place, now: datetime) -> str:
 
 
 def reason(place: Place) -> str:
-    """Why a job stands where it stands within its class: the share at which its tenant stands before it."""
+    """Why a job stands where it stands within its class: what its tenant stands at before it.
+
+    Reads on from "its tenant", which heads the column.
+    """
     if place.unbounded:
-        return "its tenant has weight 0, or it asks for what the pool lacks: last"
+        return "has weight 0, or asks for what the pool lacks: last"
     if not place.use:
-        return "its tenant has nothing before it"
-    return f"its tenant is at {place.tag:.2%} of {short_resource(place.dominant)} by weight"
+        return "has nothing before it"
+    return f"is at {place.tag:.2%} of {short_resource(place.dominant)} by weight"
 
 
 def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> Text:

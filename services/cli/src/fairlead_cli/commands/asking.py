@@ -1,5 +1,10 @@
 """`fairlead queue`, `tenants`, `explain`, `top`: who waits, who has what, and why."""
 
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
 from fairlead_cli.commands.options import HERE, Output, Reach
 
 
@@ -7,7 +12,7 @@ def queue(
     *,
     pool: str | None = None,
     tenant: str | None = None,
-    limit: int = 50,
+    limit: Annotated[int, Parameter(validator=Number(gte=0))] = 50,
     output: Output = "table",
     reach: Reach = HERE,
 ) -> None:
@@ -64,7 +69,12 @@ def explain(job: str, /, *, tenant: str | None = None, output: Output = "table",
     run(show_explanation(reach.nats, job, tenant=tenant, as_json=output == "json"))
 
 
-def top(*, pool: str | None = None, every: float = 1.0, reach: Reach = HERE) -> None:
+def top(
+    *,
+    pool: str | None = None,
+    every: Annotated[float, Parameter(validator=Number(gte=0.1, lte=3600))] = 1.0,
+    reach: Reach = HERE,
+) -> None:
     """Live: tenants, the next jobs, throughput. Ctrl-C ends it.
 
     Parameters

@@ -58,13 +58,18 @@ def read_file(path: Path) -> Iterator[object]:
 def _parse(text: str, *, name: str) -> list[object]:
     """JSON where it is JSON, else YAML, which may hold several documents."""
     try:
-        return [json.loads(text)]
+        return [json.loads(text, parse_constant=_no_number)]
     except ValueError:
         pass
     try:
         return [found for found in yaml.safe_load_all(text) if found is not None]
     except yaml.YAMLError as error:
         raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
+
+
+def _no_number(name: str) -> object:
+    """Python reads NaN and Infinity, which are not JSON and would reach the service as null."""
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
@@ -77,7 +82,7 @@ def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
         if not line.strip():
             continue
         try:
-            yield json.loads(line)
+            yield json.loads(line, parse_constant=_no_number)
         except ValueError as error:
             raise InputError(f"{name}, line {number} is not JSON: {error}") from error
 
