@@ -1,10 +1,10 @@
 """A nats-server with the streams of cluster c1, a cluster played by hand, and admitters in this process."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 
+import msgspec
 import pytest
 
 from fairlead_admitter.app import main
@@ -14,7 +14,8 @@ from fairlead_contracts import subjects
 from fairlead_contracts.submissions import ANSWER, AnyAnswer
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.stage import CLUSTER, HandPlayedCluster, HandPlayedScorer, set_up
+from fairlead_testkit.hand_played import CLUSTER, HandPlayedCluster, HandPlayedScorer, set_up
+from fairlead_testkit.serving import serving
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
@@ -68,23 +69,10 @@ def run_admitter(nats_server: NatsServer) -> RunAdmitter:
 
     @asynccontextmanager
     async def run(**changes: object) -> AsyncIterator[Lifecycle]:
-        given: dict[str, object] = {
-            "cluster": CLUSTER,
-            "nats_url": nats_server.url,
-            "tick_seconds": 0.2,
-        } | changes
-        settings = AdmitterSettings(**given)  # type: ignore[arg-type] # names of settings, by the tests
-        lifecycle = Lifecycle("admitter", f"admitter-{next(numbers)}")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_life(settings, lifecycle))
-            try:
-                await eventually(lambda: "connection" not in lifecycle.readiness.reasons())
-                yield lifecycle
-            finally:
-                lifecycle.ask_stop("the test is over")
+        given = {"cluster": CLUSTER, "nats_url": nats_server.url, "tick_seconds": 0.2} | changes
+        settings = msgspec.convert(given, AdmitterSettings)
+        async with serving(main, settings, f"admitter-{next(numbers)}") as lifecycle:
+            await eventually(lambda: "connection" not in lifecycle.readiness.reasons())
+            yield lifecycle
 
     return run
-
-
-async def _life(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
-    await main(settings, lifecycle)

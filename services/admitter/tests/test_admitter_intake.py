@@ -15,7 +15,6 @@ from fairlead_admitter.policy_view import PolicyView
 from fairlead_bus import Bucket, Bus, Delivery, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import encode_document
 from fairlead_contracts.events import Event
 from fairlead_contracts.instants import SECOND
 from fairlead_contracts.state import Outcome, Phase
@@ -31,7 +30,8 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.stage import CLUSTER, DOCUMENT, HandPlayedCluster, submit
+from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, HandPlayedCluster
+from fairlead_testkit.people import put_policy, submit
 
 pytestmark = pytest.mark.integration
 
@@ -175,7 +175,7 @@ async def test_a_tenant_whose_dots_were_not_encoded_hears_of_it(
     bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter():
-        await submit(bus, a_body(id="x"), subject=f"fairlead.v1.submit.{CLUSTER}.team.a")
+        await bus.publish(f"fairlead.v1.submit.{CLUSTER}.team.a", a_body(id="x"))
         (answer,) = await heard(answers, 1)
         assert isinstance(answer, Refused)
         assert (answer.field, answer.tenant) == ("tenant", "team.a")
@@ -186,7 +186,7 @@ async def test_a_granted_class_is_accepted(
     bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     document = msgspec.structs.replace(DOCUMENT, grants=[a_grant()])
-    await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, encode_document(document))
+    await put_policy(bus, document)
     async with run_admitter():
         await submit(bus, a_body(id="x", class_="urgent"))
         (answer,) = await heard(answers, 1)
@@ -278,8 +278,7 @@ async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
 async def test_submissions_are_held_until_a_policy_is_known(
     bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
-    bucket = Bucket(bus, topology.POLICY)
-    await bucket.delete(subjects.DOCUMENT_KEY)
+    await Bucket(bus, topology.POLICY).delete(subjects.DOCUMENT_KEY)
     async with run_admitter():
         await submit(bus, a_body(id="x"))
 
@@ -288,7 +287,7 @@ async def test_submissions_are_held_until_a_policy_is_known(
 
         await eventually(held)
         assert answers == []
-        await bucket.put(subjects.DOCUMENT_KEY, encode_document(DOCUMENT))
+        await put_policy(bus, DOCUMENT)
         await heard(answers, 1)
         assert cluster.creations == ["team-a/x"]
 

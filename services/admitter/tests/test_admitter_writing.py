@@ -14,7 +14,8 @@ from fairlead_contracts.events import EVENT, LevelWritten
 from fairlead_contracts.state import Phase
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.stage import CLUSTER, POOL, HandPlayedCluster, HandPlayedScorer, say
+from fairlead_testkit.hand_played import CLUSTER, POOL, HandPlayedCluster, HandPlayedScorer
+from fairlead_testkit.people import say
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.submissions import ANSWER, AnyAnswer, Refused, read_submission
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer import ScorerSettings, main
-from fairlead_testkit import NatsServer
+from fairlead_testkit import NatsServer, people
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
 
@@ -72,7 +72,7 @@ async def next_answer(follower: Follower) -> AnyAnswer:
 
 
 async def submit(arena: Arena, payload: bytes, *, tenant: str = "team-a", msg_id: str | None = None) -> int:
-    return (await arena.bus.publish(subjects.submit("any", tenant), payload, msg_id=msg_id)).seq
+    return await people.submit(arena.bus, payload, cluster="any", tenant=tenant, msg_id=msg_id)
 
 
 async def test_a_submission_is_sent_to_one_cluster_under_its_id(arena: Arena, clusters: Clusters) -> None:

@@ -1,6 +1,14 @@
 """What the tests of Fairlead stand on: builders, an exact oracle, a real nats-server, and service processes.
 
-Never shipped: import-linter keeps it out of every other member. The builders are in `fairlead_testkit.builders`.
+Never shipped: import-linter keeps it out of every other member. What a test needs, by how much of Fairlead it runs:
+
+- values alone: `builders` (one for each message), `examples` (every field set), `oracle` (fairness by brute force);
+- one scorer or several, with clusters stated by hand: `arena`;
+- one admitter, with the cluster and the scorers played by hand: `hand_played`;
+- everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `storm`, `proxy`.
+
+All of them stand on `nats_server` (or `container`), run services by `serving` (in this process) or `process`, act as
+`people` do, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and hypothesis its profiles.
 """
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually

@@ -4,8 +4,8 @@ Readers' view of the order stands beside the one that is computed from scratch.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -14,7 +14,7 @@ import msgspec
 from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect, provision
 from fairlead_contracts import subjects
 from fairlead_contracts.decisions import DECISION, Basis, Decision, Place
-from fairlead_contracts.document import PolicyDocument, encode_document
+from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.members import MEMBER_LEASE, MemberLease
 from fairlead_contracts.state import (
     JobState,
@@ -26,14 +26,14 @@ from fairlead_contracts.state import (
     subject_of,
 )
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
-from fairlead_contracts.topology import MEMBERS, POLICY, topology
+from fairlead_contracts.topology import MEMBERS, topology
 from fairlead_policy import PoolOrder, Rulebook, merge_places
 from fairlead_runtime import Lifecycle, ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
+from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
-
-type Main[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
+from fairlead_testkit.serving import Main, serving
 
 
 class Server(Protocol):
@@ -109,28 +109,16 @@ class Arena:
     async def policy(self, document: PolicyDocument) -> None:
         """Put a policy document in force."""
         self.document = document
-        subject = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
-        self.revision = (await self.bus.publish(subject, encode_document(document))).seq
+        self.revision = await put_policy(self.bus, document)
 
     # Services -----------------------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def serving[S: ServiceSettings](
+    def serving[S: ServiceSettings](
         self, main: Main[S], kind: type[S], name: str, **settings: object
-    ) -> AsyncIterator[Lifecycle]:
+    ) -> AbstractAsyncContextManager[Lifecycle]:
         """A replica of a service within this process, until the block ends."""
-        made = msgspec.convert({"nats_url": self.server.url, "health_port": -1, **settings}, kind)
-        lifecycle = Lifecycle(main.__module__.removeprefix("fairlead_").partition(".")[0], name)
-
-        async def live() -> None:
-            await main(made, lifecycle)
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(live(), name=name)
-            try:
-                yield lifecycle
-            finally:
-                lifecycle.ask_stop("the test is over")
+        given = {"nats_url": self.server.url, "health_port": -1, **settings}
+        return serving(main, msgspec.convert(given, kind), name)
 
     def process(self, service: str, name: str, **settings: object) -> ServiceProcess:
         """A replica as a process of its own, not started yet; killed at the arena's end."""

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, ConnectionSettings, Publisher, connect, provision
+from fairlead_bus import Bus, ConnectionSettings, Publisher, connect, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import PolicyDocument, encode_document
+from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
 from fairlead_testkit.nats_server import NatsServer
+from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
 
 CLUSTER = "sim"
@@ -74,7 +75,7 @@ class Fleet:
     async def apply(self, bus: Bus, policy: PolicyDocument) -> int:
         """Store a policy; gives its revision."""
         self.policy = policy
-        return await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, encode_document(policy))
+        return await put_policy(bus, policy)
 
     def named(self, service: str) -> list[ServiceProcess]:
         """The processes of one service."""

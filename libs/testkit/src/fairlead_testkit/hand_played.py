@@ -6,19 +6,17 @@ order is.
 """
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Self
 
 import msgspec
 
-from fairlead_bus import Asked, Bucket, Bus, Endpoint, Membership, OwnedSubject, Roster, provision
+from fairlead_bus import Asked, Bus, Endpoint, Membership, OwnedSubject, Roster, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json, to_packed
-from fairlead_contracts.control import Mode
 from fairlead_contracts.decisions import Basis, Decision, Front
-from fairlead_contracts.document import PolicyDocument, encode_document
+from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.members import Holding, MemberLease
 from fairlead_contracts.simulation import (
     CREATE_JOB,
@@ -31,7 +29,6 @@ from fairlead_contracts.simulation import (
 from fairlead_contracts.state import JobState, Phase, State
 from fairlead_testkit.builders import (
     NOW,
-    a_control,
     a_document,
     a_job,
     a_mark,
@@ -42,6 +39,7 @@ from fairlead_testkit.builders import (
     a_tenant_state,
     an_ended_event,
 )
+from fairlead_testkit.people import put_policy
 
 CLUSTER = "c1"
 POOL = "c1/gpu"
@@ -260,30 +258,7 @@ class HandPlayedScorer:
 async def set_up(bus: Bus, document: PolicyDocument = DOCUMENT) -> int:
     """Make the streams and put the policy; returns its revision."""
     await provision(bus, topology.topology([CLUSTER]))
-    return await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, encode_document(document))
-
-
-async def say(bus: Bus, mode: Mode, pool: str | None = None) -> None:
-    """An operator's word on a pool, or on all."""
-    await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(a_control(mode=mode)))
-
-
-async def submit(
-    bus: Bus,
-    payload: bytes,
-    *,
-    tenant: str = "team-a",
-    msg_id: str | None = None,
-    subject: str | None = None,
-) -> int:
-    """Publish a submission; returns its place in the stream. Without a Msg-Id, as a plain client would."""
-    where = subject or subjects.submit(CLUSTER, tenant)
-    return (await bus.publish(where, payload, msg_id=msg_id)).seq
-
-
-def some_id() -> str:
-    """An id that no other submission has."""
-    return f"s-{secrets.token_hex(4)}"
+    return await put_policy(bus, document)
 
 
 def _named(job: JobState) -> dict[str, object]:

@@ -1,0 +1,33 @@
+"""What people do to a Fairlead from outside: operators put policies and say a word, senders submit."""
+
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import Mode
+from fairlead_contracts.document import PolicyDocument, encode_document
+from fairlead_testkit.builders import a_control
+
+
+async def put_policy(bus: Bus, document: PolicyDocument) -> int:
+    """Put a policy in force; gives its revision."""
+    return await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, encode_document(document))
+
+
+async def say(bus: Bus, mode: Mode, pool: str | None = None) -> None:
+    """An operator's word on a pool, or on all."""
+    await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(a_control(mode=mode)))
+
+
+async def submit(
+    bus: Bus, payload: bytes, *, cluster: str = "c1", tenant: str = "team-a", msg_id: str | None = None
+) -> int:
+    """Publish a submission; gives its place in the stream. Without a Msg-Id, as a plain client would.
+
+    Args:
+        bus: the connection.
+        payload: the body.
+        cluster: where to; the builders' own unless given, `any` for the scorers to choose.
+        tenant: whose it is.
+        msg_id: names the copy.
+    """
+    return (await bus.publish(subjects.submit(cluster, tenant), payload, msg_id=msg_id)).seq
