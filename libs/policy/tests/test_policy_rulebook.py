@@ -139,6 +139,26 @@ def test_a_good_submission_passes() -> None:
     open_book.check_submission(msgspec.structs.replace(SUBMISSION, tenant="eve"), capacity=CAPACITY)
 
 
+def test_a_submission_counts_for_whom_its_job_will_count() -> None:
+    """A scope reaches its tenant through match rules: by its name, its queue and labels, or its cluster."""
+    by_scope = msgspec.structs.replace(SUBMISSION, tenant="asr")
+    BOOK.check_submission(by_scope, capacity=CAPACITY, cluster="east", queue="day")
+    by_queue = msgspec.structs.replace(SUBMISSION, tenant="eve", labels={"shift": "night"})
+    BOOK.check_submission(by_queue, capacity=CAPACITY, cluster="east", queue="night")
+    by_cluster = msgspec.structs.replace(SUBMISSION, tenant="eve")
+    BOOK.check_submission(by_cluster, capacity=CAPACITY, cluster="west", queue="day")
+    for away in (("east", "night"), ("east", None), ("", None)):
+        with pytest.raises(FieldError, match="not in the policy"):
+            BOOK.check_submission(by_cluster, capacity=CAPACITY, cluster=away[0], queue=away[1])
+    # The name of a tenant is no way round its match rules, and its grants hold for whoever matches it alone.
+    assert refusal(tenant="speech").field == "tenant"
+    granted = msgspec.structs.replace(DOCUMENT, grants=[Grant(tenant="speech", classes=["approved"])])
+    asked = msgspec.structs.replace(by_scope, urgency="approved")
+    Rulebook(granted, 1).check_submission(asked, capacity=CAPACITY)
+    with pytest.raises(FieldError, match="not granted to tenant 'speech'"):
+        BOOK.check_submission(asked, capacity=CAPACITY)
+
+
 def test_each_refusal_names_the_field_the_value_and_the_way_out() -> None:
     unknown = refusal(tenant="eve")
     assert (unknown.field, unknown.value) == ("tenant", "eve")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_contracts.document import Match, PolicyDocument, Tenant
+from fairlead_contracts.document import Grant, Match, PolicyDocument, Tenant
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.state import Phase, State, subject_of
 from fairlead_contracts.submissions import Submission
@@ -85,12 +85,13 @@ def test_a_tenant_that_the_policy_does_not_know_is_refused() -> None:
     assert (error.field, error.value) == ("tenant", "stranger")
 
 
-def test_accounts_are_matched_to_tenants_as_the_policy_says() -> None:
-    document = PolicyDocument(
-        tenants=[Tenant(name="both", match=Match(scopes=["team-a"], clusters=["c2"])), Tenant(name="team-a")]
-    )
-    assert chosen(*BOTH, submission=a_submission(tenant="both"), document=document) == "c2"
-    assert chosen(*BOTH, submission=a_submission(tenant="team-a"), document=document) == "c1"
+def test_a_cluster_whose_match_rules_leave_the_account_out_is_passed_over() -> None:
+    only_there = Tenant(name="both", match=Match(scopes=["team-a"], clusters=["c2"]))
+    document = PolicyDocument(tenants=[only_there], grants=[Grant(tenant="both", classes=["urgent"])])
+    assert chosen(*BOTH, document=document) == "c2"
+    assert chosen(*BOTH, submission=a_submission(urgency="urgent"), document=document) == "c2"
+    with pytest.raises(FieldError, match="no cluster has a queue"):
+        chosen(*BOTH, submission=a_submission(tenant="both"), document=document)
 
 
 def test_what_no_cluster_can_hold_is_refused_with_each_ones_reason() -> None:

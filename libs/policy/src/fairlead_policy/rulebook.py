@@ -39,6 +39,26 @@ class Asking(Protocol):
         """The class that it asks for; None for everybody's."""
 
 
+class Placed(Protocol):
+    """What match rules look at."""
+
+    @property
+    def scope(self) -> str:
+        """Namespace or account."""
+
+    @property
+    def cluster(self) -> str:
+        """Where it runs."""
+
+    @property
+    def queue(self) -> str:
+        """Where it waits."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its own."""
+
+
 class Rulebook:
     """Resolves facts to policy. Pure: the same document gives the same answers.
 
@@ -74,7 +94,7 @@ class Rulebook:
         """The (cluster, stated pool) pairs that a pool joins."""
         return self._members.get(pool) or [_member(pool)]
 
-    def tenant_of(self, job: JobState) -> str:
+    def tenant_of(self, job: Placed) -> str:
         """Whose the job is: the first tenant of the document that matches it, else its scope's name.
 
         A scope that bears the name of a tenant whose match rules do not take the job gets another name: it must not
@@ -147,33 +167,45 @@ class Rulebook:
         )
 
     def check_submission(
-        self, submission: Submission, *, capacity: Mapping[str, int], queues: Collection[str] | None = None
+        self,
+        submission: Submission,
+        *,
+        capacity: Mapping[str, int],
+        cluster: str = "",
+        queue: str | None = None,
+        queues: Collection[str] | None = None,
     ) -> None:
         """Whether the policy and the pool let the job in at all.
+
+        The tenant that it was submitted as is its scope. Whose it then is, and what is granted to it, match rules
+        say: exactly as they will of the job.
 
         Args:
             submission: as read by the contracts.
             capacity: of the pool that it would stand in, base units.
+            cluster: that it would run in; empty where none is known.
+            queue: that it would stand in; None where it has none.
             queues: the queues that the cluster has; None where they are not known.
 
         Raises:
             FieldError: the tenant, class, queue or resource is unknown or not granted, or the job is larger than
                 the pool and could never start.
         """
-        self._check_tenant(submission.tenant)
-        self._check_class(submission)
+        tenant = self.tenant_of(_Entrance(submission.tenant, cluster, queue or "", submission.labels))
+        self._check_tenant(submission.tenant, tenant)
+        self._check_class(submission, tenant)
         if queues is not None and submission.queue is not None and submission.queue not in queues:
             raise FieldError("queue", submission.queue, f"is not a queue; queues are {_listed(queues)}")
         for resource, amount in submission.demand.items():
             _check_size(resource, amount, capacity)
 
-    def _check_tenant(self, tenant: str) -> None:
+    def _check_tenant(self, scope: str, tenant: str) -> None:
         if tenant not in self._tenants and self.document.unlisted_weight is None:
             raise FieldError(
-                "tenant", tenant, "is not in the policy, and the policy takes only tenants that it names"
+                "tenant", scope, "is not in the policy, and the policy takes only tenants that it names"
             )
 
-    def _check_class(self, submission: Submission) -> None:
+    def _check_class(self, submission: Submission, tenant: str) -> None:
         asked = submission.urgency
         if asked is None:
             return
@@ -181,11 +213,11 @@ class Rulebook:
             raise FieldError(
                 "class", asked, f"is not a class; classes are {', '.join(self.document.classes)}"
             )
-        if self.class_of(_SubmissionAsks(submission.id, submission.id, asked), submission.tenant).refused:
+        if self.class_of(_SubmissionAsks(submission.id, submission.id, asked), tenant).refused:
             raise FieldError(
                 "class",
                 asked,
-                f"is not granted to tenant {submission.tenant!r}; "
+                f"is not granted to tenant {tenant!r}; "
                 "an operator grants it in the policy, to the tenant or to this job",
             )
 
@@ -198,6 +230,15 @@ class _SubmissionAsks(NamedTuple):
     requested_class: str | None
 
 
+class _Entrance(NamedTuple):
+    """Where a submission would become a job."""
+
+    scope: str
+    cluster: str
+    queue: str
+    labels: Mapping[str, str]
+
+
 def _member(name: str) -> tuple[str, str]:
     cluster, _, pool = name.partition("/")
     return cluster, pool
@@ -207,7 +248,7 @@ def _counts_in(tenant: Tenant, pool: str | None) -> bool:
     return pool is None or tenant.pool is None or tenant.pool == pool
 
 
-def _matches(match: Match, job: JobState) -> bool:
+def _matches(match: Match, job: Placed) -> bool:
     return (
         (match.scopes is None or job.scope in match.scopes)
         and (match.queues is None or job.queue in match.queues)

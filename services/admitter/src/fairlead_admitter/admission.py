@@ -94,6 +94,8 @@ class Admission:
                 submission,
                 # Without a queue there is no pool to measure by: tenant and class are judged all the same, first.
                 capacity=submission.demand if capacity is None else capacity,
+                cluster=self._facts.cluster,
+                queue=queue,
                 queues=self._facts.queues,
             )
             if capacity is None:

@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import JobState, Phase, TenantState
 from fairlead_contracts.submissions import Submission
 from fairlead_policy import Rulebook
 from fairlead_scorer.ledger import Ledger, Stated
@@ -43,16 +42,14 @@ def choose(
     Raises:
         FieldError: no cluster takes it; says why, of each cluster that was considered.
     """
-    # First what holds in every cluster: with its own demand as capacity, only tenant and class can be wrong.
-    rulebook.check_submission(submission, capacity=submission.demand)
     options: list[_Option] = []
     problems: dict[str, FieldError] = {}
-    for cluster, queue in sorted(set(_queues(ledger, rulebook, submission))):
+    for cluster, queue in sorted(set(_queues(ledger, submission))):
         pool = ledger.stated_pool(cluster, queue)
         if pool is None:
             continue
         try:
-            rulebook.check_submission(submission, capacity=pool.capacity)
+            rulebook.check_submission(submission, capacity=pool.capacity, cluster=cluster, queue=queue)
         except FieldError as error:
             problems.setdefault(cluster, error)
             continue
@@ -65,29 +62,11 @@ def choose(
     return Choice(best.cluster, (best.cluster, best.pool))
 
 
-def _queues(ledger: Ledger, rulebook: Rulebook, submission: Submission) -> Iterator[Stated]:
-    """The (cluster, queue) pairs that the submission could stand in."""
+def _queues(ledger: Ledger, submission: Submission) -> Iterator[Stated]:
+    """The (cluster, queue) pairs that the submission could stand in: it enters by the account of its tenant's name."""
     for account in ledger.tenants():
-        if rulebook.tenant_of(_as_job(account, submission)) == submission.tenant:
+        if account.scope == submission.tenant:
             yield account.cluster, submission.queue or account.queue
-
-
-def _as_job(account: TenantState, submission: Submission) -> JobState:
-    """The job as it would be stated if it entered by this account: the policy then says whose it is."""
-    return JobState(
-        cluster=account.cluster,
-        epoch=0,
-        rev=0,
-        id=submission.id,
-        uid=submission.id,
-        scope=account.scope,
-        queue=submission.queue or account.queue,
-        demand=submission.demand,
-        phase=Phase.WAITING,
-        submitted=0,
-        queue_time=0,
-        labels=submission.labels,
-    )
 
 
 def _room(
