@@ -32,8 +32,8 @@ def test_submit_takes_flags_a_file_or_standard_input() -> None:
 
 def test_an_address_comes_from_the_flag_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_NATS_URL", "nats://from-environment:1")
-    assert getattr(parsed("queue")["reach"], "nats") == "nats://from-environment:1"  # noqa: B009
-    assert getattr(parsed("queue --nats nats://x:2")["reach"], "nats") == "nats://x:2"  # noqa: B009
+    assert getattr(parsed("queue")["reach"], "nats") == "nats://from-environment:1"  # noqa: B009 # untyped flags
+    assert getattr(parsed("queue --nats nats://x:2")["reach"], "nats") == "nats://x:2"  # noqa: B009 # untyped flags
 
 
 @pytest.mark.parametrize(

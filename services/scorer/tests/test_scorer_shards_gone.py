@@ -7,6 +7,7 @@ import pytest
 
 from fairlead_bus import Roster
 from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.state import subject_of
 from fairlead_runtime import Metrics
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.record import Record
@@ -15,7 +16,7 @@ from fairlead_scorer.scene import Scene
 from fairlead_scorer.scorer import Scorer
 from fairlead_scorer.tenure import ShardName
 from fairlead_testkit import NatsServer
-from fairlead_testkit.arena import Arena, subject_of
+from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_pool, a_queue
 
 pytestmark = pytest.mark.integration

@@ -18,23 +18,23 @@ class NatsSettings(Protocol):
     @property
     def nats_url(self) -> str: ...  # noqa: D102 - each as in ConnectionSettings
     @property
-    def nats_user(self) -> str | None: ...  # noqa: D102
+    def nats_user(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_password(self) -> str | None: ...  # noqa: D102
+    def nats_password(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_token(self) -> str | None: ...  # noqa: D102
+    def nats_token(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_creds(self) -> str | None: ...  # noqa: D102
+    def nats_creds(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_nkey_seed(self) -> str | None: ...  # noqa: D102
+    def nats_nkey_seed(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_tls_ca(self) -> str | None: ...  # noqa: D102
+    def nats_tls_ca(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_tls_cert(self) -> str | None: ...  # noqa: D102
+    def nats_tls_cert(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_tls_key(self) -> str | None: ...  # noqa: D102
+    def nats_tls_key(self) -> str | None: ...  # noqa: D102 - as above
     @property
-    def nats_connect_timeout_seconds(self) -> float: ...  # noqa: D102
+    def nats_connect_timeout_seconds(self) -> float: ...  # noqa: D102 - as above
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,8 +65,7 @@ async def wait_ready(plan: ServerPlan) -> None:
     """
     try:
         async with asyncio.timeout(READY_SECONDS):
-            # Nothing but its port tells when a server of another process is ready.
-            while (found := await _server_name(plan.port)) is None:  # noqa: ASYNC110
+            while (found := await _server_name(plan.port)) is None:  # noqa: ASYNC110 # only its port tells
                 await asyncio.sleep(_PROBE_SECONDS)
     except TimeoutError as error:
         raise ProcessFailedError(f"nats-server does not answer on port {plan.port}") from error
