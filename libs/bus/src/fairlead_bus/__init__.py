@@ -2,6 +2,11 @@
 
 The only importer of nats-py. Each trap of the server and of the client that was met on a real server is handled here
 once, named in a comment and covered by a test. Errors are typed: `RetryableBusError` or `FatalBusError`.
+
+From the ground up: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of
+its API, `bus` is what users have. On it stand `publisher`, `serving`, `bucket`; `feed` replays a stream once, `mirror`
+and `follower` for ever; `worker` takes from a work queue. `swap` is compare-and-swap: `owner` and `leadership` claim by
+it; `membership`, `roster` and `assignment` share work out. `provision` makes streams, `permissions` says who may what.
 """
 
 from fairlead_bus.assignment import assign

@@ -3,6 +3,10 @@
 No I/O, clock, randomness or logging: facts and an instant go in, the same facts give the same bytes. The order is
 that of weighted Dominant Resource Fairness with aging, exact: integers and fractions decide wherever floats could
 be wrong.
+
+Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
+made of a `lane` for each tenant; `scoring` gives start tags, `ranking` sorts exactly, `places` is what others see and
+merges shards, `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`.
 """
 
 from fairlead_policy.flips import next_flip_of

@@ -1,4 +1,4 @@
-"""Orders to compare in virtual time: first come first served, strict priority, and Fairlead's own policy."""
+"""Orders to compare with in virtual time: first come first served, and strict priority. Fairlead's own: `steered`."""
 
 from collections.abc import Sequence
 
