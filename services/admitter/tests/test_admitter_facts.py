@@ -1,5 +1,6 @@
 """What is known of the cluster, kept change by change, against what a look at everything would tell."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,35 @@ def test_jobs_are_sorted_anew_when_the_default_level_of_their_queue_becomes_know
     assert list(facts.queued("main").labelled) == [labelled.uid]
     assert facts.queued("main").unlabelled.first_outside(()) == (plain.queue_time, plain.uid)
     assert facts.queued("main").waiting == 2
+
+
+@pytest.mark.parametrize("tombstone_first", [True, False])
+def test_a_job_whose_account_changes_is_still_the_same_job(tombstone_first: bool) -> None:
+    facts = ClusterFacts("c1")
+    before = a_job("x", uid="u", level=5)
+    after = a_job("x", uid="u", scope="team-b", level=5, rev=2)
+    facts.apply({subject_of(before): before})
+    steps: list[dict[str, State | None]] = [{subject_of(before): None}, {subject_of(after): after}]
+    changes = [facts.apply(step) for step in (steps if tombstone_first else reversed(steps))]
+    if not tombstone_first:
+        assert [(change.before, change.after) for change in changes[0]] == [(before, after)]
+        assert changes[1] == []
+    assert facts.job("u") is after
+    assert facts.queued("main").waiting == 1
+    assert facts.queued("main").labelled == {"u": after}
+    facts.apply({subject_of(after): None})
+    assert facts.job("u") is None
+    assert facts.queued("main").waiting == 0
+
+
+def test_of_two_subjects_of_one_job_the_newer_word_counts_and_the_older_stands_in_for_it() -> None:
+    facts = ClusterFacts("c1")
+    newer, older = a_job("x", uid="u", rev=2), a_job("x", uid="u", scope="team-b", rev=1)
+    facts.apply({subject_of(newer): newer, subject_of(older): older})
+    assert facts.job("u") is newer
+    (change,) = facts.apply({subject_of(newer): None})
+    assert (change.before, change.after) == (newer, older)
+    assert facts.queued("main").waiting == 1
 
 
 STATES = st.lists(

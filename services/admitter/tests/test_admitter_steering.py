@@ -150,6 +150,13 @@ def test_a_place_whose_job_waits_no_more_is_skipped() -> None:
     assert window[0].rank == 2
 
 
+def test_a_job_that_two_shards_place_is_ranked_once_at_its_first_place() -> None:
+    cluster = Cluster(some_jobs(5))
+    order = cluster.order()
+    plan = cluster.plan([order[4], *order[:4], order[4]])
+    assert [(write.job.uid, write.rank) for write in plan.writes] == [(order[4], 0)]
+
+
 def test_a_write_to_a_job_that_just_started_is_not_repeated() -> None:
     cluster = Cluster(some_jobs(5))
     wanted = cluster.order()[::-1]

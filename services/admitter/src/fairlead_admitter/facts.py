@@ -76,6 +76,8 @@ class ClusterFacts:
         self._queues_by_scope: dict[str, dict[str, str]] = {}
         self._objects: dict[str, State] = {}
         self._jobs: dict[str, JobState] = {}
+        self._shadowed: dict[str, list[JobState]] = {}
+        """By uid, what older subjects still say of a job: rarely anything."""
         self._queued: dict[str, QueuedJobs] = {}
 
     def job(self, uid: str) -> JobState | None:
@@ -113,17 +115,51 @@ class ClusterFacts:
     def _replace_job(self, before: State | None, after: State | None) -> Iterable[JobChange]:
         gone = before if isinstance(before, JobState) else None
         come = after if isinstance(after, JobState) else None
+        stood = {job.uid: self._jobs.get(job.uid) for job in (gone, come) if job is not None}
         if gone is not None:
-            self._jobs.pop(gone.uid, None)
-            if gone.phase in _QUEUED:
-                self._at(gone.queue).take(gone)
+            self._retire(gone)
         if come is not None:
-            self._jobs[come.uid] = come
-            if come.phase in _QUEUED:
-                self._at(come.queue).put(come)
-        if gone is not None and come is not None and gone.uid != come.uid:
-            return (JobChange(gone, None), JobChange(None, come))
-        return (JobChange(gone, come),)
+            self._enter(come)
+        stands = {uid: self._jobs.get(uid) for uid in stood}
+        return [JobChange(stood[uid], stands[uid]) for uid in stood if stood[uid] is not stands[uid]]
+
+    def _enter(self, job: JobState) -> None:
+        """Counts the job, unless another subject has a newer word on it.
+
+        A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
+        comes. It counts once, by its highest revision; what the other says waits in the shadow.
+        """
+        standing = self._jobs.get(job.uid)
+        if standing is not None and _stamp(job) < _stamp(standing):
+            self._shadowed.setdefault(job.uid, []).append(job)
+            return
+        if standing is not None:
+            self._take(standing)
+            self._shadowed.setdefault(job.uid, []).append(standing)
+        self._put(job)
+
+    def _retire(self, job: JobState) -> None:
+        shadowed = self._shadowed.pop(job.uid, [])
+        if self._jobs[job.uid] is not job:
+            shadowed.remove(job)
+        else:
+            self._take(job)
+            if shadowed:
+                newest = max(shadowed, key=_stamp)
+                shadowed.remove(newest)
+                self._put(newest)
+        if shadowed:
+            self._shadowed[job.uid] = shadowed
+
+    def _put(self, job: JobState) -> None:
+        self._jobs[job.uid] = job
+        if job.phase in _QUEUED:
+            self._at(job.queue).put(job)
+
+    def _take(self, job: JobState) -> None:
+        del self._jobs[job.uid]
+        if job.phase in _QUEUED:
+            self._at(job.queue).take(job)
 
     def _replace_other(self, before: State | None, after: State | None) -> set[str]:
         """Returns the queues whose default level changed: their jobs must be sorted anew."""
@@ -159,3 +195,7 @@ class ClusterFacts:
 
     def _at(self, queue: str) -> QueuedJobs:
         return self._queued.setdefault(queue, QueuedJobs())
+
+
+def _stamp(job: JobState) -> tuple[int, int]:
+    return job.epoch, job.rev

@@ -92,13 +92,16 @@ def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: Cluster
         size: how many places of a queue make its front (the policy's `window`).
     """
     ranked: list[Ranked] = []
+    taken: set[str] = set()
     seen = dict.fromkeys(waiting, 0)
     for rank, place in enumerate(beginning.places):
         origin = beginning.origins[place.uid]
         if origin.cluster != facts.cluster:
             continue
         job = facts.job(place.uid)
-        if job is not None and job.phase is Phase.WAITING:
+        # A job whose tenant changed is in two shards' fronts until the old one's owner has decided, too.
+        if job is not None and job.phase is Phase.WAITING and job.uid not in taken:
+            taken.add(job.uid)
             ranked.append(Ranked(rank, place, job))
         seen[origin.queue] += 1
         if seen[origin.queue] == size and waiting[origin.queue] > size:
