@@ -211,6 +211,24 @@ async def test_pause_resume_and_release(
         await follows(cluster, uids[::-1])
 
 
+async def test_levels_are_released_although_no_policy_is_valid_any_more(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter():
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
+    await bus.publish(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), b'{"shards": 0}')
+    async with run_admitter(tick_seconds=0.05) as admitter:
+        await eventually(lambda: sample(admitter, "pool_unsettled", pool=POOL) == 1)
+        assert "no valid document" in admitter.readiness.reasons()["knowledge"]
+        written = len(cluster.writes)
+        await turns(admitter)
+        assert len(cluster.writes) == written
+        await say(bus, Mode.RELEASED)
+        await eventually(lambda: cluster.levels() == {}, on=cluster.changed)
+
+
 async def test_a_standby_takes_over_when_the_leader_leaves(
     cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
 ) -> None:

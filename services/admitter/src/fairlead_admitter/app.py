@@ -153,7 +153,7 @@ class Admitter:
         """What /readyz asks. A standby is ready too: it knows everything, and waits."""
         readiness = self._lifecycle.readiness
         readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
-        readiness.add("knowledge", self._watch.unknown)
+        readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.lawless())
         readiness.add("decisions", lambda: self._patience.stale() if lead() is not None else None)
         readiness.add("frontend", self._frontend_trouble)
         readiness.add("answers", lambda: self._desk.trouble)

@@ -52,6 +52,8 @@ class Doubt(enum.StrEnum):
     """A shard was decided from another revision of the policy than the one known here."""
     MIXED_BASIS = "mixed-basis"
     """Two shards were decided from different capacities: their keys don't compare."""
+    NO_POLICY = "no-policy"
+    """There is no valid policy here to merge by."""
     NO_BAND = "no-band"
     """The pool's queues take levels in bands that have nothing in common."""
 

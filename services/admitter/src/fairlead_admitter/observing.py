@@ -115,6 +115,10 @@ class Watch:
             return f"the replay of {', '.join(missing)} is not complete"
         if not self._reconciled():
             return f"cluster {self.facts.cluster!r} has not stated its state on this server yet"
+        return None
+
+    def lawless(self) -> str | None:
+        """Why no order can be followed although all is known; None if one can. Levels can be taken back all the same."""
         return None if self.policy.rulebook is not None else "the policy bucket holds no valid document"
 
     def intake_known(self) -> bool:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.control import CONTROL, Mode
+from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.errors import ContractError
 from fairlead_contracts.state import JobState, QueueState
 from fairlead_policy import Rulebook
 
 DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
+_NO_POLICY = Rulebook(PolicyDocument(tenants=[]), 0)
 _STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
 
 
@@ -46,11 +48,11 @@ class PolicyView:
         return max(words, key=_STRICTNESS.index)
 
     def queues_by_pool(self, cluster: str, queues: Mapping[str, QueueState]) -> dict[str, frozenset[str]]:
-        """The cluster's queues by the policy's pools."""
+        """The cluster's queues by the policy's pools; by the pools that the cluster states where no policy is known."""
+        rulebook = self.rulebook if self.rulebook is not None else _NO_POLICY
         pools: dict[str, set[str]] = {}
-        if self.rulebook is not None:
-            for queue in queues.values():
-                pools.setdefault(self.rulebook.pool_of(cluster, queue.pool), set()).add(queue.name)
+        for queue in queues.values():
+            pools.setdefault(rulebook.pool_of(cluster, queue.pool), set()).add(queue.name)
         return {pool: frozenset(pools[pool]) for pool in sorted(pools)}
 
     def tenant_of(self, job: JobState) -> str:

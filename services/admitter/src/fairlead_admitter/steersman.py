@@ -29,10 +29,9 @@ from fairlead_admitter.steering import (
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
 from fairlead_contracts.decisions import Decision
-from fairlead_contracts.instants import from_seconds
 from fairlead_contracts.state import Phase
 from fairlead_policy import Rulebook
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime import wake_or_timeout, wall_clock
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
@@ -162,7 +161,9 @@ class Steersman:
     def _follow(self, pool: str, queues: frozenset[str]) -> SteeringPlan:
         with self._record.pass_time.labels(pool).time():
             rulebook = self._watch.policy.rulebook
-            assert rulebook is not None  # noqa: S101 # a pool's name comes from it
+            if rulebook is None:
+                self._patience.lack(pool, Unsettled(doubt=Doubt.NO_POLICY))
+                return SteeringPlan(writes=[])
             front = self._watch.fronts.settle(
                 pool,
                 shards=rulebook.document.shards,
@@ -199,7 +200,7 @@ class Steersman:
         if known is not None and known.front.same_as(front) and now - made < self._tick:
             return known
         rules = rulebook.pool_rules(pool, front.basis.capacity)
-        merged = MergedFront(front, rules, from_seconds(time.time()), rulebook.document.window)
+        merged = MergedFront(front, rules, wall_clock(), rulebook.document.window)
         self._merged[pool] = (now, merged)
         return merged
 
