@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_contracts import subjects
 from fairlead_contracts.simulation import CreateJob
 from fairlead_sim import Changes, JobName, Ledger, Retention, SimCluster, StoreError
 from fairlead_sim.config import DEFAULT
+from fairlead_sim.statements import changed
 from fairlead_sim.store import Outgoing, Store, batch_of
 
 
@@ -52,6 +54,36 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     assert again.load().known == {}
     assert again.load().ledger.rev == 99
     again.close()
+
+
+def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Path) -> None:
+    """The cluster slept for longer than it remembers: both ends come in one commit."""
+    store = Store(tmp_path / "sim.sqlite", "sim")
+    cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
+    cluster.create(a_request("one"), 10)
+    cluster.delete(JobName("team-a", "one"), 11)
+    store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
+    cluster.advance(1000)
+    changes = cluster.take_changes()
+    assert changed(cluster, changes) == {subjects.state("sim", "job", "one", scope="team-a"): None}
+    store.commit(batch_of(changes, cluster.ledger, []))
+    assert store.load().jobs == []
+    assert store.load().known == {}
+    store.close()
+
+
+def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> None:
+    store = Store(tmp_path / "sim.sqlite", "sim")
+    cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
+    cluster.create(a_request("one"), 10)
+    cluster.delete(JobName("team-a", "one"), 11)
+    cluster.advance(1000)
+    cluster.create(a_request("one"), 1000)
+    changes = cluster.take_changes()
+    assert None not in changed(cluster, changes).values()
+    store.commit(batch_of(changes, cluster.ledger, []))
+    assert {job.name: job for job in store.load().jobs} == cluster.jobs
+    store.close()
 
 
 def test_a_file_is_one_process_and_one_clusters(tmp_path: Path) -> None:

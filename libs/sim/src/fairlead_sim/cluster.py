@@ -70,6 +70,7 @@ class SimCluster:
             return CreateReply(outcome=CreateOutcome.NO_QUEUE)
         job = self._job_of(wanted, self.queues[queue])
         self.jobs[name] = job
+        self._changes.gone.pop(name, None)  # a name that was forgotten since the last look names this job now
         self._counts[Phase.WAITING] += 1
         self._lines[queue].join(job)
         self._changed(job)
@@ -257,7 +258,6 @@ class SimCluster:
             job = self.jobs.pop(name, None)
             if job is None:
                 self.known.pop(name, None)
-                self._changes.gone.pop(name, None)
                 self._changes.forgotten.append(name)
                 continue
             self._counts[job.phase] -= 1
