@@ -13,6 +13,7 @@ A service is `run_service(ItsSettings, main)` in its `__main__`; `main(settings,
 This library knows nothing of NATS: the `nats_*` settings and the observer fit the bus's protocols by their shape.
 """
 
+from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.errors import PortTakenError, ServiceError, SettingsError, TaskEndedError
 from fairlead_runtime.health import Check, HealthReport, HealthServer, Readiness, ask_health
 from fairlead_runtime.lifecycle import Lifecycle, Tasks
@@ -65,4 +66,5 @@ __all__ = [
     "redacted",
     "run_service",
     "wake_or_timeout",
+    "wall_clock",
 ]

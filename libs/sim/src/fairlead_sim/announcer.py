@@ -6,7 +6,6 @@ then what changes from here on.
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -14,8 +13,8 @@ import msgspec
 
 from fairlead_bus import Bus, BusError, Leadership, Mirror, Publisher, ReplayBrokenError
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.instants import from_seconds
 from fairlead_contracts.state import STATE, State, SyncMark, encode_state
+from fairlead_runtime import wall_clock
 from fairlead_sim.statements import NO_EPOCH, Statements
 from fairlead_sim.store import Outgoing
 
@@ -187,7 +186,7 @@ class Announcer:
             epoch=epoch,
             rev=self._next_rev(),
             incarnation=incarnation,
-            at=from_seconds(time.time()),
+            at=wall_clock(),
         )
         await self._publisher.put(subjects.mark(self._cluster), encode_state(mark))
         await self._publisher.flush()

@@ -2,73 +2,27 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
-from fairlead_bus import Asked, Bus, ConnectionSettings, Endpoint, Leadership, Rejected, connect
-from fairlead_contracts import subjects
+from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts.instants import from_seconds
-from fairlead_contracts.subjects import SimVerb
 from fairlead_runtime import Lifecycle
 from fairlead_sim.announcer import Announcer
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import DEFAULT, ClusterConfig, read_config
+from fairlead_sim.doors import SimDoors
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.instruments import Instruments
-from fairlead_sim.service import UNAVAILABLE, SimService
+from fairlead_sim.service import SimService
 from fairlead_sim.settings import SimSettings
 from fairlead_sim.store import Store
 
-type Handler = Callable[[Asked], Awaitable[bytes]]
-
 ROLE = "watcher"
 """It stands in the watcher's place: the state of its cluster is its own to publish."""
-
-
-class SimDoors:
-    """The subjects on which requests come in."""
-
-    def __init__(self, bus: Bus, cluster: str, service: SimService, leadership: Leadership) -> None:
-        """Closed."""
-        self._bus = bus
-        self._cluster = cluster
-        self._leadership = leadership
-        self._handlers: dict[SimVerb, Handler] = {
-            "create": service.create,
-            "level": service.level,
-            "delete": service.delete,
-        }
-        self._endpoints: list[Endpoint] = []
-
-    async def open(self) -> None:
-        """See `Doors`."""
-        if self._endpoints:
-            return
-        for verb, handle in self._handlers.items():
-            self._endpoints.append(
-                await self._bus.serve(subjects.sim(self._cluster, verb), self._guarded(handle))
-            )
-
-    async def close(self) -> None:
-        """See `Doors`."""
-        endpoints, self._endpoints = self._endpoints, []
-        for endpoint in endpoints:
-            await endpoint.close()
-
-    def _guarded(self, handle: Handler) -> Handler:
-        """A process that was paused finds requests that waited for it: by now another may lead."""
-
-        async def guarded(asked: Asked) -> bytes:
-            if self._leadership.epoch is None:
-                raise Rejected(
-                    UNAVAILABLE, f"this process does not lead for cluster {self._cluster!r}; ask again"
-                )
-            return await handle(asked)
-
-        return guarded
 
 
 async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:

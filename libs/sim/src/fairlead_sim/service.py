@@ -5,7 +5,6 @@ and announce. Nothing is told to anybody before it is committed; all that comes 
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
@@ -30,6 +29,7 @@ from fairlead_contracts.simulation import (
     SetLevelReply,
 )
 from fairlead_contracts.state import Phase
+from fairlead_runtime import wall_clock
 from fairlead_sim import statements
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster
@@ -50,11 +50,6 @@ LARGEST_REQUEST = 512 * 1024
 LONGEST_SUBJECT = 1024
 """A subject travels in a protocol line, which NATS bounds at 4,096 bytes."""
 type Clock = Callable[[], Micros]
-
-
-def wall_clock() -> Micros:
-    """Now, as messages carry it."""
-    return time.time_ns() // 1000
 
 
 class Audience(Protocol):

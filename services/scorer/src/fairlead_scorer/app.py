@@ -1,12 +1,10 @@
 """The composition root: what a scorer is made of, and which of its tasks live together."""
 
 import asyncio
-import time
 from contextlib import AsyncExitStack
 
 from fairlead_bus import Bus, ConnectionSettings, Roster, connect
-from fairlead_contracts.instants import Micros
-from fairlead_runtime import Lifecycle
+from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer.desk import Desk
 from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.questions import Questions
@@ -17,13 +15,6 @@ from fairlead_scorer.scene import Scene
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
 from fairlead_scorer.shard_asking import ShardAsker
-
-_NANOS_PER_MICRO = 1000
-
-
-def wall_clock() -> Micros:
-    """Now."""
-    return time.time_ns() // _NANOS_PER_MICRO
 
 
 async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:

@@ -1,0 +1,10 @@
+"""The wall clock of a service. Composition roots hand it on; what decides takes it, or the instant, as an argument."""
+
+import time
+
+_NANOS_PER_MICRO = 1000
+
+
+def wall_clock() -> int:
+    """Now, as messages carry it: integer microseconds since the Unix epoch. May be set back."""
+    return time.time_ns() // _NANOS_PER_MICRO
