@@ -18,7 +18,15 @@ from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import Event
 from fairlead_contracts.instants import SECOND
 from fairlead_contracts.state import Outcome, Phase
-from fairlead_contracts.submissions import MAX_PAYLOAD, Accepted, AnyAnswer, Ended, Refused, Started
+from fairlead_contracts.submissions import (
+    DEAD_LETTER,
+    MAX_PAYLOAD,
+    Accepted,
+    AnyAnswer,
+    Ended,
+    Refused,
+    Started,
+)
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import (
@@ -345,6 +353,23 @@ async def test_an_event_that_cannot_be_read_is_put_aside_and_the_next_is_answere
         await heard(answers, 2)
         await all_acked(bus, topology.answers_durable(CLUSTER))
         assert await bus.last(topology.DEAD, subjects.dead(">")) is not None
+
+
+async def test_a_tenant_too_long_to_be_answered_is_put_aside_at_once(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    assert cluster.jobs == {}
+    async with run_admitter():
+        # Tokens that were never encoded: short enough for the server, too long once they are.
+        await bus.publish(f"{subjects.ROOT}.submit.{CLUSTER}.{'ü' * 400}", a_body())
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 1)
+        await all_acked(bus, topology.submit_durable(CLUSTER))
+        stored = await bus.last(topology.DEAD, subjects.dead(">"))
+    assert stored is not None
+    letter = DEAD_LETTER.decode(stored.payload)
+    assert letter.deliveries == 1
+    assert "cannot be answered" in letter.reason
 
 
 def event_of(event: Event) -> Delivery:

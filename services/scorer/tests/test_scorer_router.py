@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_bus import Bucket, Delivery, Follower, Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import ANSWER, AnyAnswer, Refused, read_submission
+from fairlead_contracts.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, people
@@ -144,3 +144,19 @@ async def test_what_no_cluster_can_take_is_answered(
     assert isinstance(answer, Refused)
     assert (answer.cluster, answer.tenant, answer.field) == ("any", tenant, field)
     assert answer.reason
+
+
+async def test_a_header_that_is_no_id_is_answered_under_the_place_in_the_stream(arena: Arena) -> None:
+    answers = Follower(arena.bus, stream="answer", filter=subjects.answer_filter("team-a"), since=0)
+    seq = await submit(arena, b"{nonsense", msg_id="x" * 2000)
+    assert (await next_answer(answers)).id == f"seq-{seq}"
+
+
+async def test_a_tenant_too_long_to_be_answered_is_put_aside_at_once(arena: Arena) -> None:
+    # Tokens that were never encoded: short enough for the server, too long once they are.
+    await arena.bus.publish(f"{subjects.ROOT}.submit.any.{'ü' * 400}", a_body())
+    dead = Follower(arena.bus, stream="dead", filter=subjects.dead(">"), since=0)
+    async with asyncio.timeout(10):
+        letter = DEAD_LETTER.decode((await anext(aiter(dead))).payload)
+    assert letter.deliveries == 1
+    assert "cannot be answered" in letter.reason

@@ -16,6 +16,7 @@ from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVer
 from fairlead_contracts.instants import Moment
 from fairlead_contracts.quantities import parse_quantity
 from fairlead_contracts.state import Outcome
+from fairlead_contracts.tokens import encode_token
 
 MAX_PAYLOAD = 256 * 1024
 """Bytes of a submission's body. Larger ones are refused with an answer, up to what the server lets through."""
@@ -104,6 +105,27 @@ def peek_id(payload: bytes) -> str | None:
     except (*_ERRORS, KeyError):
         return None
     return found if found and len(found) <= MAX_ID else None
+
+
+def fallback_id(msg_id: str | None, stream_seq: int) -> str:
+    """The submission's id where its body has none: the publisher's Nats-Msg-Id, else the place in the stream."""
+    return msg_id or f"seq-{stream_seq}"
+
+
+def answer_id(payload: bytes, msg_id: str | None, stream_seq: int) -> str:
+    """The id under which the sender listens, however wrong the submission is."""
+    for candidate in (peek_id(payload), msg_id):
+        if candidate and len(candidate) <= MAX_ID and _is_token(candidate):
+            return candidate
+    return f"seq-{stream_seq}"
+
+
+def _is_token(name: str) -> bool:
+    try:
+        encode_token(name)
+    except FieldError:
+        return False
+    return True
 
 
 def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submission:

@@ -18,13 +18,12 @@ from fairlead_contracts.errors import (
     shown,
 )
 from fairlead_contracts.submissions import (
-    MAX_ID,
     RefusalReason,
     Submission,
-    peek_id,
+    answer_id,
+    fallback_id,
     read_submission,
 )
-from fairlead_contracts.tokens import encode_token
 from fairlead_policy import Rulebook
 
 
@@ -48,9 +47,10 @@ class Admission:
     def rule(self, delivery: Delivery) -> Submission | Refusal:
         """The submission, or why it is refused. Cluster and policy must be known."""
         tenant = subjects.tenant_of_submit(delivery.subject)
-        sender = Sender(tenant, answer_id(delivery))
+        sent = delivery.msg_id, delivery.stream_seq
+        sender = Sender(tenant, answer_id(delivery.payload, *sent))
         try:
-            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(delivery))
+            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
         except FieldError as error:
             return _refusal(sender, error, "size" if error.field == "body" else "field")
         except UnsupportedVersionError as error:
@@ -132,24 +132,3 @@ def _label(error: FieldError, capacity: Mapping[str, int]) -> RefusalReason:
             return "size" if resource in capacity else "resource"
         case _:
             return "field"
-
-
-def fallback_id(delivery: Delivery) -> str:
-    """The submission's id where its body has none: the publisher's Nats-Msg-Id, else the place in the stream."""
-    return delivery.msg_id or f"seq-{delivery.stream_seq}"
-
-
-def answer_id(delivery: Delivery) -> str:
-    """The id under which the sender listens, however wrong the submission is."""
-    for candidate in (peek_id(delivery.payload), delivery.msg_id):
-        if candidate and len(candidate) <= MAX_ID and _is_token(candidate):
-            return candidate
-    return f"seq-{delivery.stream_seq}"
-
-
-def _is_token(name: str) -> bool:
-    try:
-        encode_token(name)
-    except FieldError:
-        return False
-    return True

@@ -15,8 +15,10 @@ from fairlead_admitter.admission import Admission, Refusal
 from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
 from fairlead_admitter.desk import Desk, Sender
 from fairlead_admitter.errors import FrontendRefusedError
-from fairlead_bus import Delivery
+from fairlead_bus import Delivery, PoisonError
 from fairlead_bus.trace import extract, inject
+from fairlead_contracts import subjects
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.submissions import Accepted, Refused, Submission
 
 _tracer = trace.get_tracer("fairlead.admitter")
@@ -52,9 +54,18 @@ class IntakeLane:
         self._taken = taken
 
     async def handle(self, delivery: Delivery) -> None:
-        """Take one submission in, or refuse it. Returns when it may be acked."""
+        """Take one submission in, or refuse it. Returns when it may be acked.
+
+        Raises:
+            PoisonError: its subject names a tenant so long that its sender cannot be answered.
+        """
         await self._known()
         ruled = self._admission.rule(delivery)
+        sender = ruled.sender if isinstance(ruled, Refusal) else Sender(ruled.tenant, ruled.id)
+        try:
+            subjects.answer(*sender)
+        except FieldError as error:
+            raise PoisonError(f"its sender cannot be answered: {error}") from error
         with _tracer.start_as_current_span(
             "process submit.{cluster}.{tenant}",
             context=extract(_carrier(delivery, ruled)),

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, Worker
+from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, PoisonError, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.errors import ContractError, FieldError, shown
 from fairlead_contracts.instants import Micros, to_datetime
-from fairlead_contracts.submissions import Refused, Submission, peek_id, read_submission
+from fairlead_contracts.submissions import Refused, Submission, answer_id, fallback_id, read_submission
 from fairlead_contracts.tokens import encode_token
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer import routing
@@ -89,12 +89,12 @@ class Router:
     async def handle(self, delivery: Delivery) -> None:
         """Sends one submission to a cluster, or answers why none can take it."""
         tenant = subjects.tenant_of_submit(delivery.subject)
-        fallback = delivery.msg_id or f"seq-{delivery.stream_seq}"
+        sent = delivery.msg_id, delivery.stream_seq
         try:
-            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback)
+            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
             cluster = await self._route(submission)
         except ContractError as error:
-            await self._refuse(tenant, peek_id(delivery.payload) or fallback, error)
+            await self._refuse(tenant, answer_id(delivery.payload, *sent), error)
             return
         await self._send(cluster, submission, delivery)
         self._record.routed(submission.id, tenant, cluster)
@@ -144,6 +144,10 @@ class Router:
         )
 
     async def _refuse(self, tenant: str, submission: str, error: ContractError) -> None:
+        try:
+            subject = subjects.answer(tenant, submission)
+        except FieldError as unanswerable:
+            raise PoisonError(f"its sender cannot be answered: {unanswerable}") from unanswerable
         self._record.not_routed(submission, tenant, str(error))
         field, value, reason = (
             (error.field, shown(error.value), error.reason)
@@ -159,7 +163,7 @@ class Router:
             value=value,
             reason=reason,
         )
-        await self._bus.publish(subjects.answer(tenant, submission), to_json(answer))
+        await self._bus.publish(subject, to_json(answer))
 
 
 def with_id(payload: bytes, submission: str) -> bytes:
