@@ -24,7 +24,7 @@ from fairlead_bus import (
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import Message, to_packed
 from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import SECOND
+from fairlead_contracts.instants import HOUR, SECOND
 from fairlead_contracts.simulation import (
     CREATE_REPLY,
     DELETE_REPLY,
@@ -37,7 +37,7 @@ from fairlead_contracts.simulation import (
 )
 from fairlead_contracts.state import STATE, JobState, Outcome, Phase, PoolState, State, SyncMark, encode_state
 from fairlead_contracts.subjects import SimVerb
-from fairlead_runtime import Metrics
+from fairlead_runtime import Metrics, wall_clock
 from fairlead_sim import NodeGroup, SimCluster, StoreError, one_pool, render_config
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import SimService
@@ -168,7 +168,7 @@ async def rig(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Rig]:
 def unstarted(tmp_path: Path) -> Iterator[SimService]:
     store = Store(tmp_path / "sim.sqlite", CLUSTER)
     cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
-    yield SimService(cluster, store, Instruments(Metrics("sim")))
+    yield SimService(cluster, store, Instruments(Metrics("sim")), clock=wall_clock)
     store.close()
 
 
@@ -192,6 +192,32 @@ async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_
     with pytest.raises(Rejected):
         await unstarted.create(asked)
     other.close()
+
+
+async def test_a_clock_that_is_set_back_makes_nobody_run_in_circles(tmp_path: Path) -> None:
+    store = Store(tmp_path / "sim.sqlite", CLUSTER)
+    cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
+    times = iter([HOUR] * 3)  # at the start, and until the job runs: then an hour earlier for good
+    looks = 0
+    circles = asyncio.Event()
+
+    def clock() -> int:
+        nonlocal looks
+        looks += 1
+        if looks > 60:
+            circles.set()
+        return next(times, 0)
+
+    service = SimService(cluster, store, Instruments(Metrics("sim")), clock=clock)
+    running = asyncio.ensure_future(service.run(Deaf()))
+    await service.create(Asked(subject="s", payload=to_packed(a_request("short", seconds=0.002)), headers={}))
+    assert cluster.count(Phase.RUNNING) == 1
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await circles.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    store.close()
 
 
 async def test_verbs_statements_and_events(rig: Rig) -> None:

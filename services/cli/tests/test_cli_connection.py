@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_bus import Asked, ConnectionSettings, connect
 from fairlead_cli.connection import ANSWER_SECONDS, ask
-from fairlead_cli.errors import NobodyAnswersError
+from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.instants import to_datetime
@@ -37,7 +37,7 @@ async def test_a_question_that_a_stopped_scorer_got_is_asked_once_more(
         if mute < len(ANSWER_SECONDS):
             assert await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY) == reply
         else:
-            with pytest.raises(NobodyAnswersError, match="within 5 s"):
+            with pytest.raises(NoScorerAnswersError, match="within 5 s"):
                 await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
         assert heard == len(ANSWER_SECONDS)
         over.set()

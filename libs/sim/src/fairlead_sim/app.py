@@ -9,7 +9,7 @@ import yaml
 
 from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts.instants import from_seconds
-from fairlead_runtime import Lifecycle
+from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_sim.announcer import Announcer
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster
@@ -38,7 +38,7 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
                 names=from_seconds(settings.names_keep_seconds),
             ),
         )
-        service = SimService(cluster, store, Instruments(lifecycle.metrics))
+        service = SimService(cluster, store, Instruments(lifecycle.metrics), clock=wall_clock)
         async with connect(ConnectionSettings.of(settings), name="sim", observer=lifecycle.observer) as bus:
             await _serve(bus, service, cluster, lifecycle)
 

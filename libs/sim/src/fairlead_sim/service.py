@@ -29,7 +29,6 @@ from fairlead_contracts.simulation import (
     SetLevelReply,
 )
 from fairlead_contracts.state import Phase
-from fairlead_runtime import wall_clock
 from fairlead_sim import statements
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster
@@ -49,6 +48,8 @@ LARGEST_REQUEST = 512 * 1024
 """Twice a submission's limit; what a job states of itself must fit into a message of NATS, a mebibyte by default."""
 LONGEST_SUBJECT = 1024
 """A subject travels in a protocol line, which NATS bounds at 4,096 bytes."""
+LONGEST_SLEEP = 60.0
+"""Seconds between two looks at the clock: it may have been set right meanwhile."""
 type Clock = Callable[[], Micros]
 
 
@@ -69,9 +70,7 @@ class _Request(msgspec.Struct):
 class SimService:
     """Owns the cluster and its file."""
 
-    def __init__(
-        self, cluster: SimCluster, store: Store, instruments: Instruments, *, clock: Clock = wall_clock
-    ) -> None:
+    def __init__(self, cluster: SimCluster, store: Store, instruments: Instruments, *, clock: Clock) -> None:
         """Take over what the file keeps.
 
         Args:
@@ -148,7 +147,8 @@ class SimService:
 
     async def _something_to_do(self) -> None:
         due = self._cluster.next_due()
-        wait = None if due is None else max(to_seconds(due - self._tick()), 0.0)
+        # By the clock itself: one that was set back stands still in `_tick`, and what is due would be due all the time.
+        wait = None if due is None else min(max(to_seconds(due - self._clock()), 0.0), LONGEST_SLEEP)
         try:
             async with asyncio.timeout(wait):
                 await self._wake.wait()

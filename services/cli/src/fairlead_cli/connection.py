@@ -20,8 +20,7 @@ from fairlead_bus import (
     RemoteError,
     connect,
 )
-from fairlead_cli.errors import CommandError, NotRunningError
-from fairlead_cli.errors import NobodyAnswersError as NobodyAnswersQuestionsError
+from fairlead_cli.errors import CommandError, NoScorerAnswersError, NotRunningError
 from fairlead_cli.instance import find_url
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import Codec, Message, to_json
@@ -68,17 +67,17 @@ async def ask[T: Message](
     """Ask the scorers and read the answer.
 
     Raises:
-        NobodyAnswersQuestionsError: no scorer listens, or none answers in time.
+        NoScorerAnswersError: no scorer listens, or none answers in time.
         CommandError: the question was refused; says which field and why.
     """
     try:
         payload = await _answer(bus, subjects.ask(question, tenant), to_json(message))
     except NobodyAnswersError as error:
-        raise NobodyAnswersQuestionsError(
+        raise NoScorerAnswersError(
             "NATS is there, but no scorer answers", hint="Is it up? `fairlead up` starts all services."
         ) from error
     except AnswerTimeoutError as error:
-        raise NobodyAnswersQuestionsError(
+        raise NoScorerAnswersError(
             f"no scorer answered within {sum(ANSWER_SECONDS):g} s",
             hint="It may still be starting: try again.",
         ) from error

@@ -27,7 +27,7 @@ class NotRunningError(CommandError):
     exit_code = 3
 
 
-class NobodyAnswersError(NotRunningError):
+class NoScorerAnswersError(NotRunningError):
     """NATS is there, but no scorer answers questions."""
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fairlead_bus import Bucket, Bus
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import say, warn
-from fairlead_cli.errors import CommandError, NobodyAnswersError
+from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import CONTROL, Control, Mode
@@ -59,7 +59,7 @@ async def _doubt(bus: Bus, pool: str) -> None:
     """
     try:
         await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
-    except NobodyAnswersError:
+    except NoScorerAnswersError:
         return
     except CommandError as error:
         warn(str(error))

@@ -11,7 +11,7 @@ from rich.live import Live
 from fairlead_bus import Bus
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output
-from fairlead_cli.errors import NobodyAnswersError
+from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.hearing import hearing
 from fairlead_cli.live import NARROW_COLUMNS, Pulse, dashboard, places_that_fit
 from fairlead_contracts import subjects, topology
@@ -38,7 +38,7 @@ async def look(bus: Bus, *, places: int, pool: str | None = None) -> Look:
     try:
         tenants = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
         queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=places), QUEUE_REPLY)
-    except NobodyAnswersError:
+    except NoScorerAnswersError:
         return Look()
     return Look(tenants=tenants, queue=queue)
 
