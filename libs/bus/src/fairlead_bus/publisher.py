@@ -62,12 +62,14 @@ class Publisher:
         wire = self._bus.wire
         acked: asyncio.Future[Ack] = self._loop.create_future()
         reply = wire.replies.expect(subject, partial(self._settle, acked, len(payload)))
+        # Before it is sent: its answer, or the loss of the connection, may come while the send is still awaited.
+        self._pending[acked] = (subject, reply)
         try:
             await wire.send(subject, payload, reply=reply, headers=own)
-        except BusError:
+        except BaseException:
             wire.replies.forget(reply)
+            self._pending.pop(acked, None)
             raise
-        self._pending[acked] = (subject, reply)
         return acked
 
     async def delete(self, subject: str, *, stamp: tuple[int, int] | None = None) -> asyncio.Future[Ack]:
