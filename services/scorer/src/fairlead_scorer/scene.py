@@ -91,7 +91,9 @@ class Scene:
         """Why nothing can be decided: the state is not known yet."""
         if not self._bus.connected:
             return "not connected to NATS"
-        return None if self._state.complete else "the replay of the state is not complete yet"
+        if not self._state.complete:
+            return "the replay of the state is not complete yet"
+        return "a large change is being taken in" if self._taking_in else None
 
     def why_no_policy(self) -> str | None:
         """Why nothing can be decided: there is no policy."""
