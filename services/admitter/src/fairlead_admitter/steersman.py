@@ -99,6 +99,7 @@ class Steersman:
         self._notice_lead()
         pools = self._pools()
         self._patience.keep(pools if self._may_write() else ())
+        self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         if self._watch.unknown() is not None:
             return
         for pool, queues in pools.items():
