@@ -174,7 +174,7 @@ async def test_invalid_questions_are_refused_with_field_and_reason(arena: Arena)
     assert "version 9" in (await refused(arena, queue, b'{"v": 9}')).reason
     assert "$.limit" in (await refused(arena, queue, to_json(QueueQuestion(limit=-1)))).reason
     unknown = await refused(arena, queue, to_json(QueueQuestion(pool="c9/gpu")))
-    assert (unknown.field, unknown.value) == ("pool", "'c9/gpu'")
+    assert (unknown.field, unknown.value) == ("pool", '"c9/gpu"')
     assert "c1/gpu" in unknown.reason
     other = await refused(arena, subjects.ask("queue", "team-a"), to_json(QueueQuestion(tenant="team-b")))
     assert other.field == "tenant"

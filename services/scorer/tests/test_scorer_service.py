@@ -121,7 +121,9 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
         await eventually(lambda: {d.basis and d.basis.policy for d in arena.shards()[:4]} == {arena.revision})
 
 
-async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(arena: Arena) -> None:
+async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(
+    arena: Arena,
+) -> None:
     await arena.policy(a_document())
     await arena.mark()
     with arena.process("scorer", "s1") as first:

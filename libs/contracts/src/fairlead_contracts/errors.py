@@ -1,5 +1,7 @@
 """The errors of this library, under one root."""
 
+import json
+
 
 class ContractError(Exception):
     """A message, name or document does not keep the contract. Never worth a retry: the bytes will not change."""
@@ -42,9 +44,9 @@ SHOWN_CHARACTERS = 120
 
 
 def shown(value: object) -> str:
-    """The value as an error message quotes it, shortened."""
+    """The value as an error message quotes it, shortened: as JSON, since that is what its sender wrote."""
     try:
-        text = repr(value)
-    except ValueError:  # an integer of more digits than Python prints
-        text = f"a {type(value).__name__} of many digits"
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):  # not of JSON, or an integer of more digits than Python prints
+        text = f"a {type(value).__name__}"
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"

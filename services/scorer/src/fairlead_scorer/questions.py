@@ -153,7 +153,9 @@ def _read[T: Message](codec: Codec[T], asked: Asked) -> T:
     try:
         return codec.decode(asked.payload or b"{}")
     except ContractError as error:
-        problem = Problem(field="question", value=shown(asked.payload[:200]), reason=str(error))
+        problem = Problem(
+            field="question", value=shown(asked.payload[:200].decode(errors="replace")), reason=str(error)
+        )
         raise Rejected(400, str(error), to_json(problem)) from error
 
 
