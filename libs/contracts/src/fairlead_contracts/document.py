@@ -5,8 +5,7 @@ at once: an operator sees every problem of a file, not one a run. First the shap
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import get_args, get_origin, get_type_hints
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -22,6 +21,7 @@ from fairlead_contracts.document_parts import (
     Tenant,
 )
 from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.reading import StructReader
 
 __all__ = [
     "POLICY_VERSION",
@@ -34,6 +34,7 @@ __all__ = [
     "Strict",
     "Tenant",
     "check_document",
+    "check_weight",
     "decode_document",
     "encode_document",
     "read_document",
@@ -68,8 +69,12 @@ def decode_document(payload: bytes) -> PolicyDocument:
     return read_document(found)
 
 
-def read_document(found: object) -> PolicyDocument:
+def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocument:
     """The document in plain values, as a YAML or JSON parser gives them.
+
+    Args:
+        found: the values.
+        tenants: names that it may grant classes to beside its own tenants.
 
     Raises:
         DocumentError: with every problem found; of another version, with that alone.
@@ -80,80 +85,33 @@ def read_document(found: object) -> PolicyDocument:
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"
         raise DocumentError([FieldError("version", version, reason)])
-    reader = _Reader()
+    reader = StructReader()
     document = reader.struct(PolicyDocument, found, "")
     if document is not None:
-        reader.problems += check_document(document, reader.kept)
+        reader.problems += check_document(document, reader.kept, tenants)
     if reader.problems or document is None:
         raise DocumentError(reader.problems)
     return document
 
 
-class _Reader:
-    """Reads what can be read, and collects a problem with its place for everything else.
-
-    Attributes:
-        problems: all that were found.
-        kept: by list, the positions of the entries that could be read: problems of their sense name these.
-    """
-
-    def __init__(self) -> None:
-        self.problems: list[FieldError] = []
-        self.kept: dict[str, list[int]] = {}
-
-    def struct[S: Strict](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
-        """The struct, with its default where a field cannot be read; None where that field has no default."""
-        types = get_type_hints(kind)
-        self.problems += [
-            FieldError(f"{where}{key}", value, f"is not a key here; keys are {', '.join(sorted(types))}")
-            for key, value in found.items()
-            if key not in types
-        ]
-        values: dict[str, object] = {}
-        for field in msgspec.structs.fields(kind):
-            name = f"{where}{field.name}"
-            if field.name in found:
-                before = len(self.problems)
-                value = self._value(types[field.name], found[field.name], name)
-                if value is not None or len(self.problems) == before:
-                    values[field.name] = value
-            elif field.required:
-                self.problems.append(FieldError(name, None, "is missing"))
-        whole = all(field.name in values for field in msgspec.structs.fields(kind) if field.required)
-        return kind(**values) if whole else None
-
-    def _value(self, hint: object, found: object, where: str) -> object:
-        """The value as its type; None, and a problem, where it cannot be read."""
-        kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
-        struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
-        if struct is not None and get_origin(hint) is list and isinstance(found, list):
-            parts = [self._value(struct, part, f"{where}[{number}]") for number, part in enumerate(found)]
-            self.kept[where] = [number for number, part in enumerate(parts) if part is not None]
-            return [part for part in parts if part is not None]
-        if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
-            return self.struct(struct, found, f"{where}.")
-        try:
-            return msgspec.convert(found, hint)
-        except msgspec.ValidationError as error:
-            self.problems.append(FieldError(where, found, str(error)))
-            return None
-
-
 type Kept = Mapping[str, list[int]]
 
 
-def check_document(document: PolicyDocument, kept: Kept | None = None) -> list[FieldError]:
+def check_document(
+    document: PolicyDocument, kept: Kept | None = None, tenants: Collection[str] = ()
+) -> list[FieldError]:
     """What the types alone do not tell: every problem of the document's sense.
 
     Args:
         document: as far as it could be read.
         kept: by list, the positions in the file of the entries that are in the document; by default all are.
+        tenants: names that it may grant classes to beside its own tenants.
     """
     kept = kept or {}
     return [
         *_check_numbers(document),
         *_check_classes(document),
-        *_check_grants(document, kept),
+        *_check_grants(document, kept, tenants),
         *_check_tenants(document, kept),
         *_check_pools(document, kept),
     ]
@@ -172,16 +130,17 @@ def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
     if cap is not None and not 0 < cap <= LONGEST_CAP_HOURS:
         yield FieldError("aging.cap_hours", cap, "must be above 0; leave it null for no cap")
     for resource, weight in document.resource_weights.items():
-        yield from _check_weight(f"resource_weights.{resource}", weight)
+        yield from check_weight(f"resource_weights.{resource}", weight)
     if not 1 <= document.window <= LARGEST_WINDOW:
         yield FieldError("window", document.window, f"must lie between 1 and {LARGEST_WINDOW}")
     if not 1 <= document.shards <= MOST_SHARDS:
         yield FieldError("shards", document.shards, f"must lie between 1 and {MOST_SHARDS}")
     if document.unlisted_weight is not None:
-        yield from _check_weight("unlisted_weight", document.unlisted_weight)
+        yield from check_weight("unlisted_weight", document.unlisted_weight)
 
 
-def _check_weight(field: str, weight: float) -> Iterator[FieldError]:
+def check_weight(field: str, weight: float) -> Iterator[FieldError]:
+    """What is wrong with a weight, of a tenant or of a resource."""
     if weight != 0 and not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
         yield FieldError(field, weight, f"must be 0 or lie between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}")
 
@@ -198,8 +157,8 @@ def _check_classes(document: PolicyDocument) -> Iterator[FieldError]:
         yield from _check_name(f"classes[{number}]", name)
 
 
-def _check_grants(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:
-    tenants = {tenant.name for tenant in document.tenants}
+def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str]) -> Iterator[FieldError]:
+    tenants = {*others, *(tenant.name for tenant in document.tenants)}
     for field, grant in _placed("grants", document.grants, kept):
         unknown = [name for name in grant.classes if name not in document.classes]
         if unknown:
@@ -220,7 +179,7 @@ def _check_tenants(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]
 
 def _check_tenant(field: str, tenant: Tenant, pools: set[str]) -> Iterator[FieldError]:
     yield from _check_name(f"{field}.name", tenant.name)
-    yield from _check_weight(f"{field}.weight", tenant.weight)
+    yield from check_weight(f"{field}.weight", tenant.weight)
     if tenant.parent is not None:
         yield FieldError(
             f"{field}.parent", tenant.parent, "a tree of tenants is not scored yet; leave parent out"

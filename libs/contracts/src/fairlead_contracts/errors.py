@@ -32,7 +32,7 @@ class FieldError(ContractError):
 
 
 class DocumentError(ContractError):
-    """A policy document does not validate; carries every problem found, not only the first."""
+    """A policy document or a snapshot does not validate; carries every problem found, not only the first."""
 
     def __init__(self, problems: list[FieldError]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))

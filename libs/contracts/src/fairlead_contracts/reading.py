@@ -1,0 +1,72 @@
+"""Reading our own documents key by key: what can be read is kept, everything else is a problem with its place."""
+
+from collections.abc import Mapping
+from typing import get_args, get_origin
+
+import msgspec
+
+from fairlead_contracts.document_parts import Strict
+from fairlead_contracts.errors import FieldError
+
+
+class StructReader:
+    """Reads what can be read, and collects a problem with its place for everything else.
+
+    Attributes:
+        problems: all that were found.
+        kept: by list, the positions of the entries that could be read: problems of their sense name these.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[FieldError] = []
+        self.kept: dict[str, list[int]] = {}
+
+    def struct[S: Strict](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
+        """The struct, with its default where a field cannot be read; None where that field has no default."""
+        fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        self.problems += [
+            FieldError(f"{where}{key}", value, f"is not a key here; keys are {', '.join(sorted(fields))}")
+            for key, value in found.items()
+            if key not in fields
+        ]
+        values: dict[str, object] = {}
+        for key, field in fields.items():
+            name = f"{where}{key}"
+            if key in found:
+                before = len(self.problems)
+                value = self._value(field.type, found[key], name)
+                if value is not None or len(self.problems) == before:
+                    values[field.name] = value
+            elif field.required:
+                self.problems.append(FieldError(name, None, "is missing"))
+        whole = all(field.name in values for field in fields.values() if field.required)
+        return kind(**values) if whole else None
+
+    def _value(self, hint: object, found: object, where: str) -> object:
+        """The value as its type; None, and a problem, where it cannot be read."""
+        kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+        struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
+        if struct is not None and get_origin(hint) is list and isinstance(found, list):
+            return self._entries(struct, found, where)
+        if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
+            return self.struct(struct, found, f"{where}.")
+        try:
+            return msgspec.convert(found, hint)
+        except msgspec.ValidationError as error:
+            self.problems.append(FieldError(where, found, str(error)))
+            return None
+
+    def _entries(self, struct: type[Strict], found: list[object], where: str) -> list[object]:
+        """The entries that can be read. Most can, and at once: only the others are read key by key."""
+        parts: list[object] = []
+        kept = self.kept[where] = list[int]()
+        for number, entry in enumerate(found):
+            part: object
+            try:
+                part = msgspec.convert(entry, struct)
+            except msgspec.ValidationError:
+                part = self._value(struct, entry, f"{where}[{number}]")
+            if part is not None:
+                parts.append(part)
+                kept.append(number)
+        return parts

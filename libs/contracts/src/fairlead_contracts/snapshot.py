@@ -1,0 +1,171 @@
+"""Snapshots: all that an order is made from, as one JSON or YAML document.
+
+    {"now": 1760000000,
+     "policy": {the policy document},
+     "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", "nvidia.com/gpu": 64}}],
+     "tenants": [{"name": "team-1", "weight": 2, "pool": "gpu"}],
+     "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...}}],
+     "running": [{"id": "r1", "tenant": "team-1", "class": "normal", "demand": {...}, "started": ..., "ends": ...}],
+     "jobs": [{"id": "j1", "tenant": "team-1", "class": "normal", "submitted": ..., "demand": {...},
+               "gang": {"pods": 4, "per_pod": {...}}, "frontend": "kueue", "queue": "cq-1", "queue_time": ...,
+               "level": 3, "runtime_limit": 3600}]}
+
+Quantities are integers, decimals or Kubernetes strings; times are Unix seconds or RFC 3339. `demand` is the whole
+job's. A tenant's weight and pool count before those that the policy gives it. Beside the format above, a job may say
+its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), and its `uid`
+(where that is not its id). What this release knows of but does not act on is refused where it would change the order.
+"""
+
+import json
+
+import msgspec
+
+from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.instants import Micros, to_datetime, to_seconds
+from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.reading import StructReader
+from fairlead_contracts.snapshot_checks import SnapshotChecks
+from fairlead_contracts.snapshot_parts import (
+    Snapshot,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotPool,
+    SnapshotRunning,
+    SnapshotTenant,
+    WrittenSnapshot,
+)
+
+__all__ = [
+    "Snapshot",
+    "SnapshotJob",
+    "SnapshotNode",
+    "SnapshotPool",
+    "SnapshotRunning",
+    "SnapshotTenant",
+    "decode_snapshot",
+    "encode_snapshot",
+    "read_snapshot",
+]
+
+_decoder = msgspec.json.Decoder(WrittenSnapshot)
+
+
+def decode_snapshot(payload: bytes) -> Snapshot:
+    """The snapshot in a JSON document. A million jobs take a few seconds.
+
+    Raises:
+        DocumentError: with every problem found.
+    """
+    try:
+        written = _decoder.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Told again key by key. Python's own parser reads numbers that fit nowhere, so that their place can be named.
+        return read_snapshot(_plain(payload))
+    return _checked(written, StructReader(), {})
+
+
+def _plain(payload: bytes) -> object:
+    try:
+        found: object = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError([FieldError("snapshot", "", f"is not valid JSON: {error}")]) from error
+    return found
+
+
+def read_snapshot(found: object) -> Snapshot:
+    """The snapshot in plain values, as a YAML or JSON parser gives them.
+
+    Raises:
+        DocumentError: with every problem found.
+    """
+    if not isinstance(found, dict):
+        raise DocumentError([FieldError("snapshot", found, "must be a mapping of keys and values")])
+    reader = StructReader()
+    written = reader.struct(WrittenSnapshot, found, "")
+    stated = {key: _names(found.get(key)) for key in ("pools", "tenants")}
+    return _checked(written or WrittenSnapshot(), reader, stated)
+
+
+def _names(entries: object) -> set[str]:
+    """Names of entries, also of those that cannot be read: who refers to one made no mistake."""
+    if not isinstance(entries, list):
+        return set()
+    names = {entry.get("name") for entry in entries if isinstance(entry, dict)}
+    return {name for name in names if isinstance(name, str)}
+
+
+def _checked(written: WrittenSnapshot, reader: StructReader, stated: dict[str, set[str]]) -> Snapshot:
+    checks = SnapshotChecks(written, reader.kept, stated)
+    snapshot = checks.snapshot()
+    problems = reader.problems + checks.problems
+    if problems or snapshot is None:
+        raise DocumentError(problems)
+    return snapshot
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The snapshot as JSON that a person can read and edit; reading it gives the same snapshot."""
+    capacity = {pool.name: pool for pool in snapshot.pools}
+    alone = snapshot.pools[0].name if len(capacity) == 1 else None
+    stated = {tenant.name: tenant.pool or alone for tenant in snapshot.policy.tenants}
+    stated |= {tenant.name: tenant.pool or stated.get(tenant.name, alone) for tenant in snapshot.tenants}
+    plain: dict[str, object] = {
+        "now": to_datetime(snapshot.now),
+        "policy": snapshot.policy,
+        "pools": [{"name": pool.name, "capacity": _amounts(pool.capacity)} for pool in snapshot.pools],
+        "tenants": [_without_nothing(tenant) for tenant in snapshot.tenants],
+        "nodes": [_node(node) for node in snapshot.nodes],
+        "running": [_running(job, stated.get(job.tenant, alone)) for job in snapshot.running],
+        "jobs": [_job(job, stated.get(job.tenant, alone)) for job in snapshot.jobs],
+    }
+    return msgspec.json.format(msgspec.json.encode(plain), indent=1)
+
+
+def _amounts(amounts: dict[str, int]) -> dict[str, str]:
+    return {resource: format_quantity(resource, amount) for resource, amount in sorted(amounts.items())}
+
+
+def _without_nothing(tenant: SnapshotTenant) -> dict[str, object]:
+    return {name: value for name, value in msgspec.structs.asdict(tenant).items() if value is not None}
+
+
+def _node(node: SnapshotNode) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "allocatable": _amounts(node.allocatable),
+        "labels": node.labels,
+        "used": _amounts(node.used),
+    }
+
+
+def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
+    plain: dict[str, object] = {"id": job.id, "tenant": job.tenant, "class": job.urgency}
+    plain |= _optional("pool", job.pool, expected)
+    plain |= {"demand": _amounts(job.demand)}
+    plain |= _time("started", job.started) | _time("ends", job.ends)
+    return plain | _gang(job.pods)
+
+
+def _job(job: SnapshotJob, expected: str | None) -> dict[str, object]:
+    plain: dict[str, object] = {"id": job.id} | _optional("uid", job.uid, job.id)
+    plain |= {"tenant": job.tenant, "class": job.urgency} | _optional("pool", job.pool, expected)
+    plain |= {"submitted": to_datetime(job.submitted), "demand": _amounts(job.demand)} | _gang(job.pods)
+    for name in ("cluster", "frontend", "queue"):
+        plain |= _optional(name, getattr(job, name), "")
+    plain |= _time("queue_time", job.queue_time)
+    plain |= _optional("level", job.level, SnapshotJob.DEFAULT_LEVEL)
+    if job.runtime_limit is not None:
+        plain["runtime_limit"] = to_seconds(job.runtime_limit)
+    return plain
+
+
+def _optional(name: str, value: object, default: object) -> dict[str, object]:
+    return {} if value == default else {name: value}
+
+
+def _time(name: str, instant: Micros | None) -> dict[str, object]:
+    return {} if instant is None else {name: to_datetime(instant)}
+
+
+def _gang(pods: int) -> dict[str, object]:
+    return {} if pods == 1 else {"gang": {"pods": pods}}

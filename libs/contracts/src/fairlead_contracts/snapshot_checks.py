@@ -1,0 +1,368 @@
+"""The sense of a snapshot: references, quantities, times, and what this release does not act on yet."""
+
+import math
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import msgspec
+
+from fairlead_contracts.document import check_weight, read_document
+from fairlead_contracts.document_parts import PolicyDocument
+from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.instants import SECOND, Micros, Moment, from_datetime, from_seconds
+from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.snapshot_parts import (
+    Snapshot,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotPool,
+    SnapshotRunning,
+    SnapshotTenant,
+    WrittenGang,
+    WrittenJob,
+    WrittenRunning,
+    WrittenSnapshot,
+    WrittenTenant,
+)
+from fairlead_contracts.submissions import MAX_PODS
+
+NOT_ACTED_ON: Mapping[str, tuple[object, ...]] = {
+    "class_mode": (None, "strict"),
+    "class_weights": (None, {}),
+    "half_life_hours": (None,),
+    "hierarchy": (None, {}, {"mode": "drf"}),
+    "bands": (None, {}, []),
+    "fit": (None, {}, {"strategy": "none"}),
+    "mode": (None, "advise"),
+}
+"""Keys of a policy that this release does not act on, with the values that change nothing by that."""
+
+FRONTENDS = ("kueue", "slurm", "sim")
+MAX_NAME = 512
+MAX_LEVEL = 2**31 - 1
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, those that RFC 3339 can name."""
+_LISTED = 20
+
+
+class SnapshotChecks:
+    """Checks a snapshot whose shape is right, and puts it into base units.
+
+    Args:
+        written: as far as it could be read.
+        kept: by list, the positions in the file of the entries that are in it; by default all are.
+        stated: names of pools and tenants that the file has, also of entries that could not be read.
+    """
+
+    def __init__(
+        self, written: WrittenSnapshot, kept: Mapping[str, list[int]], stated: Mapping[str, set[str]]
+    ) -> None:
+        self.problems: list[FieldError] = []
+        self._written = written
+        self._kept = kept
+        self._policy: PolicyDocument | None = None
+        self._tenant_names = {tenant.name for tenant in written.tenants} | stated.get("tenants", set())
+        self._pool_names = {pool.name for pool in written.pools} | stated.get("pools", set())
+        self._capacity: dict[str, dict[str, int]] = {}
+        self._pool_of: dict[str, str | None] = {}
+        self._quantities: dict[tuple[str, int | str], int] = {}
+        self._ids: set[str] = set()
+        self._uids: set[str] = set()
+
+    def snapshot(self) -> Snapshot | None:
+        """The checked snapshot; it counts only where no problem was found."""
+        written = self._written
+        now = self._now()
+        self._policy = self._read_policy()
+        pools = self._pools()
+        tenants = [self._tenant(at, tenant) for at, tenant in enumerate(written.tenants)]
+        self._refuse_twice("tenants", [tenant.name for tenant in written.tenants])
+        self._find_pools_of_tenants()
+        nodes = self._nodes()
+        running = [self._running(at, job) for at, job in enumerate(written.running)]
+        jobs = [self._job(at, job) for at, job in enumerate(written.jobs)]
+        if self._policy is None:
+            return None
+        return Snapshot(
+            now=now,
+            policy=self._policy,
+            pools=pools,
+            tenants=tenants,
+            nodes=nodes,
+            running=running,
+            jobs=jobs,
+        )
+
+    # The policy and what stands around the jobs -------------------------------------------------------------------
+
+    def _now(self) -> Micros:
+        if self._written.now is None:
+            self.problems.append(
+                FieldError("now", None, "is missing: the instant that waiting is counted to")
+            )
+            return 0
+        return self._instant(self._written.now, "now") or 0
+
+    def _read_policy(self) -> PolicyDocument | None:
+        written = self._written.policy
+        for key, harmless in NOT_ACTED_ON.items():
+            if key in written and written[key] not in harmless:
+                self.problems.append(FieldError(f"policy.{key}", written[key], "is not acted on yet"))
+        acted_on = {key: value for key, value in written.items() if key not in NOT_ACTED_ON}
+        try:
+            return read_document(acted_on, tenants=self._tenant_names)
+        except DocumentError as error:
+            self.problems += [
+                FieldError(f"policy.{part.field}", part.value, part.reason) for part in error.problems
+            ]
+            return None
+
+    def _pools(self) -> list[SnapshotPool]:
+        written = self._written.pools
+        if not self._pool_names:
+            self.problems.append(FieldError("pools", [], "must name at least one pool"))
+        pools = []
+        for at, pool in enumerate(written):
+            self._check_name(("pools", at, "name"), pool.name)
+            capacity = self._amounts(("pools", at, "capacity"), pool.capacity)
+            pools.append(SnapshotPool(name=pool.name, capacity=capacity))
+            self._capacity[pool.name] = capacity
+        self._refuse_twice("pools", [pool.name for pool in written])
+        return pools
+
+    def _tenant(self, at: int, tenant: WrittenTenant) -> SnapshotTenant:
+        self._check_name(("tenants", at, "name"), tenant.name)
+        if tenant.weight is not None:
+            self.problems += check_weight(self._field("tenants", at, "weight"), tenant.weight)
+        if tenant.pool is not None:
+            self._check_pool("tenants", at, tenant.pool)
+        if tenant.parent is not None:
+            self._fail(("tenants", at, "parent"), tenant.parent, "a tree of tenants is not acted on yet")
+        if any(self._amounts(("tenants", at, "past_use"), tenant.past_use).values()):
+            self._fail(("tenants", at, "past_use"), tenant.past_use, "past use is not acted on yet")
+        return SnapshotTenant(name=tenant.name, weight=tenant.weight, pool=tenant.pool)
+
+    def _find_pools_of_tenants(self) -> None:
+        """Each known tenant's pool: its own word, then the policy's, then the only one; None where nothing says."""
+        alone = next(iter(self._pool_names)) if len(self._pool_names) == 1 else None
+        by_policy = {} if self._policy is None else {one.name: one.pool for one in self._policy.tenants}
+        self._pool_of = dict.fromkeys(self._tenant_names, alone)
+        self._pool_of |= {name: pool or alone for name, pool in by_policy.items()}
+        for tenant in self._written.tenants:
+            self._pool_of[tenant.name] = tenant.pool or by_policy.get(tenant.name) or alone
+
+    def _nodes(self) -> list[SnapshotNode]:
+        nodes = []
+        for at, node in enumerate(self._written.nodes):
+            self._check_name(("nodes", at, "name"), node.name)
+            if node.cards:
+                self._fail(("nodes", at, "cards"), node.cards, "fractions of cards: is not acted on yet")
+            allocatable = self._amounts(("nodes", at, "allocatable"), node.allocatable)
+            used = self._amounts(("nodes", at, "used"), node.used)
+            nodes.append(SnapshotNode(name=node.name, allocatable=allocatable, labels=node.labels, used=used))
+        return nodes
+
+    # Jobs ---------------------------------------------------------------------------------------------------------
+
+    def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
+        self._check_id("running", at, job.id)
+        pool = self._place("running", at, job)
+        return SnapshotRunning(
+            id=job.id,
+            tenant=job.tenant,
+            pool=pool,
+            urgency=self._class("running", at, job.urgency),
+            demand=self._demand("running", at, job.demand, pool),
+            started=self._instant(job.started, "running", at, "started"),
+            ends=self._instant(job.ends, "running", at, "ends"),
+            pods=self._pods("running", at, job.gang),
+        )
+
+    def _job(self, at: int, job: WrittenJob) -> SnapshotJob:
+        uid = self._uid(at, job)
+        pool = self._place("jobs", at, job)
+        submitted = self._submitted(at, job.submitted)
+        queue_time = self._instant(job.queue_time, "jobs", at, "queue_time")
+        return SnapshotJob(
+            id=job.id,
+            uid=uid,
+            tenant=job.tenant,
+            pool=pool,
+            urgency=self._class("jobs", at, job.urgency),
+            demand=self._demand("jobs", at, job.demand, pool),
+            submitted=submitted,
+            queue_time=submitted if queue_time is None else queue_time,
+            cluster=self._named(at, "cluster", job.cluster),
+            frontend=self._frontend(at, job.frontend),
+            queue=self._named(at, "queue", job.queue),
+            level=self._level(at, job.level),
+            runtime_limit=self._limit(at, job.runtime_limit),
+            pods=self._pods("jobs", at, job.gang),
+        )
+
+    def _uid(self, at: int, job: WrittenJob) -> str:
+        known = len(self.problems)
+        self._check_id("jobs", at, job.id)
+        uid = job.id if job.uid is None else job.uid
+        self._check_name(("jobs", at, "uid"), uid)
+        if uid in self._uids and len(self.problems) == known:
+            self._fail(("jobs", at, "uid"), uid, "is another job's, too")
+        self._uids.add(uid)
+        return uid
+
+    def _place(self, key: str, at: int, job: WrittenRunning | WrittenJob) -> str:
+        """The pool of the job; empty, with a problem, where there is none to be found."""
+        known = job.tenant in self._pool_of
+        if not known and self._policy is not None and self._policy.unlisted_weight is None:
+            self._fail(
+                (key, at, "tenant"), job.tenant, "is not a tenant, neither of the snapshot nor of the policy"
+            )
+            return ""
+        if job.pool is not None:
+            self._check_pool(key, at, job.pool)
+            return job.pool
+        pool = self._pool_of.get(job.tenant)
+        if not known and len(self._pool_names) == 1:
+            pool = next(iter(self._pool_names))
+        if pool is None or pool not in self._pool_names:
+            reason = "is missing: there are several pools, and its tenant names none of them"
+            self._fail((key, at, "pool"), job.pool, reason)
+            return ""
+        return pool
+
+    def _class(self, key: str, at: int, urgency: str | None) -> str:
+        if self._policy is None:
+            return ""
+        classes = self._policy.classes
+        if urgency is None:
+            return classes[-1]
+        if urgency not in classes:
+            self._fail((key, at, "class"), urgency, f"is not a class; classes are {', '.join(classes)}")
+        return urgency
+
+    def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
+        demand = self._amounts((key, at, "demand"), found)
+        capacity = self._capacity.get(pool)
+        if capacity is not None:
+            for resource in demand.keys() - capacity.keys():
+                reason = f"is not a resource of pool {pool!r}, which has {_listed(capacity)}; state it there as 0 if it has none"
+                self._fail((key, at, f"demand.{resource}"), found[resource], reason)
+        return {resource: amount for resource, amount in demand.items() if amount}
+
+    def _submitted(self, at: int, found: object) -> Micros:
+        if found is None:
+            self._fail(("jobs", at, "submitted"), None, "must be a time")
+            return 0
+        return self._instant(found, "jobs", at, "submitted") or 0
+
+    def _named(self, at: int, name: str, found: str | None) -> str:
+        if found is not None:
+            self._check_name(("jobs", at, name), found)
+        return found or ""
+
+    def _frontend(self, at: int, found: str | None) -> str:
+        if found is not None and found not in FRONTENDS:
+            self._fail(
+                ("jobs", at, "frontend"), found, f"is not a frontend; frontends are {', '.join(FRONTENDS)}"
+            )
+        return found or ""
+
+    def _level(self, at: int, found: int | None) -> int:
+        if found is None:
+            return SnapshotJob.DEFAULT_LEVEL
+        if abs(found) > MAX_LEVEL:
+            self._fail(("jobs", at, "level"), found, f"must lie between -{MAX_LEVEL} and {MAX_LEVEL}")
+        return found
+
+    def _limit(self, at: int, found: object) -> Micros | None:
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= _LAST_SECOND:
+            self._fail(("jobs", at, "runtime_limit"), found, "must be a number of seconds from 0")
+            return None
+        return from_seconds(found)
+
+    def _pods(self, key: str, at: int, gang: WrittenGang | None) -> int:
+        if gang is None:
+            return 1
+        if not 1 <= gang.pods <= MAX_PODS:
+            self._fail((key, at, "gang.pods"), gang.pods, f"must lie between 1 and {MAX_PODS}")
+        self._amounts((key, at, "gang.per_pod"), gang.per_pod)
+        return gang.pods
+
+    # Single values ------------------------------------------------------------------------------------------------
+
+    def _amounts(self, place: tuple[str, int, str], found: Mapping[str, object]) -> dict[str, int]:
+        """Quantities in base units; those that cannot be read are left out, with a problem."""
+        amounts: dict[str, int] = {}
+        for resource, value in found.items():
+            known = self._quantities.get((resource, value)) if type(value) in (int, str) else None  # type: ignore[arg-type] # mypy does not narrow by type()
+            if known is None:
+                known = self._quantity(place, resource, value)
+            if known is not None:
+                amounts[resource] = known
+        return amounts
+
+    def _quantity(self, place: tuple[str, int, str], resource: str, value: object) -> int | None:
+        key, at, name = place
+        self._check_name((key, at, name), resource)
+        try:
+            amount = parse_quantity(resource, value, field="")
+        except FieldError as error:
+            self._fail((key, at, f"{name}.{resource}"), value, error.reason)
+            return None
+        if type(value) is int or type(value) is str:
+            # Jobs ask for few different amounts: each notation is parsed once. True is no 1 here.
+            self._quantities[resource, value] = amount
+        return amount
+
+    def _instant(self, found: object, key: str, at: int | None = None, name: str = "") -> Micros | None:
+        """Unix seconds or RFC 3339 as an instant; None where nothing or nothing readable is there."""
+        if type(found) is int and _FIRST_SECOND <= found <= _LAST_SECOND:
+            return found * SECOND
+        if found is None:
+            return None
+        if isinstance(found, float) and not math.isnan(found) and _FIRST_SECOND <= found < _LAST_SECOND:
+            return from_seconds(found)
+        if isinstance(found, str | datetime):
+            try:
+                return from_datetime(msgspec.convert(found, Moment))
+            except (msgspec.ValidationError, OverflowError):
+                pass
+        field = key if at is None else self._field(key, at, name)
+        reason = "must be a time: Unix seconds, or RFC 3339 with its offset, in the years 1 to 9999"
+        self.problems.append(FieldError(field, found, reason))
+        return None
+
+    def _check_name(self, place: tuple[str, int, str], name: str) -> None:
+        if not (0 < len(name) <= MAX_NAME and name.isprintable()):
+            self._fail(place, name, f"must be 1 to {MAX_NAME} printable characters")
+
+    def _check_id(self, key: str, at: int, id: str) -> None:  # noqa: A002 # the snapshot's own word
+        self._check_name((key, at, "id"), id)
+        if id in self._ids:
+            self._fail((key, at, "id"), id, "is another job's, too")
+        self._ids.add(id)
+
+    def _check_pool(self, key: str, at: int, pool: str) -> None:
+        if pool not in self._pool_names:
+            self._fail((key, at, "pool"), pool, f"is not a pool; pools are {_listed(self._pool_names)}")
+
+    def _refuse_twice(self, key: str, names: list[str]) -> None:
+        seen: set[str] = set()
+        for at, name in enumerate(names):
+            if name in seen:
+                self._fail((key, at, "name"), name, "is named twice")
+            seen.add(name)
+
+    def _fail(self, place: tuple[str, int, str], value: object, reason: str) -> None:
+        self.problems.append(FieldError(self._field(*place), value, reason))
+
+    def _field(self, key: str, at: int, name: str) -> str:
+        kept = self._kept.get(key)
+        return f"{key}[{at if kept is None else kept[at]}].{name}"
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = sorted(names)[:_LISTED]
+    return (", ".join(shown) + (", …" if len(names) > len(shown) else "")) or "none"
