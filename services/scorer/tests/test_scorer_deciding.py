@@ -1,4 +1,4 @@
-"""What a decision holds, when it counts as the same, how it keeps the payload limit, and how places are put in words."""
+"""What a decision holds, when it counts as the same, and how it keeps the payload limit."""
 
 import msgspec
 import pytest
@@ -8,7 +8,6 @@ from fairlead_contracts.document import Aging
 from fairlead_contracts.instants import HOUR
 from fairlead_contracts.state import JobState, State, subject_of
 from fairlead_policy import WaitingJob
-from fairlead_scorer import words
 from fairlead_scorer.deciding import Content, Stamp, decide, same, write
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
@@ -78,16 +77,3 @@ def test_a_front_is_halved_until_the_decision_fits(limit: int) -> None:
         : len(content.fronts[0].places)
     ]
     assert not decide(a_single_shard(*jobs, window=500), 0, NOW).shortened
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.04, "0 s"), (45, "45 s"), (60, "1 min"), (5400, "1.5 h"), (86_400 * 2, "2 d")],
-)
-def test_durations_are_put_in_words(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
-
-
-@pytest.mark.parametrize(("share", "text"), [(0.25, "25.0 %"), (0.0001, "0.01 %"), (0, "0.0 %")])
-def test_shares_are_put_in_words(share: float, text: str) -> None:
-    assert words.percent(share) == text

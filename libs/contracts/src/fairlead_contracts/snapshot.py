@@ -24,7 +24,7 @@ from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.instants import Micros, to_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.reading import StructReader
-from fairlead_contracts.snapshot_checks import SnapshotChecks
+from fairlead_contracts.snapshot_checks import SnapshotChecks, names_of
 from fairlead_contracts.snapshot_parts import (
     Snapshot,
     SnapshotJob,
@@ -82,16 +82,8 @@ def read_snapshot(found: object) -> Snapshot:
         raise DocumentError([FieldError("snapshot", found, "must be a mapping of keys and values")])
     reader = StructReader()
     written = reader.struct(WrittenSnapshot, found, "")
-    stated = {key: _names(found.get(key)) for key in ("pools", "tenants")}
+    stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}
     return _checked(written or WrittenSnapshot(), reader, stated)
-
-
-def _names(entries: object) -> set[str]:
-    """Names of entries, also of those that cannot be read: who refers to one made no mistake."""
-    if not isinstance(entries, list):
-        return set()
-    names = {entry.get("name") for entry in entries if isinstance(entry, dict)}
-    return {name for name in names if isinstance(name, str)}
 
 
 def _checked(written: WrittenSnapshot, reader: StructReader, stated: dict[str, set[str]]) -> Snapshot:

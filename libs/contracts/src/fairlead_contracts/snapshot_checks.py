@@ -61,6 +61,8 @@ class SnapshotChecks:
         self._written = written
         self._kept = kept
         self._policy: PolicyDocument | None = None
+        self._classes: list[str] = []
+        self._takes_unlisted = False
         self._tenant_names = {tenant.name for tenant in written.tenants} | stated.get("tenants", set())
         self._pool_names = {pool.name for pool in written.pools} | stated.get("pools", set())
         self._capacity: dict[str, dict[str, int]] = {}
@@ -73,7 +75,9 @@ class SnapshotChecks:
         """The checked snapshot; it counts only where no problem was found."""
         written = self._written
         now = self._now()
-        self._policy = self._read_policy()
+        self._policy = policy = self._read_policy()
+        if policy is not None:
+            self._classes, self._takes_unlisted = policy.classes, policy.unlisted_weight is not None
         pools = self._pools()
         tenants = [self._tenant(at, tenant) for at, tenant in enumerate(written.tenants)]
         self._refuse_twice("tenants", [tenant.name for tenant in written.tenants])
@@ -81,11 +85,11 @@ class SnapshotChecks:
         nodes = self._nodes()
         running = [self._running(at, job) for at, job in enumerate(written.running)]
         jobs = [self._job(at, job) for at, job in enumerate(written.jobs)]
-        if self._policy is None:
+        if policy is None:
             return None
         return Snapshot(
             now=now,
-            policy=self._policy,
+            policy=policy,
             pools=pools,
             tenants=tenants,
             nodes=nodes,
@@ -145,7 +149,9 @@ class SnapshotChecks:
     def _find_pools_of_tenants(self) -> None:
         """Each known tenant's pool: its own word, then the policy's, then the only one; None where nothing says."""
         alone = next(iter(self._pool_names)) if len(self._pool_names) == 1 else None
-        by_policy = {} if self._policy is None else {one.name: one.pool for one in self._policy.tenants}
+        by_policy: dict[str, str | None] = dict.fromkeys(names_of(self._written.policy.get("tenants")))
+        if self._policy is not None:
+            by_policy = {one.name: one.pool for one in self._policy.tenants}
         self._pool_of = dict.fromkeys(self._tenant_names, alone)
         self._pool_of |= {name: pool or alone for name, pool in by_policy.items()}
         for tenant in self._written.tenants:
@@ -213,7 +219,7 @@ class SnapshotChecks:
     def _place(self, key: str, at: int, job: WrittenRunning | WrittenJob) -> str:
         """The pool of the job; empty, with a problem, where there is none to be found."""
         known = job.tenant in self._pool_of
-        if not known and self._policy is not None and self._policy.unlisted_weight is None:
+        if not known and not self._takes_unlisted:
             self._fail(
                 (key, at, "tenant"), job.tenant, "is not a tenant, neither of the snapshot nor of the policy"
             )
@@ -232,8 +238,8 @@ class SnapshotChecks:
 
     def _class(self, key: str, at: int, urgency: str | None) -> str:
         if self._policy is None:
-            return ""
-        classes = self._policy.classes
+            return ""  # which classes there are is not known: the policy's own problems are told
+        classes = self._classes
         if urgency is None:
             return classes[-1]
         if urgency not in classes:
@@ -361,6 +367,14 @@ class SnapshotChecks:
     def _field(self, key: str, at: int, name: str) -> str:
         kept = self._kept.get(key)
         return f"{key}[{at if kept is None else kept[at]}].{name}"
+
+
+def names_of(entries: object) -> set[str]:
+    """Names of entries, also of those that cannot be read: who refers to one made no mistake."""
+    if not isinstance(entries, list):
+        return set()
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    return {name for name in names if isinstance(name, str)}
 
 
 def _listed(names: Collection[str]) -> str:

@@ -7,6 +7,7 @@ be wrong.
 Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
 made of a `lane` for each tenant; `scoring` gives start tags, `ranking` sorts exactly, `places` is what others see and
 merges shards, `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`.
+`snapshots` does all of that with one document, `stating` makes it from stated facts; `reasons` puts a place in words.
 """
 
 from fairlead_policy.flips import next_flip_of
@@ -14,15 +15,28 @@ from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.places import merge_places, sort_key
+from fairlead_policy.reasons import class_in_words, duration, percent, terms_in_words
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import PoolRules
+from fairlead_policy.snapshots import (
+    PLAIN_BAND,
+    OrderedPool,
+    PlannedLevels,
+    order_snapshot,
+    plan_snapshot_levels,
+    policy_of,
+)
+from fairlead_policy.stating import snapshot_of
 from fairlead_policy.ties import Tie, TieIndex
 
 __all__ = [
+    "PLAIN_BAND",
     "Band",
     "Granted",
     "LabelledJob",
     "LevelPlan",
+    "OrderedPool",
+    "PlannedLevels",
     "PoolOrder",
     "PoolRules",
     "Queue",
@@ -30,8 +44,16 @@ __all__ = [
     "Tie",
     "TieIndex",
     "WaitingJob",
+    "class_in_words",
+    "duration",
     "merge_places",
     "next_flip_of",
+    "order_snapshot",
+    "percent",
     "plan_levels",
+    "plan_snapshot_levels",
+    "policy_of",
+    "snapshot_of",
     "sort_key",
+    "terms_in_words",
 ]

@@ -1,16 +1,12 @@
 """Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
 
-from fairlead_contracts.instants import HOUR, Micros, to_seconds
-from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.questions import AheadOf, Explanation
 from fairlead_contracts.state import JobState, Outcome
-from fairlead_policy import PoolRules
+from fairlead_policy import PoolRules, class_in_words, duration, terms_in_words
 
 _TENANTS_NAMED = 3
 """How many tenants a sentence names; the rest are summed up."""
-_SMALL_SHARE = 0.0005
-_MINUTE = 60.0
-_UNITS = ((86_400.0, "d"), (3600.0, "h"), (_MINUTE, "min"))
 
 
 def held() -> list[str]:
@@ -44,13 +40,9 @@ def nowhere(job: JobState) -> list[str]:
 
 def waiting(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
     """Of a job that waits: where it stands, behind whom, and what its place is made of."""
-    return [
-        *_rank(found),
-        *_urgency(found),
-        *_tag(found),
-        *_aging(found, rules, now),
-        *_too_large(found, rules),
-    ]
+    place = found.place
+    terms = [] if place is None else terms_in_words(place, found.standing, rules, now)
+    return [*_rank(found), *_urgency(found), *terms]
 
 
 def withheld(clusters: list[str]) -> str:
@@ -91,7 +83,7 @@ def _names(ahead: list[AheadOf], own: str | None) -> str:
 def _urgency(found: Explanation) -> list[str]:
     if found.place is None:
         return []
-    granted = f"Its class is {found.place.urgency}; every job of a higher class goes before it."
+    granted = class_in_words(found.place)
     if found.refused_class is None:
         return [granted]
     return [
@@ -101,70 +93,3 @@ def _urgency(found: Explanation) -> list[str]:
             f"an operator may grant it in the policy, to the tenant or to this job alone."
         ),
     ]
-
-
-def _tag(found: Explanation) -> list[str]:
-    place, standing = found.place, found.standing
-    if place is None:
-        return []
-    if place.unbounded:
-        return [
-            (
-                f"Its tenant {place.tenant} has weight 0 here, or the pool has none of what it asks for: "
-                "it stands behind every other job of its class."
-            )
-        ]
-    if standing is None or not place.dominant:
-        return [f"Its tenant {place.tenant} uses nothing before it: its start tag is {place.tag:.4f}."]
-    use = format_quantity(place.dominant, place.use)
-    return [
-        (
-            f"Tenant {place.tenant} (weight {standing.weight:g}) holds {percent(standing.share)} of the pool with "
-            f"{standing.running} running. With its jobs before this one it comes to {use} {place.dominant}: "
-            f"divided by the pool's capacity and by its weight, that is a start tag of {place.tag:.4f}; lower goes first."
-        )
-    ]
-
-
-def _aging(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
-    if found.place is None or found.place.unbounded:
-        return []
-    age = max(0, now - found.place.submitted)
-    rate = rules.rate
-    if not rate:
-        return [f"It has waited {duration(to_seconds(age))}; waiting counts nothing in this policy."]
-    cap = rules.cap
-    counted = age if cap is None else min(age, cap)
-    beyond = "" if counted == age else f", of which {duration(to_seconds(counted))} count"
-    return [
-        (
-            f"It has waited {duration(to_seconds(age))}{beyond}: worth {percent(float(rate * counted))} of share "
-            f"at {percent(float(rate * HOUR))} an hour."
-        )
-    ]
-
-
-def _too_large(found: Explanation, rules: PoolRules) -> list[str]:
-    if found.place is None:
-        return []
-    return [
-        f"It asks for {format_quantity(resource, amount)} {resource}, more than the "
-        f"{format_quantity(resource, rules.capacity.get(resource, 0))} that the pool has: it cannot start."
-        for resource, amount in sorted(found.place.demand.items())
-        if amount > rules.capacity.get(resource, 0)
-    ]
-
-
-def percent(share: float) -> str:
-    """A share as a person reads it."""
-    if 0 < abs(share) < _SMALL_SHARE:
-        return f"{100 * share:.2g} %"
-    return f"{100 * share:.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """A time as a person reads it: `45 s`, `12 min`, `3.5 h`, `2 d`."""
-    for length, unit in _UNITS:
-        if seconds >= length:
-            return f"{round(seconds / length, 1):g} {unit}"
-    return f"{round(seconds, 1):g} s"

@@ -7,7 +7,8 @@ from cyclopts import Group, Parameter
 
 RUN = Group("Run it", sort_key=0)
 USE = Group("Submit and ask", sort_key=1)
-STEER = Group("Steer it", sort_key=2)
+TRY = Group("Try it on paper", sort_key=2)
+STEER = Group("Steer it", sort_key=3)
 
 type Format = Literal["table", "json"]
 

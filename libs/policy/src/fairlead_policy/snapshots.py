@@ -1,0 +1,158 @@
+"""A snapshot in order, and the levels that the order takes: what scorers and admitters would do with the same facts."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.document import PolicyDocument, Tenant
+from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
+from fairlead_contracts.state import QueueState
+from fairlead_policy.jobs import Queue, WaitingJob
+from fairlead_policy.levels import Band, LabelledJob, plan_levels
+from fairlead_policy.order import PoolOrder
+from fairlead_policy.rulebook import Rulebook
+from fairlead_policy.rules import PoolRules
+
+_PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
+PLAIN_BAND = Band(
+    default=_PLAIN_QUEUE.default_level, lowest=_PLAIN_QUEUE.lowest_level, highest=_PLAIN_QUEUE.highest_level
+)
+"""The levels that a queue takes which says nothing else; a snapshot does not say."""
+
+_RUNS = "\0"
+"""Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
+
+type Steered = tuple[str, str]
+"""(cluster, frontend): one that follows levels by itself."""
+
+
+class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool of a snapshot, in order."""
+
+    name: str
+    rules: PoolRules
+    places: list[Place]
+    standings: dict[str, Standing]
+    """Of each tenant that waits or runs there."""
+
+
+class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes the frontends of one pool follow its order."""
+
+    levels: dict[str, int]
+    """Of each waiting job, by uid, once all is written."""
+    writes: list[tuple[str, int]]
+    """(uid, level), in a safe order."""
+    dropped: int = 0
+    """How many jobs of windows' ends there is no level for."""
+
+
+def policy_of(snapshot: Snapshot) -> PolicyDocument:
+    """The snapshot's policy with its tenants: what it says of a tenant counts before what the policy says."""
+    stated = {tenant.name: tenant for tenant in snapshot.tenants}
+    listed = {tenant.name: tenant for tenant in snapshot.policy.tenants}
+    names = dict.fromkeys([*listed, *sorted(stated)])
+    tenants = [_merged(listed.get(name) or Tenant(name=name), stated.get(name)) for name in names]
+    return msgspec.structs.replace(snapshot.policy, tenants=tenants)
+
+
+def _merged(listed: Tenant, stated: SnapshotTenant | None) -> Tenant:
+    if stated is None:
+        return listed
+    return msgspec.structs.replace(
+        listed,
+        weight=listed.weight if stated.weight is None else stated.weight,
+        pool=listed.pool if stated.pool is None else stated.pool,
+    )
+
+
+def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
+    """Each pool in order, by name. The order of the snapshot's lists changes nothing."""
+    rulebook = Rulebook(policy_of(snapshot), revision=0)
+    orders = {pool.name: PoolOrder(rulebook.pool_rules(pool.name, pool.capacity)) for pool in snapshot.pools}
+    for running in snapshot.running:
+        orders[running.pool].run(_RUNS + running.id, running.tenant, running.demand)
+    for job in snapshot.jobs:
+        orders[job.pool].wait(_waiting(job))
+    return [_ordered(pool, orders[pool.name], snapshot) for pool in sorted(snapshot.pools, key=_name)]
+
+
+def _name(pool: SnapshotPool) -> str:
+    return pool.name
+
+
+def _waiting(job: SnapshotJob) -> WaitingJob:
+    return WaitingJob(
+        uid=job.uid,
+        scope=job.tenant,
+        id=job.id,
+        tenant=job.tenant,
+        urgency=job.urgency,
+        submitted=job.submitted,
+        demand=job.demand,
+        queue=_queue(job),
+    )
+
+
+def _ordered(pool: SnapshotPool, order: PoolOrder, snapshot: Snapshot) -> OrderedPool:
+    standings = {standing.tenant: standing for standing in order.standings()}
+    return OrderedPool(
+        name=pool.name, rules=order.rules, places=order.order(snapshot.now), standings=standings
+    )
+
+
+def plan_snapshot_levels(
+    pool: OrderedPool, jobs: Iterable[SnapshotJob], window: int, band: Band = PLAIN_BAND
+) -> PlannedLevels:
+    """The fewest writes after which the frontends of the pool follow its order.
+
+    Args:
+        pool: in order.
+        jobs: that wait; those of other pools are passed over.
+        window: how many jobs of each queue's front are labelled.
+        band: the levels that queues take.
+    """
+    waiting = {job.uid: job for job in jobs if job.pool == pool.name}
+    steered: dict[Steered, list[SnapshotJob]] = {}
+    for place in pool.places:
+        job = waiting[place.uid]
+        steered.setdefault((job.cluster, job.frontend), []).append(job)
+    levels = {job.uid: job.level for job in waiting.values()}
+    writes: list[tuple[str, int]] = []
+    dropped = 0
+    for _, ordered in sorted(steered.items()):
+        front = window_of(ordered, window)
+        plan = plan_levels(
+            [_labelled(job) for job in ordered[:front]], [_labelled(job) for job in ordered[front:]], band
+        )
+        writes += plan.writes
+        dropped += plan.dropped
+    return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped)
+
+
+def window_of(ordered: Iterable[SnapshotJob], size: int) -> int:
+    """How many of these jobs are labelled: up to the one that fills the first queue which has more waiting.
+
+    What waits behind it in that queue stands unlabelled, behind everything labelled: no job is labelled in front of
+    one that the order puts before it.
+    """
+    jobs = list(ordered)
+    left: dict[Queue, int] = {}
+    for job in jobs:
+        left[_queue(job)] = left.get(_queue(job), 0) + 1
+    seen = dict.fromkeys(left, 0)
+    for number, job in enumerate(jobs, start=1):
+        queue = _queue(job)
+        seen[queue] += 1
+        if seen[queue] == size and left[queue] > size:
+            return number
+    return len(jobs)
+
+
+def _queue(job: SnapshotJob) -> Queue:
+    return job.cluster or job.frontend, job.queue
+
+
+def _labelled(job: SnapshotJob) -> LabelledJob:
+    return LabelledJob(uid=job.uid, level=job.level, tie=(job.queue_time, job.uid))

@@ -1,0 +1,166 @@
+"""From what clusters state to a snapshot: facts read through the policy, as a scorer reads them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.snapshot import (
+    Snapshot,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotPool,
+    SnapshotRunning,
+    SnapshotTenant,
+)
+from fairlead_contracts.state import JobState, NodeState, Phase, PoolState, QueueState, State
+from fairlead_policy.rulebook import Rulebook
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    """A job that waits or runs, and where it counts."""
+
+    job: JobState
+    queue: QueueState
+    pool: str
+    tenant: str
+
+
+def snapshot_of(
+    states: Mapping[str, State], document: PolicyDocument, now: Micros, *, pool: str | None = None
+) -> Snapshot:
+    """The snapshot of all pools, or of one. Held and ended jobs are in no order and are left out.
+
+    Args:
+        states: last values by state subject.
+        document: the policy that is in force.
+        now: the instant of the snapshot.
+        pool: the only pool, by its policy name; a name that no cluster states gives an empty snapshot.
+    """
+    rulebook = Rulebook(document, revision=0)
+    capacity = {
+        name: amounts for name, amounts in _capacity(states, rulebook).items() if pool in (None, name)
+    }
+    counted = [one for one in _counted(states, rulebook) if one.pool in capacity]
+    for one in counted:
+        for resource in one.job.demand:
+            capacity[one.pool].setdefault(resource, 0)
+    clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
+    tenants = _tenants(counted, rulebook)
+    names = _names(counted)
+    several = len({one.job.cluster for one in counted}) > 1
+    return Snapshot(
+        now=now,
+        policy=document,
+        pools=[SnapshotPool(name=name, capacity=amounts) for name, amounts in sorted(capacity.items())],
+        tenants=tenants,
+        nodes=list(_nodes(states, clusters)),
+        running=[_running(one, names, rulebook) for one in counted if one.job.phase is Phase.RUNNING],
+        jobs=[_waiting(one, names, rulebook, several) for one in counted if one.job.phase is Phase.WAITING],
+    )
+
+
+def _capacity(states: Mapping[str, State], rulebook: Rulebook) -> dict[str, dict[str, int]]:
+    """By policy pool, summed over the stated pools that it is made of."""
+    capacity: dict[str, dict[str, int]] = {}
+    for state in states.values():
+        match state:
+            case QueueState():
+                capacity.setdefault(rulebook.pool_of(state.cluster, state.pool), {})
+            case PoolState():
+                total = capacity.setdefault(rulebook.pool_of(state.cluster, state.name), {})
+                for resource, amount in state.capacity.items():
+                    total[resource] = total.get(resource, 0) + amount
+            case _:
+                pass
+    return capacity
+
+
+def _counted(states: Mapping[str, State], rulebook: Rulebook) -> list[_Counted]:
+    """The jobs that wait or run in a queue that is stated, in an order of their own.
+
+    A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
+    comes. It counts once: under the last of its subjects.
+    """
+    queues = {
+        (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
+    }
+    counted: dict[str, _Counted] = {}
+    for _, job in sorted(states.items()):
+        if not isinstance(job, JobState) or job.phase not in (Phase.WAITING, Phase.RUNNING):
+            continue
+        queue = queues.get((job.cluster, job.queue))
+        if queue is not None:
+            pool = rulebook.pool_of(job.cluster, queue.pool)
+            counted[job.uid] = _Counted(job, queue, pool, rulebook.tenant_of(job))
+    return sorted(counted.values(), key=lambda one: (one.job.submitted, one.job.uid))
+
+
+def _tenants(counted: Iterable[_Counted], rulebook: Rulebook) -> list[SnapshotTenant]:
+    """Each tenant that waits or runs. A weight is said only where the policy does not: it is changed in one place."""
+    pools: dict[str, set[str]] = {}
+    for one in counted:
+        pools.setdefault(one.tenant, set()).add(one.pool)
+    listed = {tenant.name: tenant.pool for tenant in rulebook.document.tenants}
+    return [
+        SnapshotTenant(
+            name=name,
+            weight=None if name in listed else float(rulebook.weight_of(name)),
+            pool=next(iter(found)) if len(found) == 1 and listed.get(name) is None else None,
+        )
+        for name, found in sorted(pools.items())
+    ]
+
+
+def _names(counted: Iterable[_Counted]) -> dict[str, str]:
+    """By uid, the shortest of id, `<scope>/<id>` and uid that no other job has."""
+    jobs = [one.job for one in counted]
+    names: dict[str, str] = {}
+    taken = Counter(name for job in jobs for name in {job.id, f"{job.scope}/{job.id}", job.uid})
+    for job in jobs:
+        short = (name for name in (job.id, f"{job.scope}/{job.id}") if taken[name] == 1)
+        names[job.uid] = next(short, job.uid)
+    return names
+
+
+def _nodes(states: Mapping[str, State], clusters: set[str]) -> Iterator[SnapshotNode]:
+    for _, state in sorted(states.items()):
+        if isinstance(state, NodeState) and state.cluster in clusters and state.ready:
+            yield SnapshotNode(name=state.name, allocatable=state.allocatable, labels=state.labels)
+
+
+def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
+    job = one.job
+    ends = None if job.started is None or job.run_limit is None else job.started + job.run_limit
+    return SnapshotRunning(
+        id=names[job.uid],
+        tenant=one.tenant,
+        pool=one.pool,
+        urgency=rulebook.class_of(job, one.tenant).urgency,
+        demand=job.demand,
+        started=job.started,
+        ends=ends,
+        pods=job.pods,
+    )
+
+
+def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, several: bool) -> SnapshotJob:  # noqa: FBT001 # said by its name
+    job = one.job
+    return SnapshotJob(
+        id=names[job.uid],
+        uid=job.uid,
+        tenant=one.tenant,
+        pool=one.pool,
+        urgency=rulebook.class_of(job, one.tenant).urgency,
+        demand=job.demand,
+        submitted=job.submitted,
+        queue_time=job.queue_time,
+        cluster=job.cluster if several else "",
+        frontend=one.queue.frontend,
+        queue=job.queue,
+        level=job.level,
+        runtime_limit=job.run_limit,
+        pods=job.pods,
+    )

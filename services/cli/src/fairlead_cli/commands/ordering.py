@@ -1,0 +1,45 @@
+"""`fairlead order` and `fairlead snapshot`: an order on paper."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from fairlead_cli.commands.options import HERE, Output, Reach
+
+
+def order(
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    levels: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "table",
+) -> None:
+    """Put a snapshot in order, and say why each job stands there. Needs no NATS and no cluster.
+
+    Parameters
+    ----------
+    file:
+        JSON or YAML, as `fairlead snapshot` writes it, or `-` for standard input; see docs/policy.md.
+    levels:
+        Also the levels that make the frontends follow, and the writes that they cost.
+    output:
+        Lines in words, or JSON.
+    """
+    from fairlead_cli.ordering.running import put_in_order
+
+    put_in_order(file, levels=levels, json=output == "json")
+
+
+def snapshot(*, pool: str | None = None, reach: Reach = HERE) -> None:
+    """Write what runs and waits now, with the policy, as a file for `fairlead order`.
+
+    Parameters
+    ----------
+    pool:
+        Only this pool.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.ordering.taking import take_snapshot
+
+    run(take_snapshot(reach.nats, pool=pool))

@@ -1,0 +1,51 @@
+"""Snapshots as people give them: a file or standard input, JSON or YAML."""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from fairlead_cli.errors import InputError
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.snapshot import Snapshot, decode_snapshot, read_snapshot
+
+STANDARD_INPUT = "-"
+MOST_PROBLEMS = 200
+"""Problems printed; the rest are counted."""
+_YAML = (".yaml", ".yml")
+
+
+def read_file(path: Path) -> Snapshot:
+    """The snapshot of a file, or of standard input for `-`.
+
+    Raises:
+        InputError: it cannot be read, is neither JSON nor YAML, or does not validate; with every problem.
+    """
+    name = "standard input" if str(path) == STANDARD_INPUT else str(path)
+    try:
+        payload = sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    try:
+        return parse(payload, name=name, is_yaml=path.suffix in _YAML)
+    except DocumentError as error:
+        problems = [str(problem) for problem in error.problems[:MOST_PROBLEMS]]
+        rest = len(error.problems) - len(problems)
+        more = [f"… and {rest} more"] if rest else []
+        raise InputError(f"{name} does not validate:", problems=problems + more) from error
+
+
+def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:
+    """The snapshot in a text: JSON where it begins as JSON does, unless its name says YAML.
+
+    Raises:
+        InputError: it is not YAML.
+        DocumentError: it does not validate.
+    """
+    if payload.lstrip()[:1] == b"{" and not is_yaml:
+        return decode_snapshot(payload)
+    try:
+        found = yaml.load(payload, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 # a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
+    return read_snapshot(found)

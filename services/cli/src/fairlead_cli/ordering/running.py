@@ -1,0 +1,42 @@
+"""`fairlead order`: a snapshot in, its order out."""
+
+import gc
+import sys
+from pathlib import Path
+
+from fairlead_cli.console import warn
+from fairlead_cli.ordering.reading import read_file
+from fairlead_cli.ordering.results import PlannedPool, as_json, as_lines
+from fairlead_contracts.snapshot import Snapshot
+from fairlead_policy import order_snapshot, plan_snapshot_levels
+
+
+def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
+    """Read a snapshot and print its order; nothing else is needed, no NATS and no cluster.
+
+    Raises:
+        InputError: the snapshot cannot be read or does not validate.
+    """
+    # The process ends with its answer: looking for garbage among a million jobs costs more than the order.
+    gc.disable()
+    snapshot = read_file(path)
+    planned = order(snapshot, levels=levels)
+    for one in planned:
+        if one.plan is not None and one.plan.dropped:
+            warn(
+                f"pool {one.pool.name}: {one.plan.dropped} jobs of the window get no level, the band is too narrow"
+            )
+    if json:
+        sys.stdout.buffer.write(as_json(planned, snapshot.now) + b"\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
+    sys.stdout.flush()
+
+
+def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
+    """Each pool in order, with the levels that this takes where they are asked for."""
+    window = snapshot.policy.window
+    return [
+        PlannedPool(pool, plan_snapshot_levels(pool, snapshot.jobs, window) if levels else None)
+        for pool in order_snapshot(snapshot)
+    ]

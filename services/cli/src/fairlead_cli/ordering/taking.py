@@ -1,0 +1,91 @@
+"""`fairlead snapshot`: what a running Fairlead knows, as a file that `fairlead order` reads."""
+
+import asyncio
+import time
+
+from fairlead_bus import Bus, Mirror
+from fairlead_cli.connection import connected
+from fairlead_cli.console import warn, write_line
+from fairlead_cli.errors import CommandError
+from fairlead_cli.policy_files import stored_policy
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.snapshot import Snapshot, encode_snapshot
+from fairlead_contracts.state import STATE, QueueState, State, SyncMark
+from fairlead_policy import PLAIN_BAND, Band, Rulebook, snapshot_of
+
+REPLAY_SECONDS = 30.0
+_NANOS_PER_MICRO = 1000
+
+
+async def take_snapshot(nats: str | None, *, pool: str | None) -> None:
+    """Print a snapshot of all pools, or of one.
+
+    Raises:
+        CommandError: there is no policy, no such pool, or the state is not to be had in time.
+    """
+    async with connected(nats) as bus:
+        snapshot = await taken(bus, pool)
+    write_line(encode_snapshot(snapshot).decode())
+
+
+async def taken(bus: Bus, pool: str | None) -> Snapshot:
+    """What is known now; see take_snapshot."""
+    found = await stored_policy(bus)
+    if found is None:
+        raise CommandError(
+            "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
+        )
+    document, revision = found
+    states = await _mirrored(bus)
+    now = time.time_ns() // _NANOS_PER_MICRO
+    rulebook = Rulebook(document, revision)
+    snapshot = snapshot_of(states, document, now, pool=pool)
+    if not snapshot.pools:
+        known = ", ".join(one.name for one in snapshot_of(states, document, now).pools) or "none yet"
+        raise CommandError(
+            "no pool is known yet" if pool is None else f"pool {pool!r} is not a pool; pools are {known}"
+        )
+    names = {one.name for one in snapshot.pools}
+    _warn_of_unconfirmed(states, bus.incarnation, {c for name in names for c, _ in rulebook.members_of(name)})
+    _warn_of_bands(states, rulebook, names)
+    return snapshot
+
+
+async def _mirrored(bus: Bus) -> dict[str, State]:
+    """All state that stands, once it is complete."""
+    mirror: Mirror[State] = Mirror(
+        bus,
+        stream=topology.STATE,
+        filter=subjects.state_filter(),
+        codec=STATE,
+        wake=asyncio.Event(),
+        stamp=lambda state: (state.epoch, state.rev),
+    )
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(mirror.run(), name="state mirror")
+        try:
+            async with asyncio.timeout(REPLAY_SECONDS):
+                await mirror.wait_complete()
+        except TimeoutError as error:
+            raise CommandError(f"the state was not complete within {REPLAY_SECONDS:g} s") from error
+        following.cancel()
+    return dict(mirror.values)
+
+
+def _warn_of_unconfirmed(states: dict[str, State], incarnation: str, clusters: set[str]) -> None:
+    """A pool is not scored while a cluster has not confirmed its state: its order may differ from this one."""
+    marks = (state for state in states.values() if isinstance(state, SyncMark))
+    confirmed = {mark.cluster for mark in marks if mark.incarnation == incarnation}
+    for cluster in sorted(clusters - confirmed):
+        warn(
+            f"cluster {cluster} has not confirmed its state since NATS started: ended jobs may be in the snapshot"
+        )
+
+
+def _warn_of_bands(states: dict[str, State], rulebook: Rulebook, pools: set[str]) -> None:
+    """A snapshot does not say which levels a queue takes."""
+    for state in states.values():
+        if isinstance(state, QueueState) and rulebook.pool_of(state.cluster, state.pool) in pools:
+            band = Band(default=state.default_level, lowest=state.lowest_level, highest=state.highest_level)
+            if band != PLAIN_BAND:
+                warn(f"queue {state.name} takes other levels than `fairlead order --levels` plans with")
