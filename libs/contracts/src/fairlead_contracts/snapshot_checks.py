@@ -65,9 +65,11 @@ class SnapshotChecks:
         self._takes_unlisted = False
         self._tenant_names = {tenant.name for tenant in written.tenants} | stated.get("tenants", set())
         self._pool_names = {pool.name for pool in written.pools} | stated.get("pools", set())
-        self._capacity: dict[str, dict[str, int]] = {}
+        self._resources: dict[str, set[str]] = {}
         self._pool_of: dict[str, str | None] = {}
         self._quantities: dict[tuple[str, int | str], int] = {}
+        self._misnamed: set[str | None] = set()
+        """Pools that a tenant names and that are none: told there, not once more a job."""
         self._ids: set[str] = set()
         self._uids: set[str] = set()
 
@@ -130,7 +132,7 @@ class SnapshotChecks:
             self._check_name(("pools", at, "name"), pool.name)
             capacity = self._amounts(("pools", at, "capacity"), pool.capacity)
             pools.append(SnapshotPool(name=pool.name, capacity=capacity))
-            self._capacity[pool.name] = capacity
+            self._resources.setdefault(pool.name, set()).update(pool.capacity)
         self._refuse_twice("pools", [pool.name for pool in written])
         return pools
 
@@ -138,8 +140,8 @@ class SnapshotChecks:
         self._check_name(("tenants", at, "name"), tenant.name)
         if tenant.weight is not None:
             self.problems += check_weight(self._field("tenants", at, "weight"), tenant.weight)
-        if tenant.pool is not None:
-            self._check_pool("tenants", at, tenant.pool)
+        if tenant.pool is not None and not self._check_pool("tenants", at, tenant.pool):
+            self._misnamed.add(tenant.pool)
         if tenant.parent is not None:
             self._fail(("tenants", at, "parent"), tenant.parent, "a tree of tenants is not acted on yet")
         if any(self._amounts(("tenants", at, "past_use"), tenant.past_use).values()):
@@ -209,8 +211,10 @@ class SnapshotChecks:
     def _uid(self, at: int, job: WrittenJob) -> str:
         known = len(self.problems)
         self._check_id("jobs", at, job.id)
-        uid = job.id if job.uid is None else job.uid
-        self._check_name(("jobs", at, "uid"), uid)
+        uid = job.id
+        if job.uid is not None:
+            uid = job.uid
+            self._check_name(("jobs", at, "uid"), uid)
         if uid in self._uids and len(self.problems) == known:
             self._fail(("jobs", at, "uid"), uid, "is another job's, too")
         self._uids.add(uid)
@@ -230,11 +234,12 @@ class SnapshotChecks:
         pool = self._pool_of.get(job.tenant)
         if not known and len(self._pool_names) == 1:
             pool = next(iter(self._pool_names))
-        if pool is None or pool not in self._pool_names:
+        if pool in self._pool_names:
+            return pool
+        if pool not in self._misnamed:
             reason = "is missing: there are several pools, and its tenant names none of them"
             self._fail((key, at, "pool"), job.pool, reason)
-            return ""
-        return pool
+        return ""
 
     def _class(self, key: str, at: int, urgency: str | None) -> str:
         if self._policy is None:
@@ -248,10 +253,10 @@ class SnapshotChecks:
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
         demand = self._amounts((key, at, "demand"), found)
-        capacity = self._capacity.get(pool)
-        if capacity is not None:
-            for resource in demand.keys() - capacity.keys():
-                reason = f"is not a resource of pool {pool!r}, which has {_listed(capacity)}; state it there as 0 if it has none"
+        known = self._resources.get(pool)
+        if known is not None and not demand.keys() <= known:
+            for resource in sorted(demand.keys() - known):
+                reason = f"is not a resource of pool {pool!r}, which has {_listed(known)}; state it there as 0 if it has none"
                 self._fail((key, at, f"demand.{resource}"), found[resource], reason)
         return {resource: amount for resource, amount in demand.items() if amount}
 
@@ -350,9 +355,11 @@ class SnapshotChecks:
             self._fail((key, at, "id"), id, "is another job's, too")
         self._ids.add(id)
 
-    def _check_pool(self, key: str, at: int, pool: str) -> None:
-        if pool not in self._pool_names:
+    def _check_pool(self, key: str, at: int, pool: str) -> bool:
+        known = pool in self._pool_names
+        if not known:
             self._fail((key, at, "pool"), pool, f"is not a pool; pools are {_listed(self._pool_names)}")
+        return known
 
     def _refuse_twice(self, key: str, names: list[str]) -> None:
         seen: set[str] = set()

@@ -1,0 +1,361 @@
+"""Snapshots: the documented format, there and back, every problem at once, and nothing ignored that would matter."""
+
+import json
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.document import PolicyDocument, Tenant
+from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.instants import SECOND
+from fairlead_contracts.snapshot import (
+    Snapshot,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotPool,
+    SnapshotRunning,
+    SnapshotTenant,
+    decode_snapshot,
+    encode_snapshot,
+    read_snapshot,
+)
+
+GPU = "nvidia.com/gpu"
+NOW = 1_760_000_000
+
+
+def documented() -> dict[str, object]:
+    """The format with every key that this release takes."""
+    return {
+        "now": NOW,
+        "policy": {"classes": ["urgent", "normal"], "window": 8},
+        "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", GPU: 64}}],
+        "tenants": [{"name": "team-1", "weight": 2, "pool": "gpu"}],
+        "nodes": [{"name": "n1", "allocatable": {"cpu": 64}, "labels": {"zone": "a"}, "used": {"cpu": "1"}}],
+        "running": [
+            {
+                "id": "r1",
+                "tenant": "team-1",
+                "class": "normal",
+                "demand": {GPU: 2},
+                "started": NOW - 60,
+                "ends": "2027-01-01T00:00:00Z",
+            }
+        ],
+        "jobs": [
+            {
+                "id": "j1",
+                "tenant": "team-1",
+                "class": "urgent",
+                "submitted": NOW - 5.25,
+                "demand": {"cpu": 0.5, "memory": "64Gi", GPU: 1},
+                "gang": {"pods": 4, "per_pod": {"cpu": "125m"}},
+                "frontend": "kueue",
+                "queue": "cq-1",
+                "queue_time": "2025-10-09T10:53:20.5+02:00",
+                "level": 3,
+                "runtime_limit": 3600,
+            }
+        ],
+    }
+
+
+def changed(**changes: object) -> dict[str, object]:
+    return {**documented(), **changes}
+
+
+def job(**changes: object) -> dict[str, object]:
+    plain: dict[str, object] = {"id": "j1", "tenant": "team-1", "submitted": NOW, "demand": {"cpu": 1}}
+    return {name: value for name, value in (plain | changes).items() if value is not ...}
+
+
+def problems_of(found: object) -> dict[str, str]:
+    with pytest.raises(DocumentError) as refused:
+        read_snapshot(found)
+    with pytest.raises(DocumentError) as again:
+        decode_snapshot(json.dumps(found).encode())
+    assert [str(one) for one in again.value.problems] == [str(one) for one in refused.value.problems]
+    return {problem.field: problem.reason for problem in refused.value.problems}
+
+
+def test_every_documented_key_is_read() -> None:
+    found = read_snapshot(documented())
+    [job], [running], [node] = found.jobs, found.running, found.nodes
+    assert found.now == NOW * SECOND
+    assert found.pools[0].capacity == {"cpu": 512_000, "memory": 4 * 2**40, GPU: 64_000}
+    assert job.demand == {"cpu": 500, "memory": 64 * 2**30, GPU: 1000}
+    assert job.submitted == NOW * SECOND - 5_250_000
+    assert job.queue_time == NOW * SECOND + SECOND // 2
+    assert (job.uid, job.pool, job.urgency, job.level, job.pods) == ("j1", "gpu", "urgent", 3, 4)
+    assert (running.started, running.demand) == ((NOW - 60) * SECOND, {GPU: 2000})
+    assert (node.used, node.labels) == ({"cpu": 1000}, {"zone": "a"})
+    assert decode_snapshot(json.dumps(documented()).encode()) == found
+
+
+def test_what_may_be_left_out_has_its_default() -> None:
+    found = read_snapshot(
+        {"now": NOW, "pools": documented()["pools"], "tenants": [{"name": "team-1"}], "jobs": [job()]}
+    )
+    [only] = found.jobs
+    assert (only.pool, only.urgency, only.level, only.queue, only.frontend) == ("gpu", "normal", 0, "", "")
+    assert only.queue_time == only.submitted == NOW * SECOND
+    assert found.policy == PolicyDocument()
+
+
+def test_times_of_a_yaml_parser_are_taken() -> None:
+    at = datetime.fromtimestamp(NOW, UTC)
+    assert read_snapshot(changed(now=at)).now == NOW * SECOND
+    assert "now" in {one.field for one in refusal(changed(now=at.replace(tzinfo=None)))}
+
+
+def refusal(found: object) -> list[FieldError]:
+    with pytest.raises(DocumentError) as refused:
+        read_snapshot(found)
+    return list(refused.value.problems)
+
+
+def test_every_problem_is_told_at_once_with_field_and_value() -> None:
+    found = problems_of(
+        {
+            "extra": 1,
+            "policy": {"window": 0, "class_mode": "additive"},
+            "pools": [{"name": "gpu", "capacity": {"cpu": -1}}, {"name": "gpu", "capacity": {}}],
+            "tenants": [{"name": "team-1", "weight": -2, "pool": "cpu"}, {"name": "broken", "weight": "x"}],
+            "running": [{"id": "j1", "tenant": "nobody", "demand": {}}],
+            "jobs": [
+                job(tenant="broken", **{"class": "fast"}),
+                7,
+                job(id="j2", tenant="broken", submitted="yesterday", demand={"gpu": 1, "cpu": "1x"}, level=2**40),
+                job(id=...),
+            ],
+        }
+    )  # fmt: skip
+    assert set(found) == {
+        "extra",
+        "now",
+        "policy.window",
+        "policy.class_mode",
+        "pools[0].capacity.cpu",
+        "pools[1].name",
+        "tenants[0].weight",
+        "tenants[0].pool",
+        "tenants[1].weight",
+        "running[0].tenant",
+        "jobs[0].id",
+        "jobs[1]",
+        "jobs[2].submitted",
+        "jobs[2].demand.gpu",
+        "jobs[2].demand.cpu",
+        "jobs[2].level",
+        "jobs[3].id",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("class_mode", "additive"),
+        ("class_mode", "wdrf"),
+        ("class_weights", {"urgent": 0}),
+        ("half_life_hours", 24),
+        ("half_life_hours", 0),
+        ("hierarchy", {"mode": "hdrf"}),
+        ("bands", {"urgent": [1000, 2000]}),
+        ("fit", {"strategy": "binpack"}),
+        ("mode", "reserve"),
+    ],
+)
+def test_policy_keys_that_nothing_acts_on_are_refused(key: str, value: object) -> None:
+    found = problems_of(changed(policy={key: value}))
+    assert found == {f"policy.{key}": "is not acted on yet"} | (
+        {"jobs[0].class": found["jobs[0].class"]} if "jobs[0].class" in found else {}
+    )
+
+
+def test_their_harmless_values_are_taken() -> None:
+    neutral = {
+        "class_mode": "strict",
+        "hierarchy": {"mode": "drf"},
+        "fit": {"strategy": "none"},
+        "mode": "advise",
+        "half_life_hours": None,
+        "bands": {},
+        "class_weights": {},
+    }
+    assert read_snapshot(changed(policy=neutral)).policy == PolicyDocument()
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "field"),
+    [
+        ("tenants", {"name": "team-1", "parent": "org"}, "tenants[0].parent"),
+        ("tenants", {"name": "team-1", "past_use": {GPU: 12.5}}, "tenants[0].past_use"),
+        ("nodes", {"name": "n1", "allocatable": {}, "cards": [{"id": 0}]}, "nodes[0].cards"),
+    ],
+)
+def test_facts_that_nothing_acts_on_are_refused(key: str, entry: object, field: str) -> None:
+    assert "is not acted on yet" in problems_of(changed(**{key: [entry]}))[field]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "reason"),
+    [
+        ({"demand": {"gpu": 1}}, "demand.gpu", "is not a resource of pool 'gpu'"),
+        ({"demand": {"cpu": True}}, "demand.cpu", "a quantity is a number"),
+        ({"demand": {"cpu": float("nan")}}, "demand.cpu", "finite"),
+        ({"demand": {"cpu": 10**400}}, "demand.cpu", "larger than any cluster"),
+        ({"demand": {"cpu": -1}}, "demand.cpu", "negative"),
+        ({"demand": {"cpu": None}}, "demand.cpu", "a quantity is a number"),
+        ({"tenant": "nobody"}, "tenant", "is not a tenant"),
+        ({"class": "fast"}, "class", "is not a class"),
+        ({"pool": "tpu"}, "pool", "is not a pool"),
+        ({"frontend": "pbs"}, "frontend", "is not a frontend"),
+        ({"submitted": None}, "submitted", "must be a time"),
+        ({"submitted": True}, "submitted", "must be a time"),
+        ({"submitted": 1e300}, "submitted", "must be a time"),
+        ({"submitted": float("inf")}, "submitted", "must be a time"),
+        ({"submitted": "2025-10-09T10:53:20"}, "submitted", "must be a time"),
+        ({"queue_time": []}, "queue_time", "must be a time"),
+        ({"runtime_limit": -1}, "runtime_limit", "seconds"),
+        ({"gang": {"pods": 0}}, "gang.pods", "between"),
+        ({"id": ""}, "id", "printable"),
+        ({"id": "a\nb"}, "id", "printable"),
+        ({"id": "\ud800"}, "id", "printable"),
+        ({"queue": "\x00"}, "queue", "printable"),
+        ({"level": "high"}, "level", "Expected"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place(changes: dict[str, object], field: str, reason: str) -> None:
+    found = problems_of(changed(jobs=[job(**changes)]))
+    assert list(found) == [f"jobs[0].{field}"]
+    assert reason in found[f"jobs[0].{field}"]
+
+
+def test_a_uid_is_one_jobs_alone() -> None:
+    assert list(problems_of(changed(jobs=[job(uid="x"), job(id="x")]))) == ["jobs[1].uid"]
+    assert list(problems_of(changed(jobs=[job(), job()]))) == ["jobs[1].id"]
+
+
+def test_the_pool_of_a_job_is_its_own_then_its_tenants_then_the_only_one() -> None:
+    pools = [{"name": name, "capacity": {"cpu": 1}} for name in ("a", "b", "c")]
+    tenants = [{"name": "stated", "pool": "b"}, {"name": "everywhere"}]
+    policy = {"tenants": [{"name": "listed", "pool": "p"}], "pools": [{"name": "p", "members": ["x/p"]}]}
+    base: dict[str, object] = {"now": NOW, "policy": policy, "pools": pools, "tenants": tenants}
+    found = read_snapshot(
+        base | {"jobs": [job(tenant="stated"), job(id="j2", tenant="everywhere", pool="c")]}
+    )
+    assert [one.pool for one in found.jobs] == ["b", "c"]
+    for tenant in ("everywhere", "listed"):
+        assert list(problems_of(base | {"jobs": [job(tenant=tenant)]})) == ["jobs[0].pool"]
+
+
+def test_grants_may_name_tenants_of_the_snapshot() -> None:
+    policy = {"grants": [{"tenant": "team-1", "classes": ["urgent"]}]}
+    assert read_snapshot(changed(policy=policy)).policy.grants[0].tenant == "team-1"
+
+
+def test_an_unlisted_tenant_is_taken_where_the_policy_gives_it_a_weight() -> None:
+    found = read_snapshot(changed(policy={"unlisted_weight": 1}, running=[], jobs=[job(tenant="new")]))
+    assert found.jobs[0].pool == "gpu"
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"{", b"[]", b"\xff", b"{" * 100_000, b'{"now": 1' + b"0" * 5000 + b"}"]
+)
+def test_bytes_that_are_no_snapshot_are_refused(payload: bytes) -> None:
+    with pytest.raises(DocumentError):
+        decode_snapshot(payload)
+
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
+instants = st.integers(0, 4_000_000_000 * SECOND)
+amounts = st.dictionaries(st.sampled_from(["cpu", "memory", GPU]), st.integers(1, 2**50), max_size=3)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    pools = [
+        SnapshotPool(name=name, capacity=dict.fromkeys(("cpu", "memory", GPU), draw(st.integers(0, 2**50))))
+        for name in draw(st.lists(names, min_size=1, max_size=2, unique=True))
+    ]
+    pool = st.sampled_from([one.name for one in pools])
+    tenants = [
+        SnapshotTenant(
+            name=name, weight=draw(st.none() | st.sampled_from([0.0, 1.5])), pool=draw(st.none() | pool)
+        )
+        for name in draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    ]
+    policy = PolicyDocument(tenants=[Tenant(name="listed", weight=3)])
+    owner = st.sampled_from(["listed", *(one.name for one in tenants)])
+    ids = draw(st.lists(names, max_size=6, unique=True))
+    jobs = [
+        SnapshotJob(
+            id=name,
+            uid=draw(st.sampled_from([name, f"uid {name}"])),
+            tenant=draw(owner),
+            pool=draw(pool),
+            urgency=draw(st.sampled_from(policy.classes)),
+            demand=draw(amounts),
+            submitted=draw(instants),
+            queue_time=draw(instants),
+            cluster=draw(st.sampled_from(["", "c1"])),
+            frontend=draw(st.sampled_from(["", "kueue"])),
+            queue=draw(st.sampled_from(["", "q"])),
+            level=draw(st.integers(-5, 5)),
+            runtime_limit=draw(st.none() | st.integers(0, 10**6).map(lambda seconds: seconds * SECOND)),
+            pods=draw(st.integers(1, 3)),
+        )
+        for name in ids
+    ]
+    running = [
+        SnapshotRunning(
+            id=f"running {number}", tenant=draw(owner), pool=draw(pool), urgency="normal", demand=draw(amounts),
+            started=draw(st.none() | instants),
+        )
+        for number in range(draw(st.integers(0, 3)))
+    ]  # fmt: skip
+    nodes = [SnapshotNode(name="n", allocatable=draw(amounts))]
+    return Snapshot(
+        now=draw(instants),
+        policy=policy,
+        pools=pools,
+        tenants=tenants,
+        nodes=nodes,
+        running=running,
+        jobs=jobs,
+    )
+
+
+@given(snapshots())
+def test_there_and_back_again(snapshot: Snapshot) -> None:
+    payload = encode_snapshot(snapshot)
+    assert decode_snapshot(payload) == snapshot
+    assert read_snapshot(msgspec.json.decode(payload)) == snapshot
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.data())
+def test_whatever_stands_at_a_key_gives_a_snapshot_or_its_problems(data: st.DataObject) -> None:
+    found = documented()
+    key = data.draw(st.sampled_from(sorted(found)))
+    entries = found[key]
+    if isinstance(entries, list) and data.draw(st.booleans()):
+        entry: dict[str, object] = entries[0]
+        entry[data.draw(st.sampled_from(sorted(entry)))] = data.draw(anything)
+    else:
+        found[key] = data.draw(anything)
+    problems: list[FieldError] = []
+    try:
+        assert isinstance(read_snapshot(found), Snapshot)
+    except DocumentError as error:
+        problems = error.problems
+    assert all(problem.field and problem.reason for problem in problems)

@@ -1,0 +1,329 @@
+"""Snapshots in order, against brute force; levels against the planner; and snapshots made from stated facts."""
+
+import random
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.instants import HOUR, SECOND
+from fairlead_contracts.snapshot import (
+    Snapshot,
+    SnapshotJob,
+    SnapshotPool,
+    SnapshotRunning,
+    SnapshotTenant,
+    decode_snapshot,
+    encode_snapshot,
+)
+from fairlead_contracts.state import JobState, Phase, QueueState, State
+from fairlead_policy import (
+    PLAIN_BAND,
+    LabelledJob,
+    PoolOrder,
+    Rulebook,
+    WaitingJob,
+    duration,
+    order_snapshot,
+    percent,
+    plan_levels,
+    plan_snapshot_levels,
+    policy_of,
+    snapshot_of,
+    terms_in_words,
+)
+from fairlead_policy.snapshots import window_of
+from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a_queue
+from fairlead_testkit.oracle import OracleJob, OracleRules, fill
+
+TENANTS = ("ada", "bob", "cyd", "dan")
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+POOLS = ("east", "west")
+demands = st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 3000), max_size=3)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn, most: int = 14) -> Snapshot:
+    policy = PolicyDocument(
+        classes=["urgent", "normal"],
+        window=draw(st.integers(1, 5)),
+        tenants=[Tenant(name="ada", weight=draw(st.sampled_from([0.0, 0.1, 2.0])))],
+    )
+    tenants = [
+        SnapshotTenant(name=name, weight=draw(st.sampled_from([None, 0.0, 0.3, 1.0, 3.0])))
+        for name in TENANTS
+    ]
+    jobs = [
+        SnapshotJob(
+            id=f"j{name}",
+            uid=f"j{name}",
+            tenant=draw(st.sampled_from(TENANTS)),
+            pool=draw(st.sampled_from(POOLS)),
+            urgency=draw(st.sampled_from(policy.classes)),
+            demand=draw(demands),
+            submitted=draw(st.integers(0, 500)) * HOUR,
+            queue_time=draw(st.integers(0, 5)) * SECOND,
+            queue=draw(st.sampled_from(["", "q"])),
+            level=draw(st.sampled_from([0, 0, 1, 5, 9])),
+        )
+        for name in draw(st.permutations(range(draw(st.integers(0, most)))))
+    ]
+    running = [
+        SnapshotRunning(
+            id=f"r{number}",
+            tenant=draw(st.sampled_from(TENANTS)),
+            pool=draw(st.sampled_from(POOLS)),
+            urgency="normal",
+            demand=draw(demands),
+        )
+        for number in range(draw(st.integers(0, 4)))
+    ]
+    capacity = st.fixed_dictionaries(dict.fromkeys(RESOURCES, st.sampled_from([0, 1000, 4000, 10_000])))
+    pools = [SnapshotPool(name=name, capacity=draw(capacity)) for name in POOLS]
+    return Snapshot(now=500 * HOUR, policy=policy, pools=pools, tenants=tenants, running=running, jobs=jobs)
+
+
+def brute_force(snapshot: Snapshot, pool: SnapshotPool) -> list[tuple[str, Fraction | None, Fraction | None]]:
+    listed = {tenant.name: tenant.weight for tenant in snapshot.policy.tenants}
+    document = msgspec.structs.replace(
+        snapshot.policy,
+        tenants=[
+            Tenant(name=one.name, weight=listed.get(one.name, 1.0) if one.weight is None else one.weight)
+            for one in snapshot.tenants
+        ],
+    )
+    use: dict[str, dict[str, int]] = {}
+    for running in snapshot.running:
+        if running.pool == pool.name:
+            held = use.setdefault(running.tenant, {})
+            for resource, amount in running.demand.items():
+                held[resource] = held.get(resource, 0) + amount
+    jobs = [
+        OracleJob(
+            uid=job.uid, tenant=job.tenant, urgency=job.urgency, submitted=job.submitted, demand=job.demand
+        )
+        for job in snapshot.jobs
+        if job.pool == pool.name
+    ]
+    served = fill(jobs, OracleRules.of(document, pool.capacity), snapshot.now, use)
+    return [(place.uid, place.tag, place.key) for place in served]
+
+
+@given(snapshots())
+def test_the_order_of_a_snapshot_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
+    for pool, ordered in zip(snapshot.pools, order_snapshot(snapshot), strict=True):
+        expected = brute_force(snapshot, pool)
+        assert [place.uid for place in ordered.places] == [uid for uid, *_ in expected]
+        for place, (_, tag, key) in zip(ordered.places, expected, strict=True):
+            assert place.unbounded == (tag is None)
+            if tag is not None and key is not None:
+                assert (place.tag, place.key) == (float(tag), float(key))
+
+
+@given(snapshots(), st.randoms(use_true_random=False))
+def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, rng: random.Random) -> None:
+    def shuffled(snapshot: Snapshot) -> Snapshot:
+        lists = {name: list(getattr(snapshot, name)) for name in ("pools", "tenants", "running", "jobs")}
+        for entries in lists.values():
+            rng.shuffle(entries)
+        return msgspec.structs.replace(snapshot, **lists)
+
+    def whole(snapshot: Snapshot) -> bytes:
+        pools = order_snapshot(snapshot)
+        plans = [plan_snapshot_levels(pool, snapshot.jobs, snapshot.policy.window) for pool in pools]
+        return msgspec.json.encode(
+            (
+                [(pool.name, pool.places, sorted(pool.standings)) for pool in pools],
+                [plan.writes for plan in plans],
+            )
+        )
+
+    assert whole(shuffled(snapshot)) == whole(snapshot)
+
+
+@given(snapshots())
+def test_the_writes_are_those_of_the_planner(snapshot: Snapshot) -> None:
+    window = snapshot.policy.window
+    by_uid = {job.uid: job for job in snapshot.jobs}
+    for ordered in order_snapshot(snapshot):
+        labelled = [
+            LabelledJob(
+                uid=place.uid, level=by_uid[place.uid].level, tie=(by_uid[place.uid].queue_time, place.uid)
+            )
+            for place in ordered.places
+        ]
+        queues = [by_uid[place.uid].queue for place in ordered.places]
+        front = next(
+            (
+                at + 1
+                for at, queue in enumerate(queues)
+                if queues[: at + 1].count(queue) == window and queue in queues[at + 1 :]
+            ),
+            len(queues),
+        )
+        expected = plan_levels(labelled[:front], labelled[front:], PLAIN_BAND)
+        found = plan_snapshot_levels(ordered, snapshot.jobs, window)
+        assert found.writes == expected.writes
+        after = {job.uid: (-found.levels[job.uid], job.tie) for job in labelled}
+        assert sorted(after, key=after.__getitem__)[:front] == [job.uid for job in labelled[:front]]
+
+
+def waiting(uid: str, **changes: object) -> SnapshotJob:
+    plain = SnapshotJob(
+        id=uid,
+        uid=uid,
+        tenant="ada",
+        pool="east",
+        urgency="normal",
+        demand={"cpu": 1},
+        submitted=0,
+        queue_time=0,
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def test_each_frontend_is_steered_by_itself() -> None:
+    late, early = waiting("a", cluster="c1", queue_time=9), waiting("b", cluster="c2", queue_time=1)
+    snapshot = Snapshot(
+        now=SECOND, policy=PolicyDocument(), pools=[SnapshotPool(name="east", capacity={"cpu": 10})],
+        tenants=[SnapshotTenant(name="ada")], jobs=[late, early],
+    )  # fmt: skip
+    [pool] = order_snapshot(snapshot)
+    assert [place.uid for place in pool.places] == ["a", "b"]
+    assert plan_snapshot_levels(pool, snapshot.jobs, 32).writes == []
+    together = [msgspec.structs.replace(job, cluster="") for job in snapshot.jobs]
+    assert len(plan_snapshot_levels(pool, together, 32).writes) == 1
+
+
+def test_the_window_ends_where_a_queue_has_more_waiting_than_are_labelled() -> None:
+    jobs = [waiting(f"j{number}", queue="q" if number % 2 else "p") for number in range(10)]
+    assert window_of(jobs, 2) == 3
+    assert window_of(jobs, 5) == 10
+    assert window_of([], 2) == 0
+
+
+def test_what_a_snapshot_says_of_a_tenant_counts_before_the_policy() -> None:
+    policy = PolicyDocument(tenants=[Tenant(name="a", weight=3, pool=None), Tenant(name="b", weight=2)])
+    stated = [SnapshotTenant(name="new"), SnapshotTenant(name="a", weight=5.0, pool="gpu")]
+    snapshot = Snapshot(now=0, policy=policy, pools=[], tenants=stated)
+    found = {tenant.name: (tenant.weight, tenant.pool) for tenant in policy_of(snapshot).tenants}
+    assert found == {"a": (5.0, "gpu"), "b": (2.0, None), "new": (1.0, None)}
+
+
+# --- from stated facts
+
+FACTS: list[State] = [
+    a_pool(),
+    a_pool(cluster="c2", name="gpu"),
+    a_pool(name="cpu", capacity={"cpu": 8000}),
+    a_queue(),
+    a_queue(cluster="c2"),
+    a_queue(name="batch", pool="cpu"),
+    a_job("train", phase=Phase.RUNNING, started=NOW, run_limit=60 * SECOND),
+    a_job("one", gpu=4, requested_class="urgent", level=7),
+    a_job("two", gpu=2, requested_class="urgent", scope="team-b"),
+    a_job("two", gpu=1, scope="team-b", cluster="c2", uid="u2", submitted=NOW - HOUR),
+    a_job("three", demand={"cpu": 1000, "tpu": 1}, scope="stranger", queue="batch"),
+    a_job("held", phase=Phase.HELD),
+    a_job("ended", phase=Phase.ENDED),
+    a_job("lost", queue="nowhere"),
+]
+STATES = {f"s{number:02}": state for number, state in enumerate(FACTS)}
+DOCUMENT = a_document(
+    pools=[Pool(name="gpu", members=["c1/gpu", "c2/gpu"])],
+    grants=[Grant(tenant="team-a", classes=["urgent"])],
+)
+
+
+def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
+    """The order by the parts that a scorer uses."""
+    rulebook = Rulebook(DOCUMENT, 1)
+    order = PoolOrder(rulebook.pool_rules(pool, capacity))
+    queues = {state.name: state.pool for state in FACTS if isinstance(state, QueueState)}
+    for job in FACTS:
+        if not isinstance(job, JobState) or rulebook.pool_of(job.cluster, queues.get(job.queue, "")) != pool:
+            continue
+        tenant = rulebook.tenant_of(job)
+        if job.phase is Phase.RUNNING:
+            order.run(job.uid, tenant, job.demand)
+        elif job.phase is Phase.WAITING:
+            urgency = rulebook.class_of(job, tenant).urgency
+            order.wait(
+                WaitingJob(
+                    uid=job.uid, scope=job.scope, id=job.id, tenant=tenant, urgency=urgency,
+                    submitted=job.submitted, demand=job.demand, queue=(job.cluster, job.queue),
+                )
+            )  # fmt: skip
+    return [place.uid for place in order.order(NOW)]
+
+
+def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> None:
+    snapshot = snapshot_of(STATES, DOCUMENT, NOW)
+    again = decode_snapshot(encode_snapshot(snapshot))
+    assert again == snapshot
+    found = {pool.name: [place.uid for place in pool.places] for pool in order_snapshot(again)}
+    both = {resource: 2 * amount for resource, amount in a_pool().capacity.items()}
+    assert found == {"gpu": live_order("gpu", both), "c1/cpu": live_order("c1/cpu", {"cpu": 8000})}
+    assert len(found["gpu"]) == 3
+    assert found["c1/cpu"] == ["stranger/three"]
+
+
+def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
+    snapshot = snapshot_of(STATES, DOCUMENT, NOW)
+    assert {job.uid: (job.id, job.urgency, job.level, job.cluster) for job in snapshot.jobs} == {
+        "team-a/one": ("one", "urgent", 7, "c1"),
+        "team-b/two": ("team-b/two", "normal", 0, "c1"),
+        "u2": ("u2", "normal", 0, "c2"),
+        "stranger/three": ("three", "normal", 0, "c1"),
+    }
+    assert {tenant.name: (tenant.weight, tenant.pool) for tenant in snapshot.tenants} == {
+        "stranger": (0.0, "c1/cpu"),
+        "team-a": (None, "gpu"),
+        "team-b": (None, "gpu"),
+    }
+    [running] = snapshot.running
+    assert (running.id, running.ends) == ("train", NOW + 60 * SECOND)
+
+
+def test_a_snapshot_of_one_pool_has_that_one_alone() -> None:
+    snapshot = snapshot_of(STATES, DOCUMENT, NOW, pool="c1/cpu")
+    assert [pool.name for pool in snapshot.pools] == ["c1/cpu"]
+    assert [job.id for job in snapshot.jobs] == ["three"]
+    assert snapshot.pools[0].capacity == {"cpu": 8000, "tpu": 0}
+    assert snapshot_of(STATES, DOCUMENT, NOW, pool="nowhere").pools == []
+
+
+def test_a_job_that_stands_under_two_subjects_counts_once() -> None:
+    moved = a_job("one", scope="team-b", uid="team-a/one")
+    snapshot = snapshot_of(STATES | {"zz": moved}, DOCUMENT, NOW)
+    assert [job.tenant for job in snapshot.jobs if job.uid == "team-a/one"] == ["team-b"]
+
+
+# --- in words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0 s"), (45, "45 s"), (60, "1 min"), (5400, "1.5 h"), (86_400 * 2, "2 d")],
+)
+def test_durations_are_put_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.25, "25.0 %"), (0.0001, "0.01 %"), (0, "0.0 %")])
+def test_shares_are_put_in_words(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_the_terms_of_a_place_are_put_in_words() -> None:
+    rules = Rulebook(a_document(), 1).pool_rules("gpu", {"cpu": 1000})
+    place = a_place(submitted=NOW - 500 * HOUR, demand={"cpu": 4000})
+    tag, age, size = terms_in_words(place, None, rules, NOW)
+    assert "team-a uses nothing before it" in tag
+    assert "20.8 d, of which 14 d count: worth 2016.0 % of share at 6.0 % an hour" in age
+    assert "4 cpu, more than the 1 that the pool has" in size
+    [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)
+    assert "behind every other job of its class" in last
