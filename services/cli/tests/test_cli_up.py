@@ -178,6 +178,52 @@ def test_questions_are_answered_as_tables_and_as_json(instance: Instance) -> Non
     assert "pool gpu" in instance.ask("top").stdout, "without a terminal: one frame"
 
 
+def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
+    # They want all CPUs, so that all but one wait whatever else runs.
+    jobs = [
+        {"id": f"paper-{number}", "demand": {"cpu": 200 - 10 * number}, "run_seconds": 600}
+        for number in range(5)
+    ]
+    text = "\n".join(json.dumps(job) for job in jobs)
+    for tenant in ("team-a", "team-b"):
+        sent = instance.ask("submit", "-", "--tenant", tenant, "--no-follow", "--cluster", "sim", text=text)
+        assert sent.returncode == 0, sent.stderr
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        before = instance.ask("queue", "-o", "json", "--limit", "0").stdout
+        taken = instance.ask("snapshot", "--pool", "gpu")
+        after = instance.ask("queue", "-o", "json", "--limit", "0").stdout
+        places = json.loads(before)["pools"][0]["places"]
+        ids = [place["place"]["id"] for place in places]
+        if (
+            places == json.loads(after)["pools"][0]["places"]
+            and sum(map("paper".__eq__, (i[:5] for i in ids))) > 7
+        ):
+            break
+        assert time.monotonic() < deadline, ids
+    assert taken.returncode == 0, taken.stderr
+    assert taken.stderr == ""
+    ordered = instance.ask("order", "-", "-o", "json", "--levels", text=taken.stdout)
+    assert ordered.returncode == 0, ordered.stderr
+    [pool] = json.loads(ordered.stdout)["pools"]
+    names = {job.get("uid", job["id"]): job["id"] for job in json.loads(taken.stdout)["jobs"]}
+    wanted = [
+        (
+            place["rank"],
+            names[place["place"]["uid"]],
+            *(place["place"][name] for name in ("tenant", "tag", "key")),
+        )
+        for place in places
+    ]
+    assert [
+        (job["rank"], job["id"], job["tenant"], job["tag"], job["key"]) for job in pool["order"]
+    ] == wanted
+    assert json.loads(instance.ask("snapshot").stdout)["pools"][0]["name"] == "gpu"
+    missing = instance.ask("snapshot", "--pool", "tpu")
+    assert missing.returncode == 1
+    assert "pools are gpu" in missing.stderr
+
+
 def test_a_job_that_nobody_knows_is_said(instance: Instance) -> None:
     ended = instance.ask("explain", "no-such-job")
     assert ended.returncode == 1

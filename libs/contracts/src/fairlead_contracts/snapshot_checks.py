@@ -237,7 +237,7 @@ class SnapshotChecks:
         if pool in self._pool_names:
             return pool
         if pool not in self._misnamed:
-            reason = "is missing: there are several pools, and its tenant names none of them"
+            reason = "is missing: its tenant names no pool that is in the snapshot"
             self._fail((key, at, "pool"), job.pool, reason)
         return ""
 

@@ -1,0 +1,150 @@
+"""`fairlead order` on files, and what it prints."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_cli.ordering.reading import MOST_PROBLEMS
+from fairlead_cli.ordering.results import as_json, as_lines
+from fairlead_cli.ordering.running import order
+from fairlead_contracts.snapshot import read_snapshot
+
+GPU = "nvidia.com/gpu"
+NOW = 1_760_000_000
+SNAPSHOT: dict[str, object] = {
+    "now": NOW,
+    "policy": {"aging": {"share_per_hour": 0.06}, "window": 2},
+    "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", GPU: 64}}],
+    "tenants": [{"name": "team-1", "weight": 2}, {"name": "team-2"}, {"name": "nobody", "weight": 0}],
+    "running": [{"id": "r1", "tenant": "team-1", "demand": {GPU: 32}}],
+    "jobs": [
+        {"id": "late", "tenant": "team-2", "submitted": NOW - 60, "demand": {GPU: 8}},
+        {"id": "next", "tenant": "team-2", "submitted": NOW - 30, "demand": {GPU: 128}},
+        {"id": "early", "tenant": "team-1", "submitted": NOW - 3600, "demand": {"cpu": "500m"}},
+        {"id": "rush", "tenant": "team-1", "class": "urgent", "submitted": NOW, "demand": {"memory": "64Gi"}},
+        {"id": "last", "tenant": "nobody", "submitted": NOW - 9999, "demand": {"cpu": 1}, "level": 7},
+    ],
+}
+ORDER = ["rush", "late", "next", "early", "last"]
+
+
+def fairlead(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", *words],
+        input=text, capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+
+
+def test_json_has_the_documented_form() -> None:
+    ended = fairlead("order", "-", "-o", "json", text=json.dumps(SNAPSHOT))
+    assert ended.returncode == 0, ended.stderr
+    [pool] = json.loads(ended.stdout)["pools"]
+    assert set(pool) == {"name", "order"}
+    assert [job["id"] for job in pool["order"]] == ORDER
+    assert [job["rank"] for job in pool["order"]] == [0, 1, 2, 3, 4]
+    second = pool["order"][2]
+    assert set(second) == {"id", "rank", "tenant", "class", "tag", "key", "dominant", "reasons"}
+    assert (second["tenant"], second["class"], second["dominant"]) == ("team-2", "normal", GPU)
+    assert second["tag"] == 0.125
+    assert second["key"] == pytest.approx(0.125 + 0.06 * (NOW - 30) / 3600, rel=1e-15)
+    assert any("comes to 8 nvidia.com/gpu" in reason for reason in second["reasons"])
+    assert any("more than the 64 that the pool has" in reason for reason in second["reasons"])
+    assert (pool["order"][-1]["tag"], pool["order"][-1]["key"]) == (None, None), "infinite"
+
+
+def test_levels_come_with_the_writes_that_they_cost(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(SNAPSHOT))
+    ended = fairlead("order", str(path), "--levels", "-o", "json")
+    [pool] = json.loads(ended.stdout)["pools"]
+    levels = {job["id"]: job["level"] for job in pool["order"]}
+    writes = {write["id"]: write["level"] for write in pool["writes"]}
+    # Two of the queue's front are labelled; the old level of a job behind them may stay where it is.
+    assert levels == {"next": 0, "early": 0, "last": 7} | writes
+    assert levels["rush"] > levels["late"] > 0
+    words = fairlead("order", str(path), "--levels").stdout
+    assert f"writes: {len(writes)}, in this order" in words
+
+
+def test_words_say_why_each_job_stands_there() -> None:
+    lines = fairlead("order", "-", text=json.dumps(SNAPSHOT)).stdout.splitlines()
+    assert lines[0] == "pool gpu: 5 waiting"
+    assert lines[1].split()[:5] == ["#", "job", "tenant", "class", "tag"]
+    assert [line.split()[1] for line in lines[2:7]] == ORDER
+    assert "its tenant is at 12.50% of gpu by weight; waited 30.0 s" in lines[4]
+    assert "∞" in lines[6]
+
+
+def test_yaml_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.yaml"
+    path.write_text(
+        "now: 2025-10-09T08:53:20Z\npools: [{name: p, capacity: {cpu: 4}}]\ntenants: [{name: a}]\n"
+        "jobs:\n  - {id: one, tenant: a, submitted: 1759999000, demand: {cpu: 500m}}\n"
+    )
+    ended = fairlead("order", str(path), "-o", "json")
+    assert [job["id"] for job in json.loads(ended.stdout)["pools"][0]["order"]] == ["one"], ended.stderr
+    assert fairlead("order", "-", text=path.read_text()).returncode == 0
+
+
+def test_what_is_wrong_is_told_at_once_without_a_stack_trace() -> None:
+    jobs = [{"id": "a", "tenant": "x", "submitted": "now", "demand": {"cpu": -1}}]
+    bad = SNAPSHOT | {"jobs": jobs, "policy": {"class_mode": "additive"}, "nonsense": 1}
+    ended = fairlead("order", "-", text=json.dumps(bad))
+    assert ended.returncode == 2
+    for said in (
+        "jobs[0].tenant",
+        "jobs[0].submitted",
+        "demand.cpu",
+        "nonsense",
+        "not acted on yet",
+        "(found -1)",
+    ):
+        assert said in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("text", ["", "{", "now: [", "- 1", '{"now": 1}', "\x00"])
+def test_what_is_no_snapshot_ends_with_code_2(text: str) -> None:
+    ended = fairlead("order", "-", text=text)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_file_that_is_not_there_is_said() -> None:
+    assert "cannot be read" in fairlead("order", "/no/such/file").stderr
+
+
+def test_thousands_of_problems_are_counted() -> None:
+    jobs = [{"id": f"j{number}", "tenant": "x", "submitted": 0, "demand": {}} for number in range(1000)]
+    ended = fairlead("order", "-", text=json.dumps(SNAPSHOT | {"jobs": jobs, "running": []}))
+    assert f"… and {1000 - MOST_PROBLEMS} more" in ended.stderr
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=20)
+def test_the_same_facts_give_the_same_bytes(rng: random.Random) -> None:
+    def printed(found: dict[str, object]) -> tuple[bytes, list[str]]:
+        snapshot = read_snapshot(found)
+        planned = order(snapshot, levels=True)
+        return as_json(planned, snapshot.now), list(as_lines(planned, snapshot))
+
+    mixed = dict(SNAPSHOT)
+    for key, entries in SNAPSHOT.items():
+        if isinstance(entries, list):
+            mixed[key] = rng.sample(entries, len(entries))
+    assert printed(mixed) == printed(SNAPSHOT)
+
+
+def test_an_order_loads_nothing_that_talks_to_nats() -> None:
+    script = "import sys, fairlead_cli.ordering.running; print(sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert "'fairlead_bus'" not in loaded.stdout
+    assert "'nats'" not in loaded.stdout
