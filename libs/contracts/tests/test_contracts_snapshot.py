@@ -276,6 +276,28 @@ amounts = st.dictionaries(st.sampled_from(["cpu", "memory", GPU]), st.integers(1
 
 
 @st.composite
+def jobs_named(
+    draw: st.DrawFn, name: str, owner: st.SearchStrategy[str], pool: st.SearchStrategy[str]
+) -> SnapshotJob:
+    return SnapshotJob(
+        id=name,
+        uid=draw(st.sampled_from([name, f"uid {name}"])),
+        tenant=draw(owner),
+        pool=draw(pool),
+        urgency=draw(st.sampled_from(PolicyDocument().classes)),
+        demand=draw(amounts),
+        submitted=draw(instants),
+        queue_time=draw(instants),
+        cluster=draw(st.sampled_from(["", "c1"])),
+        frontend=draw(st.sampled_from(["", "kueue"])),
+        queue=draw(st.sampled_from(["", "q"])),
+        level=draw(st.integers(-5, 5)),
+        runtime_limit=draw(st.none() | st.integers(0, 10**6).map(lambda seconds: seconds * SECOND)),
+        pods=draw(st.integers(1, 3)),
+    )
+
+
+@st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     pools = [
         SnapshotPool(name=name, capacity=dict.fromkeys(("cpu", "memory", GPU), draw(st.integers(0, 2**50))))
@@ -291,25 +313,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     policy = PolicyDocument(tenants=[Tenant(name="listed", weight=3)])
     owner = st.sampled_from(["listed", *(one.name for one in tenants)])
     ids = draw(st.lists(names, max_size=6, unique=True))
-    jobs = [
-        SnapshotJob(
-            id=name,
-            uid=draw(st.sampled_from([name, f"uid {name}"])),
-            tenant=draw(owner),
-            pool=draw(pool),
-            urgency=draw(st.sampled_from(policy.classes)),
-            demand=draw(amounts),
-            submitted=draw(instants),
-            queue_time=draw(instants),
-            cluster=draw(st.sampled_from(["", "c1"])),
-            frontend=draw(st.sampled_from(["", "kueue"])),
-            queue=draw(st.sampled_from(["", "q"])),
-            level=draw(st.integers(-5, 5)),
-            runtime_limit=draw(st.none() | st.integers(0, 10**6).map(lambda seconds: seconds * SECOND)),
-            pods=draw(st.integers(1, 3)),
-        )
-        for name in ids
-    ]
+    jobs = [draw(jobs_named(name, owner, pool)) for name in ids]
     running = [
         SnapshotRunning(
             id=f"running {number}", tenant=draw(owner), pool=draw(pool), urgency="normal", demand=draw(amounts),

@@ -103,15 +103,14 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
 def _order_rows(planned: PlannedPool, now: Micros) -> list[tuple[str, ...]]:
     plan = planned.plan
     level = () if plan is None else ("level",)
-    rows: list[tuple[str, ...]] = [
-        ("#", "job", "tenant", "class", "tag", "key", "dominant", *level, "why here")
-    ]
+    named = ("#", "job", "tenant", "class", "tag", "key", "dominant")
+    rows: list[tuple[str, ...]] = [(*named, *level, "waited", "why here: its tenant")]
     for rank, place in enumerate(planned.pool.places, start=1):
         tag, key = ("∞", "∞") if place.unbounded else (f"{place.tag:.6f}", f"{place.key:.6f}")
         age = duration(max(0.0, to_seconds(now - place.submitted)))
         standing = () if plan is None else (str(plan.levels[place.uid]),)
         names = (place.id, place.tenant, place.urgency, tag, key, short_resource(place.dominant) or "-")
-        rows.append((str(rank), *names, *standing, f"{reason(place)}; waited {age}"))
+        rows.append((str(rank), *names, *standing, age, reason(place)))
     return rows
 
 
