@@ -28,7 +28,7 @@ from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
 from fairlead_testkit.storm import storm
 
-SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "25"))
+SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "15"))
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(int(2 * SECONDS) + 240)]
