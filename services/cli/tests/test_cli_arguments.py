@@ -1,4 +1,5 @@
 import inspect
+import re
 import subprocess
 import sys
 import time
@@ -7,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.commands import app
+from fairlead_cli.commands.job_flags import JobFlags
+from fairlead_cli.commands.options import Reach
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import InputError
-from fairlead_cli.submitting.gathering import JobFlags, gather
+from fairlead_cli.submitting.gathering import gather
 
 
 def parsed(line: str) -> dict[str, object]:
@@ -21,10 +24,9 @@ def test_submit_takes_flags_a_file_or_standard_input() -> None:
     flags = parsed(
         "submit --tenant team-a --gpus 8 --cpu 32 --demand x/y=3 --demand z=1 --class urgent --no-follow"
     )
-    assert flags["tenant"] == "team-a"
-    assert flags["gpus"] == "8"
-    assert flags["demand"] == ["x/y=3", "z=1"]
-    assert flags["urgency"] == "urgent"
+    assert flags["job"] == JobFlags(
+        tenant="team-a", gpus="8", cpu="32", demand=["x/y=3", "z=1"], urgency="urgent"
+    )
     assert flags["follow"] is False
     assert parsed("submit jobs.jsonl")["file"] == Path("jobs.jsonl")
     assert parsed("submit -")["file"] == Path("-")
@@ -60,7 +62,15 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
             command = app[name].default_command
             assert command is not None
             for parameter in inspect.signature(command).parameters:
-                assert parameter == "reach" or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
+                grouped = parameter in ("reach", "job")
+                assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
+
+
+@pytest.mark.parametrize("group", [JobFlags, Reach])
+def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
+    source = inspect.getsource(group)
+    for name in inspect.signature(group).parameters:
+        assert re.search(rf'^    {name}: .*\n    """', source, re.MULTILINE), name
 
 
 def run_cli(*words: str) -> subprocess.CompletedProcess[str]:

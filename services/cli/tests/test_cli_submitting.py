@@ -1,14 +1,15 @@
+import dataclasses
 import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from fairlead_cli.commands.job_flags import JobFlags
 from fairlead_cli.errors import InputError
 from fairlead_cli.submitting.following import Following, answer_line
-from fairlead_cli.submitting.gathering import JobFlags, gather
+from fairlead_cli.submitting.gathering import gather
 from fairlead_cli.submitting.publishing import pack
 from fairlead_cli.submitting.reading import Draft
 from fairlead_contracts.state import Outcome
@@ -84,7 +85,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_one_id_does_not_name_two_jobs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--id"):
-        gather(written(tmp_path, "jobs.json", "[{}, {}]"), msgspec.structs.replace(FLAGS, id="x"))
+        gather(written(tmp_path, "jobs.json", "[{}, {}]"), dataclasses.replace(FLAGS, id="x"))
 
 
 def test_message_ids_tell_tenants_and_bodies_apart() -> None:

@@ -1,11 +1,10 @@
 """From what a person typed to the jobs to publish."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
+from fairlead_cli.commands.job_flags import JobFlags
 from fairlead_cli.errors import InputError
 from fairlead_cli.submitting.reading import Defaults, Draft, draft, read_file, read_lines
 
@@ -13,50 +12,35 @@ GPU = "nvidia.com/gpu"
 STANDARD_INPUT = "-"
 
 
-class JobFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `fairlead submit` that say something about a job; None where they say nothing."""
+def asked_by(flags: JobFlags) -> dict[str, str]:
+    """What the flags ask for, by resource.
 
-    cluster: str
-    tenant: str | None = None
-    cpu: str | None = None
-    memory: str | None = None
-    gpus: str | None = None
-    demand: Sequence[str] = ()
-    urgency: str | None = None
-    pods: int | None = None
-    queue: str | None = None
-    run_seconds: float | None = None
-    run_limit_seconds: float | None = None
-    id: str | None = None
+    Raises:
+        InputError: a --demand is not NAME=QUANTITY.
+    """
+    named = {"cpu": flags.cpu, "memory": flags.memory, GPU: flags.gpus}
+    asked = {resource: amount for resource, amount in named.items() if amount is not None}
+    for pair in flags.demand:
+        resource, equals, amount = pair.partition("=")
+        if not (resource and equals and amount):
+            raise InputError(f"--demand {pair!r}: must be NAME=QUANTITY, as in nvidia.com/gpu=8")
+        asked[resource] = amount
+    return asked
 
-    def asked(self) -> dict[str, str]:
-        """What the flags ask for, by resource.
 
-        Raises:
-            InputError: a --demand is not NAME=QUANTITY.
-        """
-        named = {"cpu": self.cpu, "memory": self.memory, GPU: self.gpus}
-        asked = {resource: amount for resource, amount in named.items() if amount is not None}
-        for pair in self.demand:
-            resource, equals, amount = pair.partition("=")
-            if not (resource and equals and amount):
-                raise InputError(f"--demand {pair!r}: must be NAME=QUANTITY, as in nvidia.com/gpu=8")
-            asked[resource] = amount
-        return asked
-
-    def defaults(self) -> Defaults:
-        """What a job of a file takes from the flags where it says nothing itself."""
-        fields: dict[str, object] = {
-            "class": self.urgency,
-            "pods": self.pods,
-            "queue": self.queue,
-            "run_seconds": self.run_seconds,
-            "run_limit_seconds": self.run_limit_seconds,
-            "id": self.id,
-            "demand": self.asked() or None,
-        }
-        given = {name: value for name, value in fields.items() if value is not None}
-        return Defaults(cluster=self.cluster, tenant=self.tenant, fields=given)
+def defaults_of(flags: JobFlags) -> Defaults:
+    """What a job of a file takes from the flags where it says nothing itself."""
+    fields: dict[str, object] = {
+        "class": flags.urgency,
+        "pods": flags.pods,
+        "queue": flags.queue,
+        "run_seconds": flags.run_seconds,
+        "run_limit_seconds": flags.run_limit_seconds,
+        "id": flags.id,
+        "demand": asked_by(flags) or None,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    return Defaults(cluster=flags.cluster, tenant=flags.tenant, fields=given)
 
 
 def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
@@ -65,7 +49,7 @@ def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
     Raises:
         InputError: something cannot be read, there is nothing to publish, or one id would name many jobs.
     """
-    defaults = flags.defaults()
+    defaults = defaults_of(flags)
     drafts = [draft(found, defaults) for found in _found(file, flags)]
     if not drafts:
         raise InputError("there is no job in it")
@@ -79,7 +63,7 @@ def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
 
 def _found(file: Path | None, flags: JobFlags) -> Iterator[object]:
     if file is None:
-        if not flags.asked():
+        if not asked_by(flags):
             raise InputError(
                 "there is nothing to submit",
                 hint="Say what the job asks for (--gpus 1 --cpu 4 --memory 16Gi), name a file, or give - for JSON lines.",
