@@ -163,7 +163,6 @@ def test_every_problem_is_told_at_once_with_field_and_value() -> None:
         ("half_life_hours", 24),
         ("half_life_hours", 0),
         ("hierarchy", {"mode": "hdrf"}),
-        ("bands", {"urgent": [1000, 2000]}),
         ("fit", {"strategy": "binpack"}),
         ("mode", "reserve"),
     ],

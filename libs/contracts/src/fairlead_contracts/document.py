@@ -13,6 +13,7 @@ from fairlead_contracts.document_parts import (
     POLICY_VERSION,
     SHARDS,
     Aging,
+    Bands,
     Grant,
     Match,
     PolicyDocument,
@@ -27,6 +28,7 @@ __all__ = [
     "POLICY_VERSION",
     "SHARDS",
     "Aging",
+    "Bands",
     "Grant",
     "Match",
     "PolicyDocument",
@@ -46,6 +48,8 @@ LARGEST_RATE = 1e9
 LONGEST_CAP_HOURS = 1e7
 LARGEST_WINDOW = 10_000
 MOST_SHARDS = 256
+NARROWEST_BAND, WIDEST_BAND = 1_000, 10_000_000
+"""Bounds of a class's levels: room to insert between two jobs, and room for many classes in Kueue's int32."""
 
 _encoder = msgspec.json.Encoder()
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,253}")
@@ -135,6 +139,9 @@ def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
         yield FieldError("window", document.window, f"must lie between 1 and {LARGEST_WINDOW}")
     if not 1 <= document.shards <= MOST_SHARDS:
         yield FieldError("shards", document.shards, f"must lie between 1 and {MOST_SHARDS}")
+    if not NARROWEST_BAND <= document.bands.width <= WIDEST_BAND:
+        reason = f"must lie between {NARROWEST_BAND} and {WIDEST_BAND}"
+        yield FieldError("bands.width", document.bands.width, reason)
     if document.unlisted_weight is not None:
         yield from check_weight("unlisted_weight", document.unlisted_weight)
 

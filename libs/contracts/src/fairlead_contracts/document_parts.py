@@ -28,6 +28,16 @@ class Match(Strict, frozen=True, kw_only=True):
     queues: list[str] | None = None
     clusters: list[str] | None = None
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    local_queues: list[str] | None = None
+    """Kueue's, as `<namespace>/<name>`."""
+
+
+class Bands(Strict, frozen=True, kw_only=True):
+    """The levels of each class, where a frontend keeps classes apart by them."""
+
+    width: int = 1_000_000
+    """How many levels a class has above its floor, unless the next class begins before."""
 
 
 class Tenant(Strict, frozen=True, kw_only=True):
@@ -58,7 +68,7 @@ class Grant(Strict, frozen=True, kw_only=True):
     tenant: str
     classes: list[str]
     job: str | None = None
-    """Only this job, by id or uid."""
+    """Only this job, by id or uid; it then has the first of these classes, asked for or not."""
     by: str = ""
     why: str = ""
 
@@ -75,6 +85,7 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     window: int = 32
     """How many jobs of each queue's front are labelled."""
     shards: int = SHARDS
+    bands: Bands = msgspec.field(default_factory=Bands)
     preemption: Literal["never", "protect", "accept"] = "never"
     """Where a level may be written although the frontend could preempt by it."""
     unlisted_weight: float | None = None

@@ -40,6 +40,14 @@ class JobStarted(Event, frozen=True, kw_only=True, tag_field="kind", tag="starte
     demand: dict[str, int]
 
 
+class JobEvicted(Event, frozen=True, kw_only=True, tag_field="kind", tag="evicted"):
+    """The frontend stopped the job and put it back into its queue."""
+
+    ran_seconds: float
+    reason: str
+    """The frontend's own word for it, such as `Preempted`."""
+
+
 class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
     """The job ended."""
 
@@ -61,6 +69,8 @@ class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="leve
     because: str
 
 
-type AnyEvent = JobQueued | JobStarted | JobEnded | LevelWritten
+type AnyEvent = JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten
 
-EVENT: Codec[AnyEvent] = Codec(JobQueued | JobStarted | JobEnded | LevelWritten, "event", packed=False)
+EVENT: Codec[AnyEvent] = Codec(
+    JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten, "event", packed=False
+)

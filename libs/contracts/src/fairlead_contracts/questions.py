@@ -13,6 +13,18 @@ from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import Micros, Moment
 
 
+class Steering(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one cluster follows a pool's order."""
+
+    cluster: str
+    frontend: str
+    enforcement: str
+    """`exact`, `within-queue` or `tie-break`."""
+    enforcement_why: str = ""
+    withheld: str = ""
+    """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""
+
+
 class QueueQuestion(Message, frozen=True, kw_only=True):
     """Who waits, in order?"""
 
@@ -36,6 +48,8 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     waiting: int
     places: list[RankedPlace]
+    steering: list[Steering] = []
+    """Of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
     """Shards whose owner did not answer: the order lacks their tenants."""
 
@@ -81,7 +95,7 @@ class ExplainQuestion(Message, frozen=True, kw_only=True):
     """Why does this job stand where it stands?"""
 
     job: str
-    """Id, uid, submission id, or `<scope>/<id>`."""
+    """Id, uid, submission id, `<scope>/<id>`, or the name of what it was made for, with or without its scope."""
     tenant: str | None = None
 
 
@@ -109,6 +123,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     place: Place | None = None
     standing: Standing | None = None
     level: int = 0
+    base: int = 0
+    owner: str | None = None
+    said: str = ""
+    """What the frontend last said of why it waits."""
+    steering: Steering | None = None
     ahead: list[AheadOf] = []
     waited_seconds: float = 0.0
     refused_class: str | None = None

@@ -31,7 +31,6 @@ NOT_ACTED_ON: Mapping[str, tuple[object, ...]] = {
     "class_weights": (None, {}),
     "half_life_hours": (None,),
     "hierarchy": (None, {}, {"mode": "drf"}),
-    "bands": (None, {}, []),
     "fit": (None, {}, {"strategy": "none"}),
     "mode": (None, "advise"),
 }

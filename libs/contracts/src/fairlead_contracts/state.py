@@ -7,6 +7,8 @@ All quantities are integers in base units (see quantities), all instants microse
 
 import enum
 
+import msgspec
+
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import Codec, Message, to_packed
 from fairlead_contracts.instants import Micros
@@ -50,6 +52,9 @@ class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node")
     allocatable: dict[str, int]
     labels: dict[str, str] = {}
     ready: bool = True
+    taints: list[str] = []
+    """As kubectl writes them: `key=value:effect`."""
+    unschedulable: bool = False
 
 
 class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool"):
@@ -59,6 +64,8 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     capacity: dict[str, int]
     enforcement: str = "exact"
     """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
+    enforcement_why: str = ""
+    """What makes it no better than that, in words; empty where it is exact."""
 
 
 class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
@@ -72,6 +79,22 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     lowest_level: int = 1
     highest_level: int = 1_000_000
     """The band in which levels may be written."""
+    bands_by_class: bool = False
+    """Whether each class has levels of its own here, above the value that the cluster gives it (see ClassState)."""
+    preemption: dict[str, str] = {}
+    """What the frontend may stop for a waiting job, by the frontend's own words: for Kueue `withinClusterQueue`,
+    `reclaimWithinCohort` and `borrowWithinCohort`. Empty where it never preempts."""
+    strategy: str = ""
+    """What happens behind a job that does not fit: Kueue's `StrictFIFO` or `BestEffortFIFO`; empty where unknown."""
+    active: bool = True
+    """Whether it starts jobs at all just now."""
+
+
+class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):
+    """What a cluster itself says of a class: the level that a job of it has when nobody steers."""
+
+    name: str
+    value: int
 
 
 class TenantState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="tenant"):
@@ -80,6 +103,14 @@ class TenantState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="tena
     name: str
     scope: str
     queue: str
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in a job's own words that cannot be followed: which field, what stands there, what to do."""
+
+    field: str
+    value: str
+    remedy: str
 
 
 class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
@@ -99,8 +130,16 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     queue_time: Micros
     """The instant by which the frontend breaks ties between equal levels."""
     level: int = 0
+    base: int = 0
+    """The level that it has when nobody steers: its class's value in the cluster. Never read back from a level."""
     pods: int = 1
     requested_class: str | None = None
+    priority_override: int | None = None
+    """A priority that it asks for in its class's place."""
+    local_queue: str | None = None
+    """The tenant's own door to the queue, where the frontend has one: a Kueue LocalQueue of the scope."""
+    owner: str | None = None
+    """What it was made for, as `<kind>/<name>`: people know that name."""
     submission: str | None = None
     """The id under which it was submitted on NATS, where it was."""
     started: Micros | None = None
@@ -108,6 +147,11 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     outcome: Outcome | None = None
     run_limit: Micros | None = None
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    """Short ones, of the job and what it was made for: policy may tell tenants by them."""
+    said: str = ""
+    """What the frontend last said of why it waits."""
+    faults: list[Fault] = []
     traceparent: str | None = None
 
 
@@ -123,13 +167,24 @@ class SyncMark(Stated, frozen=True, kw_only=True, tag_field="kind", tag="mark"):
     at: Micros
 
 
-type State = NodeState | PoolState | QueueState | TenantState | JobState | SyncMark
+type State = NodeState | PoolState | QueueState | ClassState | TenantState | JobState | SyncMark
 
 STATE: Codec[State] = Codec(
-    NodeState | PoolState | QueueState | TenantState | JobState | SyncMark, "state", packed=True
+    NodeState | PoolState | QueueState | ClassState | TenantState | JobState | SyncMark,
+    "state",
+    packed=True,
 )
 
 encode_state = to_packed
+
+
+_KINDS: dict[type[State], subjects.StateKind] = {
+    NodeState: "node",
+    PoolState: "pool",
+    QueueState: "queue",
+    ClassState: "class",
+}
+"""Those that are known by their names alone."""
 
 
 def subject_of(state: State) -> str:
@@ -137,13 +192,9 @@ def subject_of(state: State) -> str:
     match state:
         case JobState():
             return subjects.state(state.cluster, "job", state.id, scope=state.scope)
-        case QueueState():
-            return subjects.state(state.cluster, "queue", state.name)
-        case PoolState():
-            return subjects.state(state.cluster, "pool", state.name)
-        case NodeState():
-            return subjects.state(state.cluster, "node", state.name)
         case TenantState():
             return subjects.state(state.cluster, "tenant", state.name, scope=state.scope)
         case SyncMark():
             return subjects.mark(state.cluster)
+        case _:
+            return subjects.state(state.cluster, _KINDS[type(state)], state.name)

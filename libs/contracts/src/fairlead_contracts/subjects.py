@@ -11,7 +11,7 @@ ANY_CLUSTER = "any"
 MAX_REST = 3 * MAX_TOKEN
 """Bytes of the part of a subject behind the root: three names fit."""
 
-type StateKind = Literal["node", "pool", "queue", "tenant", "job", "mark"]
+type StateKind = Literal["node", "pool", "queue", "class", "tenant", "job", "mark"]
 type Question = Literal["explain", "queue", "tenants"]
 type SimVerb = Literal["create", "level", "delete"]
 
@@ -164,6 +164,11 @@ def leader_key(role: str, cluster: str) -> str:
 def control_key(pool: str | None = None) -> str:
     """Key of an operator's word in the `policy` bucket, on one pool or on all."""
     return f"control.{NO_NAME if pool is None else encode_key(pool)}"
+
+
+def clearance_key(cluster: str) -> str:
+    """Key of an operator's leave to steer a cluster in the `policy` bucket."""
+    return f"clearance.{encode_key(cluster)}"
 
 
 DOCUMENT_KEY = "document"

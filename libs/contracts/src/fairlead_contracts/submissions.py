@@ -16,6 +16,7 @@ from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVer
 from fairlead_contracts.instants import Moment
 from fairlead_contracts.quantities import parse_quantity
 from fairlead_contracts.state import Outcome
+from fairlead_contracts.templates import JobTemplate, read_template
 from fairlead_contracts.tokens import encode_token
 
 MAX_PAYLOAD = 256 * 1024
@@ -44,6 +45,8 @@ class Submission(Message, frozen=True, kw_only=True):
     """How long it is expected to run. A simulated cluster runs it so long; others take it as an estimate."""
     run_limit_seconds: float | None = None
     labels: dict[str, str] = {}
+    template: JobTemplate | None = None
+    """What to run. A simulated cluster runs nothing; a Kubernetes cluster refuses a submission without it."""
     traceparent: str | None = None
 
     def digest(self) -> str:
@@ -80,6 +83,7 @@ class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
     run_seconds: float | None = None
     run_limit_seconds: float | None = None
     labels: dict[str, str] = {}
+    template: dict[str, object] | None = None
     traceparent: str | None = None
 
 
@@ -90,6 +94,7 @@ _EXPECTED = {
     "demand": "must be an object of resources and quantities",
     "pods": "must be a whole number",
     "labels": "must be an object of strings",
+    "template": "must be an object; it needs at least an image",
     "run_seconds": "must be a number of seconds",
     "run_limit_seconds": "must be a number of seconds",
 }
@@ -156,6 +161,7 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
         run_seconds=_checked_seconds("run_seconds", body.run_seconds),
         run_limit_seconds=_checked_seconds("run_limit_seconds", body.run_limit_seconds),
         labels=body.labels,
+        template=None if body.template is None else read_template(body.template),
         traceparent=body.traceparent,
     )
 

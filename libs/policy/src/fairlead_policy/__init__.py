@@ -6,15 +6,17 @@ be wrong.
 
 Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
 made of a `lane` for each tenant; `scoring` gives start tags, `ranking` sorts exactly, `places` is what others see and
-merges shards, `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`.
+merges shards, `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`, within the `bands` of the classes and where `preemption` allows.
 `snapshots` does all of that with one document, `stating` makes it from stated facts; `reasons` puts a place in words.
 """
 
+from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
 from fairlead_policy.flips import next_flip_of
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.places import merge_places, sort_key
+from fairlead_policy.preemption import preempting_settings
 from fairlead_policy.reasons import class_in_words, duration, percent, terms_in_words
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import PoolRules
@@ -35,6 +37,7 @@ __all__ = [
     "Granted",
     "LabelledJob",
     "LevelPlan",
+    "NarrowBand",
     "OrderedPool",
     "PlannedLevels",
     "PoolOrder",
@@ -44,15 +47,18 @@ __all__ = [
     "Tie",
     "TieIndex",
     "WaitingJob",
+    "class_bands",
     "class_in_words",
     "duration",
     "merge_places",
+    "narrow_bands",
     "next_flip_of",
     "order_snapshot",
     "percent",
     "plan_levels",
     "plan_snapshot_levels",
     "policy_of",
+    "preempting_settings",
     "snapshot_of",
     "sort_key",
     "terms_in_words",

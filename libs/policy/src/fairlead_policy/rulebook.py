@@ -58,6 +58,14 @@ class Placed(Protocol):
     def labels(self) -> Mapping[str, str]:
         """Its own."""
 
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its own, and those of what it was made for."""
+
+    @property
+    def local_queue(self) -> str | None:
+        """The door through which it came, in its scope."""
+
 
 class Rulebook:
     """Resolves facts to policy. Pure: the same document gives the same answers.
@@ -111,13 +119,16 @@ class Rulebook:
         return job.scope
 
     def class_of(self, job: Asking, tenant: str) -> Granted:
-        """The class that the job has: the one asked for where it is granted, else everybody's."""
+        """The class that the job has: what was granted to itself, else what it asks for and its tenant may have."""
         everybodys = self.document.classes[-1]
         asked = job.requested_class
+        for grant in self._grants.get(tenant, ()):
+            if grant.job is not None and grant.job in {job.id, job.uid} and grant.classes:
+                return Granted(grant.classes[0], None)
         if asked is None or asked == everybodys:
             return Granted(everybodys, None)
         for grant in self._grants.get(tenant, ()):
-            if asked in grant.classes and grant.job in {None, job.id, job.uid}:
+            if asked in grant.classes and grant.job is None:
                 return Granted(asked, None)
         return Granted(everybodys, asked)
 
@@ -191,7 +202,9 @@ class Rulebook:
             FieldError: the tenant, class, queue or resource is unknown or not granted, or the job is larger than
                 the pool and could never start.
         """
-        tenant = self.tenant_of(_Entrance(submission.tenant, cluster, queue or "", submission.labels))
+        tenant = self.tenant_of(
+            _Entrance(submission.tenant, cluster, queue or "", submission.labels, {}, None)
+        )
         self._check_tenant(submission.tenant, tenant)
         self._check_class(submission, tenant)
         if queues is not None and submission.queue is not None and submission.queue not in queues:
@@ -237,6 +250,8 @@ class _Entrance(NamedTuple):
     cluster: str
     queue: str
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    local_queue: str | None
 
 
 def _member(name: str) -> tuple[str, str]:
@@ -254,6 +269,8 @@ def _matches(match: Match, job: Placed) -> bool:
         and (match.queues is None or job.queue in match.queues)
         and (match.clusters is None or job.cluster in match.clusters)
         and match.labels.items() <= job.labels.items()
+        and match.annotations.items() <= job.annotations.items()
+        and (match.local_queues is None or f"{job.scope}/{job.local_queue}" in match.local_queues)
     )
 
 
