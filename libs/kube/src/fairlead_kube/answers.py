@@ -1,0 +1,58 @@
+"""What an API server's answer means: bytes, or the error that its Status tells of."""
+
+import msgspec
+
+from fairlead_kube.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InternalError,
+    InvalidError,
+    NotFoundError,
+    RefusedError,
+    ServerError,
+    Status,
+    StatusError,
+    ThrottledError,
+    UnauthorizedError,
+)
+
+_BY_CODE: dict[int, type[StatusError]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: ExpiredError,
+    422: InvalidError,
+}
+_SHOWN = 300
+_TOO_MANY, _SERVERS_FAULT, _INTERNAL = 429, 500, "InternalError"
+_STATUS = msgspec.json.Decoder(Status)
+
+
+def read_status(code: int, body: bytes) -> Status:
+    """The Status in the answer; one with its text as message where a proxy, say, answered with something else."""
+    try:
+        status = _STATUS.decode(body)
+    except msgspec.DecodeError:
+        return Status(code=code, message=body[:_SHOWN].decode("utf-8", "replace").strip())
+    return status if status.code else msgspec.structs.replace(status, code=code)
+
+
+def error_of(status: Status, request: str = "", retry_after: str | None = None) -> StatusError:
+    """The error that a Status means; `retry_after` is the header of that name."""
+    pause = _seconds(retry_after) or float(status.details.retry_after_seconds if status.details else 0)
+    if status.code == _TOO_MANY:
+        return ThrottledError(status, request, retry_after=pause)
+    if status.code >= _SERVERS_FAULT:
+        kind = InternalError if status.reason == _INTERNAL else ServerError
+        return kind(status, request, retry_after=pause)
+    if status.reason == "AlreadyExists":
+        return AlreadyExistsError(status, request)
+    return _BY_CODE.get(status.code, RefusedError)(status, request)
+
+
+def _seconds(header: str | None) -> float:
+    """Servers send whole seconds; the HTTP date that the standard also allows counts as none."""
+    return float(header) if header and header.isdecimal() else 0.0

@@ -1,0 +1,315 @@
+"""Typed calls on one API server."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
+
+from fairlead_kube.errors import ExpiredError, MalformedAnswerError
+from fairlead_kube.kubeconfig import find_access
+from fairlead_kube.objects import KubeStruct
+from fairlead_kube.observer import SILENT, KubeObserver
+from fairlead_kube.resources import Resource
+from fairlead_kube.settings import KubeSettings
+from fairlead_kube.throttle import Throttle
+from fairlead_kube.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport, open_transport
+
+PAGE = 500
+"""Objects a page of a list, as kubectl asks."""
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+
+type Document = Mapping[str, object]
+"""An object, or a part of one, as JSON has it."""
+
+
+class ListMeta(KubeStruct, frozen=True, kw_only=True):
+    """The metadata of a list."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class RawPage(KubeStruct, frozen=True, kw_only=True):
+    """A page of a list, its objects still undecoded."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+_PAGE = msgspec.json.Decoder(RawPage)
+
+
+class KubeClient:
+    """One API server: reads, and writes through a token bucket."""
+
+    def __init__(self, transport: Transport, *, writes: Throttle, observer: KubeObserver = SILENT) -> None:
+        self.transport = transport
+        self.writes = writes
+        """What holds back mutating calls, dry runs included."""
+        self.observer = observer
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self.transport.server
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        impersonate: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in Transport.request
+    ) -> bytes:
+        """A raw call, not held back by `writes`; arguments and errors as `Transport.request`."""
+        return await self.transport.request(
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            accept=accept,
+            impersonate=impersonate,
+            timeout=timeout,
+        )
+
+    async def get[T](self, resource: Resource[T], name: str, namespace: str | None = None) -> T:
+        """One object.
+
+        Raises:
+            NotFoundError: there is no such object.
+        """
+        path = resource.path(namespace, name)
+        return _decode(resource, await self.request("GET", path, accept=accepted(resource)), path)
+
+    async def list[T](
+        self,
+        resource: Resource[T],
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = PAGE,
+    ) -> list[T]:
+        """All objects, of one namespace or of all; `limit` of them a request.
+
+        An expired list (410: it took longer than the server keeps history) is begun again.
+        """
+        query = selectors(label_selector, field_selector)
+        path = resource.path(namespace)
+        while True:
+            found: list[T] = []
+            try:
+                async for page in self.pages(resource, path, {**query, "limit": str(limit)}):
+                    found += [_decode(resource, item, path) for item in page.items or ()]
+            except ExpiredError:
+                self.observer.count("list.expired")
+            else:
+                return found
+
+    async def pages[T](
+        self, resource: Resource[T], path: str, query: Mapping[str, str]
+    ) -> AsyncIterator[RawPage]:
+        """The pages of a list, one after the other."""
+        asked = dict(query)
+        while True:
+            body = await self.request("GET", path, query=asked, accept=accepted(resource, "List"))
+            try:
+                page = _PAGE.decode(body)
+            except msgspec.DecodeError as error:
+                raise MalformedAnswerError(f"GET {path}: {error}") from error
+            yield page
+            if not page.metadata.continue_:
+                return
+            # A token carries its revision: the server refuses one beside it.
+            asked = {key: value for key, value in asked.items() if not key.startswith("resourceVersion")}
+            asked["continue"] = page.metadata.continue_
+
+    async def create[T](
+        self,
+        resource: Resource[T],
+        body: Document,
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+        impersonate: str | None = None,
+        field_manager: str | None = None,
+    ) -> T:
+        """The object as the server made it.
+
+        `apiVersion` and `kind` are filled in; the namespace is that of the body's metadata where none is given.
+
+        Raises:
+            AlreadyExistsError: there is one of this name.
+            InvalidError: `causes` says which fields.
+            ForbiddenError: no right to, or an admission webhook said no.
+        """
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+        path = resource.path(namespace or _namespace(body))
+        query = _options(dry_run=dry_run, field_manager=field_manager)
+        return await self._write("POST", resource, path, whole, query=query, impersonate=impersonate)
+
+    async def merge_patch[T](
+        self,
+        resource: Resource[T],
+        name: str,
+        patch: Document,
+        namespace: str | None = None,
+        *,
+        resource_version: str | None = None,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        impersonate: str | None = None,
+        field_manager: str | None = None,
+    ) -> T:
+        """The object after the patch (RFC 7396: None takes a field away, a list is replaced as a whole).
+
+        Raises:
+            ConflictError: `resource_version` is given, and the object is not at it any more.
+            NotFoundError: there is no such object.
+        """
+        whole = dict(patch)
+        if resource_version is not None:
+            metadata = patch.get("metadata")
+            given = dict(metadata) if isinstance(metadata, Mapping) else {}
+            whole["metadata"] = {**given, "resourceVersion": resource_version}
+        path = resource.path(namespace, name, subresource)
+        query = _options(dry_run=dry_run, field_manager=field_manager)
+        return await self._write(
+            "PATCH", resource, path, whole, content_type=MERGE_PATCH, query=query, impersonate=impersonate
+        )
+
+    async def apply[T](
+        self,
+        resource: Resource[T],
+        name: str,
+        body: Document,
+        namespace: str | None = None,
+        *,
+        field_manager: str,
+        force: bool = True,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        impersonate: str | None = None,
+    ) -> T:
+        """The object after a server-side apply: `body` holds all fields that this manager owns, and no others."""
+        metadata = body.get("metadata")
+        given = dict(metadata) if isinstance(metadata, Mapping) else {}
+        whole = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            **body,
+            "metadata": {**given, "name": name},
+        }
+        path = resource.path(namespace, name, subresource)
+        query = _options(dry_run=dry_run, field_manager=field_manager) | ({"force": "true"} if force else {})
+        return await self._write(
+            "PATCH", resource, path, whole, content_type=APPLY_PATCH, query=query, impersonate=impersonate
+        )
+
+    async def delete[T](
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+        dry_run: bool = False,
+        impersonate: str | None = None,
+    ) -> None:
+        """Deletes the object; with `uid` only this one, not another that took its name.
+
+        Raises:
+            NotFoundError: it is gone already.
+            ConflictError: another object has the name now.
+        """
+        options: dict[str, object] = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": propagation,
+        }
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if dry_run:
+            options["dryRun"] = ["All"]
+        await self.writes.acquire()
+        path = resource.path(namespace, name)
+        await self.request("DELETE", path, body=msgspec.json.encode(options), impersonate=impersonate)
+
+    async def _write[T](
+        self,
+        method: str,
+        resource: Resource[T],
+        path: str,
+        body: Document,
+        *,
+        query: Mapping[str, str],
+        impersonate: str | None,
+        content_type: str = JSON,
+    ) -> T:
+        await self.writes.acquire()
+        answer = await self.request(
+            method,
+            path,
+            query=query,
+            body=msgspec.json.encode(body),
+            content_type=content_type,
+            accept=accepted(resource),
+            impersonate=impersonate,
+        )
+        return _decode(resource, answer, path)
+
+
+@contextlib.asynccontextmanager
+async def connect(
+    settings: KubeSettings, *, user_agent: str, observer: KubeObserver = SILENT
+) -> AsyncIterator[KubeClient]:
+    """A client until the block ends. Nothing is sent yet: the first call shows whether the server is there.
+
+    Raises:
+        ConfigurationError: kubeconfig, context, certificates or credentials (see its subclasses).
+    """
+    access = find_access(settings)
+    async with open_transport(access, settings, user_agent=user_agent) as transport:
+        yield KubeClient(
+            transport, writes=Throttle(settings.write_qps, settings.write_burst), observer=observer
+        )
+
+
+def accepted[T](resource: Resource[T], form: str = "") -> str:
+    """The header `Accept` for objects (`form` "") or lists ("List") of the resource."""
+    return _METADATA.format(form) if resource.metadata_only else JSON
+
+
+def selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    """Both as a query, where they are given."""
+    given = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {name: value for name, value in given.items() if value}
+
+
+def _options(*, dry_run: bool, field_manager: str | None) -> dict[str, str]:
+    given = {"dryRun": "All" if dry_run else None, "fieldManager": field_manager}
+    return {name: value for name, value in given.items() if value}
+
+
+def service_account(namespace: str, name: str) -> str:
+    """The user that a service account is, for `impersonate`; its groups follow from it."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def _namespace(body: Document) -> str | None:
+    metadata = body.get("metadata")
+    value = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    return value if isinstance(value, str) else None
+
+
+def _decode[T](resource: Resource[T], body: bytes | msgspec.Raw, path: str) -> T:
+    try:
+        return msgspec.json.decode(body, type=resource.shape)
+    except msgspec.DecodeError as error:
+        raise MalformedAnswerError(f"{resource.kind} at {path}: {error}") from error

@@ -1,0 +1,185 @@
+"""Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
+
+from fairlead_kube.objects import (
+    Amounts,
+    Condition,
+    KubeStruct,
+    LabelRequirement,
+    LabelSelector,
+    ObjectMeta,
+    holds,
+)
+from fairlead_kube.pods import PodTemplate, Taint
+
+
+class NodeSpec(KubeStruct, frozen=True, kw_only=True):
+    """What keeps pods off."""
+
+    taints: list[Taint] | None = None
+    unschedulable: bool = False
+
+
+class NodeStatus(KubeStruct, frozen=True, kw_only=True):
+    """What it has."""
+
+    allocatable: Amounts | None = None
+    capacity: Amounts | None = None
+    conditions: list[Condition] | None = None
+
+
+class Node(KubeStruct, frozen=True, kw_only=True):
+    """A node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kubelet says that it takes pods."""
+        return holds(self.status.conditions, "Ready")
+
+
+class Namespace(KubeStruct, frozen=True, kw_only=True):
+    """A namespace."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class JobSpec(KubeStruct, frozen=True, kw_only=True):
+    """What a batch Job runs."""
+
+    suspend: bool = False
+    parallelism: int | None = None
+    completions: int | None = None
+    active_deadline_seconds: int | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class JobStatus(KubeStruct, frozen=True, kw_only=True):
+    """How far it is."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    ready: int | None = None
+    start_time: str | None = None
+    completion_time: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class Job(KubeStruct, frozen=True, kw_only=True):
+    """A batch Job."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class ReplicaSpec(KubeStruct, frozen=True, kw_only=True):
+    """The pods of one role of a training job."""
+
+    replicas: int | None = None
+    """None counts as 1."""
+    template: PodTemplate = PodTemplate()
+
+
+class RunPolicy(KubeStruct, frozen=True, kw_only=True):
+    """How a training job runs."""
+
+    suspend: bool = False
+    active_deadline_seconds: int | None = None
+
+
+class PyTorchJobSpec(KubeStruct, frozen=True, kw_only=True):
+    """The roles `Master` and `Worker`."""
+
+    pytorch_replica_specs: dict[str, ReplicaSpec] | None = None
+    run_policy: RunPolicy | None = None
+
+
+class TrainingJobStatus(KubeStruct, frozen=True, kw_only=True):
+    """How far it is."""
+
+    conditions: list[Condition] | None = None
+    start_time: str | None = None
+    completion_time: str | None = None
+
+
+class PyTorchJob(KubeStruct, frozen=True, kw_only=True):
+    """A training job of Kubeflow."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PyTorchJobSpec = PyTorchJobSpec()
+    status: TrainingJobStatus = TrainingJobStatus()
+
+
+class NodePoolTemplateSpec(KubeStruct, frozen=True, kw_only=True):
+    """What nodes Karpenter makes."""
+
+    requirements: list[LabelRequirement] | None = None
+    taints: list[Taint] | None = None
+    startup_taints: list[Taint] | None = None
+
+
+class NodePoolTemplate(KubeStruct, frozen=True, kw_only=True):
+    """What nodes Karpenter makes, and their labels."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodePoolTemplateSpec = NodePoolTemplateSpec()
+
+
+class NodePoolSpec(KubeStruct, frozen=True, kw_only=True):
+    """What a NodePool may make, and how much."""
+
+    template: NodePoolTemplate = NodePoolTemplate()
+    limits: Amounts | None = None
+    weight: int | None = None
+
+
+class NodePool(KubeStruct, frozen=True, kw_only=True):
+    """Karpenter's NodePool."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodePoolSpec = NodePoolSpec()
+
+
+class WebhookRule(KubeStruct, frozen=True, kw_only=True):
+    """Which requests a webhook sees."""
+
+    api_groups: list[str] | None = None
+    api_versions: list[str] | None = None
+    resources: list[str] | None = None
+    operations: list[str] | None = None
+
+
+class Webhook(KubeStruct, frozen=True, kw_only=True):
+    """One webhook."""
+
+    name: str
+    rules: list[WebhookRule] | None = None
+    failure_policy: str = "Fail"
+    side_effects: str = ""
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+    timeout_seconds: int = 10
+
+    def sees(self, group: str, resource: str, operation: str) -> bool:
+        """Whether a rule covers such requests."""
+        return any(
+            _among(group, rule.api_groups)
+            and _among(resource, rule.resources)
+            and _among(operation, rule.operations)
+            for rule in self.rules or ()
+        )
+
+
+class WebhookConfiguration(KubeStruct, frozen=True, kw_only=True):
+    """A mutating or validating configuration; both have the same form."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    webhooks: list[Webhook] | None = None
+
+
+def _among(value: str, patterns: list[str] | None) -> bool:
+    return value in (patterns or ()) or "*" in (patterns or ())

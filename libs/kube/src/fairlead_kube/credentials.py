@@ -1,0 +1,169 @@
+"""How we sign in: tokens that are read again when they grow old, certificates, and credential plugins."""
+
+import asyncio
+import base64
+import ssl
+import tempfile
+import time
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from fairlead_kube.errors import CredentialsError
+from fairlead_kube.kubeconfig import Access, Cluster, User, material
+
+REREAD_SECONDS = 60.0
+"""Kubernetes renews a mounted token long before it expires; client-go reads it again each minute, too."""
+
+
+class SignsIn(Protocol):
+    """Gives the value of the header `Authorization`."""
+
+    async def authorization(self, *, renew: bool) -> str | None:
+        """The value now; `renew` says that the server refused the last one. None: no such header.
+
+        Raises:
+            CredentialsError: there is none to be had.
+        """
+
+
+class Fixed:
+    """A token or password that stands in the kubeconfig, or nothing (certificates)."""
+
+    def __init__(self, value: str | None) -> None:
+        self._value = value
+
+    async def authorization(self, *, renew: bool) -> str | None:
+        """Always the same."""
+        del renew
+        return self._value
+
+
+class TokenFile:
+    """A token in a file that somebody renews."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._value = ""
+        self._read_at = float("-inf")
+
+    async def authorization(self, *, renew: bool) -> str | None:
+        """The content, read again each minute or when it was refused."""
+        if renew or time.monotonic() - self._read_at >= REREAD_SECONDS:
+            try:
+                token = self._path.read_text("utf-8").strip()
+            except OSError as error:
+                raise CredentialsError(f"cannot read the token at {self._path}: {error.strerror}") from error
+            if not token:
+                raise CredentialsError(f"the token file {self._path} is empty")
+            self._value, self._read_at = f"Bearer {token}", time.monotonic()
+        return self._value
+
+
+class Plugin:
+    """A credential plugin (`exec`) or one of the old auth providers, as kubernetes-asyncio runs them.
+
+    It is imported here alone and only when it is needed: the import takes 1.7 s and 76 MB.
+    """
+
+    def __init__(self, access: Access) -> None:
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+
+        self._configuration = Configuration()
+        self._loader = KubeConfigLoader(config_dict=_as_document(access))
+        self._fresh = False
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def certificate(self) -> tuple[Path, Path] | None:
+        """Where the plugin's certificate and key are, if it gave such instead of a token."""
+        certificate, key = self._configuration.cert_file, self._configuration.key_file
+        return (Path(certificate), Path(key)) if certificate and key else None
+
+    async def authorization(self, *, renew: bool) -> str | None:
+        """Asks the plugin, which keeps its answer until that expires."""
+        async with self._one_at_a_time:
+            if renew and hasattr(self._loader, "exec_plugin_expiry"):
+                del self._loader.exec_plugin_expiry
+            try:
+                await self._loader.load_and_set(self._configuration)
+            except Exception as error:  # plugins fail in any way they like
+                raise CredentialsError(f"the credential plugin of the kubeconfig failed: {error}") from error
+        token: str | None = self._configuration.api_key.get("BearerToken")
+        return token
+
+
+def sign_in(access: Access) -> SignsIn:
+    """The way in that the user of the kubeconfig describes, in the order of client-go.
+
+    Raises:
+        CredentialsError: it describes one that cannot work.
+    """
+    user = access.user
+    if user.token_file:
+        return TokenFile(Path(user.token_file))
+    if user.token:
+        return Fixed(f"Bearer {user.token}")
+    if user.username and user.password:
+        pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        return Fixed(f"Basic {pair}")
+    if user.exec or user.auth_provider:
+        return Plugin(access)
+    return Fixed(None)
+
+
+def tls_context(access: Access, certificate: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    """Whom we trust, and our certificate where we sign in with one (`certificate`: that of a plugin).
+
+    Raises:
+        ConfigurationError: certificates or keys that cannot be read.
+    """
+    cluster = access.cluster
+    authority = material(
+        cluster.certificate_authority_data, cluster.certificate_authority, "certificate authority"
+    )
+    try:
+        context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
+        # Clusters of older kubeadm have authorities without key identifiers: kubectl takes them, Python 3.13 does not.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if cluster.insecure_skip_tls_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if certificate is not None:
+            context.load_cert_chain(*certificate)
+        else:
+            _load_own(context, access.user)
+    except (ssl.SSLError, UnicodeDecodeError) as error:
+        raise CredentialsError(f"a certificate or key of the kubeconfig cannot be used: {error}") from error
+    return context
+
+
+def _load_own(context: ssl.SSLContext, user: User) -> None:
+    certificate = material(user.client_certificate_data, user.client_certificate, "client certificate")
+    key = material(user.client_key_data, user.client_key, "client key")
+    if not certificate:
+        return
+    # The ssl module takes files alone: these live for the moment of the call, readable by us only.
+    with tempfile.TemporaryDirectory() as folder:
+        paths = (Path(folder, "tls.crt"), Path(folder, "tls.key"))
+        paths[0].write_bytes(certificate)
+        paths[1].write_bytes(key or certificate)
+        context.load_cert_chain(*paths)
+
+
+def _as_document(access: Access) -> dict[str, object]:
+    """A kubeconfig of one context, for the plugins."""
+    cluster: Cluster = access.cluster
+    return {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": _given(cluster)}],
+        "users": [{"name": "it", "user": _given(access.user)}],
+    }
+
+
+def _given(part: Cluster | User) -> dict[str, object]:
+    document: dict[str, object] = msgspec.to_builtins(part)
+    return {name: value for name, value in document.items() if value is not None}

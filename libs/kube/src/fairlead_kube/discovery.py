@@ -1,0 +1,161 @@
+"""What a server serves, who we are there and what we may do."""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import MalformedAnswerError, NotFoundError
+from fairlead_kube.objects import KubeStruct
+from fairlead_kube.resources import Resource
+
+_RIPENESS = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+
+
+class Version(KubeStruct, frozen=True, kw_only=True):
+    """The version of an API server."""
+
+    git_version: str = ""
+    """Such as `v1.36.3`."""
+    major: str = ""
+    minor: str = ""
+    """Some providers put a `+` behind it."""
+
+
+class ServedKind(KubeStruct, frozen=True, kw_only=True):
+    """A kind that is served."""
+
+    name: str
+    """Its plural, as in paths."""
+    kind: str
+    namespaced: bool = False
+    verbs: list[str] | None = None
+
+
+class Whoami(KubeStruct, frozen=True, kw_only=True):
+    """As whom the server knows us."""
+
+    username: str = ""
+    groups: list[str] | None = None
+
+
+class _Kinds(KubeStruct, frozen=True, kw_only=True):
+    resources: list[ServedKind] | None = None
+
+
+class _GroupVersion(KubeStruct, frozen=True, kw_only=True):
+    version: str
+
+
+class _Group(KubeStruct, frozen=True, kw_only=True):
+    versions: list[_GroupVersion] | None = None
+
+
+class _Review(KubeStruct, frozen=True, kw_only=True):
+    class Verdict(KubeStruct, frozen=True, kw_only=True):
+        allowed: bool = False
+        user_info: Whoami = Whoami()
+
+    status: Verdict = Verdict()
+
+
+async def server_version(client: KubeClient) -> Version:
+    """The version of the server; needs no right but to be signed in."""
+    return _read(await client.request("GET", "/version"), Version)
+
+
+async def served(client: KubeClient, group: str) -> dict[str, dict[str, ServedKind]]:
+    """By version, the one that the server prefers first, then by plural; nothing where the group is not served."""
+    if not group:
+        return {"v1": await _kinds(client, "/api/v1")}
+    try:
+        found = _read(await client.request("GET", f"/apis/{group}"), _Group)
+        versions = [one.version for one in found.versions or ()]
+        return {version: await _kinds(client, f"/apis/{group}/{version}") for version in versions}
+    except NotFoundError:
+        return {}
+
+
+async def pick_version[T](client: KubeClient, resource: Resource[T]) -> Resource[T] | None:
+    """The resource in its own version where that is served, else in the ripest that is; None where none is."""
+    there = await served(client, resource.group)
+    versions = [version for version, kinds in there.items() if resource.plural in kinds]
+    if not versions or resource.version in versions:
+        return resource if versions else None
+    return resource.at(max(versions, key=_ripeness))
+
+
+async def can_i[T](
+    client: KubeClient,
+    verb: str,
+    resource: Resource[T],
+    *,
+    namespace: str | None = None,
+    name: str | None = None,
+    subresource: str | None = None,
+    impersonate: str | None = None,
+) -> bool:
+    """Whether we may; without a namespace: in all of them (SelfSubjectAccessReview)."""
+    attributes = {
+        "verb": verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+    }
+    optional = {"namespace": namespace, "name": name, "subresource": subresource}
+    attributes |= {key: value for key, value in optional.items() if value}
+    review = await _review(
+        client,
+        "authorization.k8s.io/v1",
+        "SelfSubjectAccessReview",
+        {"resourceAttributes": attributes},
+        impersonate,
+    )
+    return review.status.allowed
+
+
+async def whoami(client: KubeClient) -> Whoami:
+    """As whom the server knows us (SelfSubjectReview; Kubernetes 1.28)."""
+    review = await _review(client, "authentication.k8s.io/v1", "SelfSubjectReview", None, None)
+    return review.status.user_info
+
+
+async def _review(
+    client: KubeClient, api_version: str, kind: str, spec: dict[str, object] | None, impersonate: str | None
+) -> _Review:
+    body: dict[str, object] = {"apiVersion": api_version, "kind": kind}
+    if spec is not None:
+        body["spec"] = spec
+    path = f"/apis/{api_version}/{kind.lower()}s"
+    answer = await client.request("POST", path, body=msgspec.json.encode(body), impersonate=impersonate)
+    return _read(answer, _Review)
+
+
+async def _kinds(client: KubeClient, path: str) -> dict[str, ServedKind]:
+    """Without subresources."""
+    found = _read(await client.request("GET", path), _Kinds).resources or ()
+    return {one.name: one for one in found if "/" not in one.name}
+
+
+class _Ripeness(NamedTuple):
+    stable: int
+    """2 for v1, 1 for beta, 0 for alpha."""
+    major: int
+    minor: int
+
+
+def _ripeness(version: str) -> _Ripeness:
+    """The order in which Kubernetes prefers versions."""
+    match = _RIPENESS.fullmatch(version)
+    if match is None:
+        return _Ripeness(-1, 0, 0)
+    stage = {None: 2, "beta": 1, "alpha": 0}[match[2]]
+    return _Ripeness(stage, int(match[1]), int(match[3] or 0))
+
+
+def _read[T](body: bytes, shape: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.DecodeError as error:
+        raise MalformedAnswerError(f"not a {shape.__name__}: {error}") from error

@@ -1,0 +1,165 @@
+"""The errors of this library, under one root.
+
+Whether a retry of the same call can succeed is visible in the type: `RetryableKubeError` or `FatalKubeError`. What an
+API server answered comes with the `metav1.Status` that it sent; which error it is, is decided by HTTP code and
+`reason`, never by the message.
+"""
+
+import msgspec
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One of several things that are wrong."""
+
+    field: str = ""
+    """Path of the field, such as `spec.podSets[0].count`."""
+    message: str = ""
+    reason: str = ""
+    """Such as `FieldValueInvalid`."""
+
+
+class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which object a Status is about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: list[Cause] | None = None
+    retry_after_seconds: int = 0
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How an API server says that something went wrong (metav1.Status)."""
+
+    code: int = 0
+    reason: str = ""
+    """Such as `Forbidden`, `Invalid`, `Expired`; empty where the server says none."""
+    message: str = ""
+    details: StatusDetails | None = None
+
+    @property
+    def causes(self) -> list[Cause]:
+        """What is wrong, field by field."""
+        return (self.details.causes or []) if self.details else []
+
+
+class KubeError(Exception):
+    """Anything that goes wrong between us and a Kubernetes API server."""
+
+
+class RetryableKubeError(KubeError):
+    """The same call may succeed later."""
+
+
+class FatalKubeError(KubeError):
+    """The same call cannot succeed, however often it is made."""
+
+
+class ConfigurationError(FatalKubeError):
+    """The way to the cluster is not known: kubeconfig, context, certificates or service account."""
+
+
+class MissingKubeconfigError(ConfigurationError):
+    """There is no kubeconfig where one was looked for, and we do not run in a cluster."""
+
+
+class UnknownContextError(ConfigurationError):
+    """The kubeconfig has no such context; carries those that it has."""
+
+    def __init__(self, context: str, known: list[str]) -> None:
+        shown = ", ".join(known) or "none"
+        super().__init__(f"the kubeconfig has no context {context!r}; it has: {shown}")
+        self.context = context
+        self.known = known
+
+
+class CredentialsError(ConfigurationError):
+    """A token, certificate or credential plugin gave nothing to sign in with."""
+
+
+class MalformedAnswerError(FatalKubeError):
+    """The server answered with something that is not of the shape asked for."""
+
+
+class UnreachableError(RetryableKubeError):
+    """No connection, or it broke before the answer was complete; what was asked may have been done."""
+
+
+class TimedOutError(RetryableKubeError):
+    """No answer in time; what was asked may have been done."""
+
+
+class StatusError(KubeError):
+    """The API server refused; `status` says how, `request` says what (method and path)."""
+
+    def __init__(self, status: Status, request: str = "") -> None:
+        prefix = f"{request}: " if request else ""
+        super().__init__(f"{prefix}{status.message or status.reason or 'refused'} (HTTP {status.code})")
+        self.status = status
+        self.request = request
+
+    @property
+    def causes(self) -> list[Cause]:
+        """What is wrong, field by field."""
+        return self.status.causes
+
+
+class ThrottledError(StatusError, RetryableKubeError):
+    """429: too many requests. `retry_after` is in seconds, 0 where the server names none."""
+
+    def __init__(self, status: Status, request: str = "", *, retry_after: float = 0.0) -> None:
+        super().__init__(status, request)
+        self.retry_after = retry_after
+
+
+class ServerError(StatusError, RetryableKubeError):
+    """5xx. `retry_after` is in seconds, 0 where the server names none."""
+
+    def __init__(self, status: Status, request: str = "", *, retry_after: float = 0.0) -> None:
+        super().__init__(status, request)
+        self.retry_after = retry_after
+
+
+class InternalError(ServerError):
+    """500 `InternalError`: what an admission webhook that does not answer looks like, among others.
+
+    The API server gives no reason or detail of its own for a webhook's outage, so that no type tells it apart.
+    """
+
+
+class ConflictError(StatusError, RetryableKubeError):
+    """409: the object changed meanwhile. Read it again, then write."""
+
+
+class UnauthorizedError(StatusError, FatalKubeError):
+    """401: the credentials are not accepted, also after they were read again."""
+
+
+class ForbiddenError(StatusError, FatalKubeError):
+    """403: no right to do this, or an admission plugin or webhook said no."""
+
+    @property
+    def by_webhook(self) -> bool:
+        """Whether a webhook said no: RBAC and built-in admission name the kind in the details, a webhook does not."""
+        return self.status.details is None or not self.status.details.kind
+
+
+class NotFoundError(StatusError, FatalKubeError):
+    """404: no such object, or no such kind."""
+
+
+class AlreadyExistsError(StatusError, FatalKubeError):
+    """409 `AlreadyExists`."""
+
+
+class InvalidError(StatusError, FatalKubeError):
+    """422 `Invalid`: `causes` names each field."""
+
+
+class ExpiredError(StatusError, FatalKubeError):
+    """410: the resource version or continue token is too old. List again."""
+
+
+class RefusedError(StatusError, FatalKubeError):
+    """Any other 4xx."""

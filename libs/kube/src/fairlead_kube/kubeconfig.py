@@ -1,0 +1,199 @@
+"""Where a cluster is and how to sign in there: kubeconfig files, or the service account of a pod.
+
+The kubernetes-asyncio package reads these files, too, but costs 1.7 s and 76 MB to import, reads a token file once and
+leaves private keys in /tmp. It is asked only for what needs its credential plugins (see `credentials`).
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from fairlead_kube.errors import ConfigurationError, MissingKubeconfigError, UnknownContextError
+from fairlead_kube.settings import KubeSettings
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its token and the cluster's certificate authority."""
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """Where an API server is, and how to know that it is the right one."""
+
+    server: str = ""
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
+    proxy_url: str | None = None
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """How to sign in."""
+
+    client_certificate: str | None = None
+    client_certificate_data: str | None = None
+    client_key: str | None = None
+    client_key_data: str | None = None
+    token: str | None = None
+    token_file: str | None = msgspec.field(default=None, name="tokenFile")
+    username: str | None = None
+    password: str | None = None
+    impersonate: str | None = msgspec.field(default=None, name="as")
+    exec: dict[str, object] | None = None
+    auth_provider: dict[str, object] | None = None
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster, a user and a namespace."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = "default"
+
+
+class _Named(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    cluster: Cluster | None = None
+    user: User | None = None
+    context: Context | None = None
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    current_context: str | None = None
+    clusters: list[_Named] | None = None
+    users: list[_Named] | None = None
+    contexts: list[_Named] | None = None
+
+
+class Kubeconfig(msgspec.Struct, kw_only=True):
+    """Several files as one: the first one that names a thing counts, as with kubectl."""
+
+    current: str | None = None
+    clusters: dict[str, Cluster] = {}
+    users: dict[str, User] = {}
+    contexts: dict[str, Context] = {}
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is needed to talk to one cluster."""
+
+    cluster: Cluster
+    user: User
+    namespace: str = "default"
+    context: str = ""
+    """Empty in a cluster."""
+
+
+def find_access(settings: KubeSettings, environ: Mapping[str, str] = os.environ) -> Access:
+    """The way to the cluster that the settings name.
+
+    Raises:
+        MissingKubeconfigError: nothing to read.
+        UnknownContextError: the context is not in it.
+        ConfigurationError: a file cannot be read, or names what it does not hold.
+    """
+    if settings.kubeconfig is None and "KUBECONFIG" not in environ and "KUBERNETES_SERVICE_HOST" in environ:
+        return _in_cluster(environ)
+    config = read_kubeconfig(kubeconfig_paths(settings, environ))
+    name = settings.context or config.current
+    if not name or name not in config.contexts:
+        raise UnknownContextError(name or "", sorted(config.contexts))
+    context = config.contexts[name]
+    cluster = config.clusters.get(context.cluster)
+    if cluster is None or not cluster.server:
+        raise ConfigurationError(f"context {name!r} names cluster {context.cluster!r}, which has no server")
+    if context.user and context.user not in config.users:
+        raise ConfigurationError(
+            f"context {name!r} names user {context.user!r}, which the kubeconfig does not hold"
+        )
+    user = config.users.get(context.user, User())
+    return Access(cluster=cluster, user=user, namespace=context.namespace, context=name)
+
+
+def contexts(settings: KubeSettings, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The names of the contexts of the kubeconfig."""
+    return sorted(read_kubeconfig(kubeconfig_paths(settings, environ)).contexts)
+
+
+def kubeconfig_paths(settings: KubeSettings, environ: Mapping[str, str]) -> list[Path]:
+    """The files that the settings or the environment name and that exist.
+
+    Raises:
+        MissingKubeconfigError: none does.
+    """
+    given = settings.kubeconfig or environ.get("KUBECONFIG") or "~/.kube/config"
+    named = [Path(part).expanduser() for part in given.split(os.pathsep) if part]
+    found = [path for path in named if path.is_file()]
+    if not found:
+        raise MissingKubeconfigError(f"there is no kubeconfig at {given}")
+    return found
+
+
+def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
+    """The files as one; relative paths in a file are taken from its folder."""
+    merged = Kubeconfig()
+    for path in paths:
+        file = _read(path)
+        merged.current = merged.current or file.current_context
+        for one in file.clusters or ():
+            if one.cluster is not None:
+                merged.clusters.setdefault(
+                    one.name, _settle(one.cluster, path.parent, "certificate_authority")
+                )
+        for one in file.users or ():
+            files = ("client_certificate", "client_key", "token_file")
+            merged.users.setdefault(one.name, _settle(one.user or User(), path.parent, *files))
+        for one in file.contexts or ():
+            merged.contexts.setdefault(one.name, one.context or Context())
+    return merged
+
+
+def _read(path: Path) -> _File:
+    try:
+        return msgspec.convert(yaml.safe_load(path.read_bytes()) or {}, _File)
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path} is not YAML") from error
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{path} is not a kubeconfig: {error}") from error
+
+
+def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
+    """Paths made independent of where we run."""
+    found = {field: getattr(part, field) for field in fields}
+    return msgspec.structs.replace(
+        part, **{field: str(folder / Path(value).expanduser()) for field, value in found.items() if value}
+    )
+
+
+def _in_cluster(environ: Mapping[str, str]) -> Access:
+    token, authority = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
+    if not token.is_file():
+        raise MissingKubeconfigError(f"in a cluster, but without a service account token at {token}")
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    host = f"[{host}]" if ":" in host else host
+    return Access(
+        cluster=Cluster(server=f"https://{host}:{port}", certificate_authority=str(authority)),
+        user=User(token_file=str(token)),
+    )
+
+
+def material(data: str | None, path: str | None, what: str) -> bytes | None:
+    """Certificate or key: base64 in the kubeconfig, or a file.
+
+    Raises:
+        ConfigurationError: neither base64 nor readable.
+    """
+    try:
+        if data:
+            return base64.b64decode("".join(data.split()), validate=True)
+        return Path(path).read_bytes() if path else None
+    except binascii.Error as error:
+        raise ConfigurationError(f"the {what} of the kubeconfig is not base64") from error
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the {what} at {path}: {error.strerror}") from error

@@ -1,0 +1,152 @@
+"""What every Kubernetes object has, and how its JSON is read.
+
+Only the fields that we use are decoded; what else stands in an object costs nothing. Go writes `null` for a nil slice
+or map, so each list and mapping may be None. Structs are read only: what is written is written as a patch.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from fairlead_contracts.instants import Micros, from_datetime
+
+type Amount = str | int | float
+"""A quantity as it stands in JSON: "500m", "64Gi", or a bare number where a CRD allows one. See `quantities`."""
+
+type Amounts = dict[str, Amount]
+"""Quantities by resource name."""
+
+
+class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of all objects and parts of objects: camelCase in JSON, unknown fields are skipped."""
+
+
+class OwnerReference(KubeStruct, frozen=True, kw_only=True):
+    """Whose part an object is."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
+    """The metadata of an object, or of a pod template."""
+
+    name: str = ""
+    namespace: str = ""
+    """Empty for an object of the whole cluster."""
+    uid: str = ""
+    resource_version: str = ""
+    """Opaque: compare it for equality only."""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    """RFC 3339 in whole seconds; `instant` reads it."""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+
+    @property
+    def created(self) -> Micros:
+        """The creation time; 0 where there is none."""
+        return instant(self.creation_timestamp)
+
+    def label(self, name: str) -> str | None:
+        """The label's value, if there is one."""
+        return (self.labels or {}).get(name)
+
+    def annotation(self, name: str) -> str | None:
+        """The annotation's value, if there is one."""
+        return (self.annotations or {}).get(name)
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object, if one does."""
+        return next((owner for owner in self.owner_references or () if owner.controller), None)
+
+
+class PartialObject(KubeStruct, frozen=True, kw_only=True):
+    """The metadata of any object: what a metadata-only list or watch gives."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Condition(KubeStruct, frozen=True, kw_only=True):
+    """One condition of a status."""
+
+    type: str
+    status: str = "Unknown"
+    """`True`, `False` or `Unknown`."""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+    @property
+    def since(self) -> Micros:
+        """When it last changed; 0 where that is not said."""
+        return instant(self.last_transition_time)
+
+
+def condition(conditions: list[Condition] | None, kind: str) -> Condition | None:
+    """The condition of this type, if it stands there."""
+    return next((one for one in conditions or () if one.type == kind), None)
+
+
+def holds(conditions: list[Condition] | None, kind: str) -> bool:
+    """Whether the condition of this type is True."""
+    found = condition(conditions, kind)
+    return found is not None and found.status == "True"
+
+
+def instant(timestamp: str | None) -> Micros:
+    """A timestamp of Kubernetes, RFC 3339 with or without a fraction, as an instant; 0 for none.
+
+    Raises:
+        ValueError: it is not RFC 3339. An API server does not serve such a timestamp.
+    """
+    return from_datetime(datetime.fromisoformat(timestamp)) if timestamp else 0
+
+
+class LabelRequirement(KubeStruct, frozen=True, kw_only=True):
+    """One expression of a label selector or of a node selector term."""
+
+    key: str
+    operator: str
+    """`In`, `NotIn`, `Exists`, `DoesNotExist`; for nodes also `Gt` and `Lt`."""
+    values: list[str] | None = None
+    min_values: int | None = None
+    """Of Karpenter alone."""
+
+
+class LabelSelector(KubeStruct, frozen=True, kw_only=True):
+    """Which labels an object must have. None as a whole selects nothing, an empty one everything."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[LabelRequirement] | None = None
+
+    def matches(self, labels: dict[str, str] | None) -> bool:
+        """Whether the labels fulfil all requirements."""
+        found = labels or {}
+        return all(found.get(key) == value for key, value in (self.match_labels or {}).items()) and all(
+            _fulfils(one, found) for one in self.match_expressions or ()
+        )
+
+
+def _fulfils(requirement: LabelRequirement, labels: dict[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in (requirement.values or ())
+        case "NotIn":
+            return value is None or value not in (requirement.values or ())
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False

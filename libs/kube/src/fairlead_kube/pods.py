@@ -1,0 +1,133 @@
+"""Pods and pod templates: what they ask for and where they may run."""
+
+from fairlead_kube.objects import Amounts, Condition, KubeStruct, LabelRequirement, LabelSelector, ObjectMeta
+
+
+class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
+    """What a container, or a pod as a whole, asks for. A limit without a request is a request, too."""
+
+    requests: Amounts | None = None
+    limits: Amounts | None = None
+
+
+class Container(KubeStruct, frozen=True, kw_only=True):
+    """One container."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    restart_policy: str | None = None
+    """`Always` makes an init container a sidecar: it runs beside all that follow it."""
+
+
+class Toleration(KubeStruct, frozen=True, kw_only=True):
+    """A taint that a pod puts up with."""
+
+    key: str = ""
+    """Empty with operator `Exists`: every taint."""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    """Empty: every effect."""
+
+    def tolerates(self, taint: "Taint") -> bool:
+        """Whether it covers the taint, by the rules of Kubernetes."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+class Taint(KubeStruct, frozen=True, kw_only=True):
+    """What keeps pods without a toleration off a node."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
+
+
+class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):
+    """All its expressions must hold; one term of several is enough."""
+
+    match_expressions: list[LabelRequirement] | None = None
+    match_fields: list[LabelRequirement] | None = None
+
+
+class NodeSelector(KubeStruct, frozen=True, kw_only=True):
+    """The terms of a required node affinity."""
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+_REQUIRED = {"required": "requiredDuringSchedulingIgnoredDuringExecution"}
+
+
+class NodeAffinity(KubeStruct, frozen=True, kw_only=True, rename=_REQUIRED):
+    """On which nodes a pod may run."""
+
+    required: NodeSelector | None = None
+
+
+class PodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
+    """Pods that must run in the same topology domain, or in another."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+
+
+class PodAffinity(KubeStruct, frozen=True, kw_only=True, rename=_REQUIRED):
+    """Beside which pods a pod must run, or must not."""
+
+    required: list[PodAffinityTerm] | None = None
+
+
+class Affinity(KubeStruct, frozen=True, kw_only=True):
+    """Where a pod must run; what it only prefers is not read."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class PodSpec(KubeStruct, frozen=True, kw_only=True):
+    """What a pod runs, asks for and tolerates."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    resources: ResourceRequirements | None = None
+    """Of the pod as a whole (Kubernetes 1.34); takes the place of the containers' sum for what it names."""
+    overhead: Amounts | None = None
+    node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
+    affinity: Affinity | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+    runtime_class_name: str | None = None
+    service_account_name: str = ""
+    node_name: str = ""
+    active_deadline_seconds: int | None = None
+
+
+class PodTemplate(KubeStruct, frozen=True, kw_only=True):
+    """From what pods are made."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class PodStatus(KubeStruct, frozen=True, kw_only=True):
+    """How a pod is doing."""
+
+    phase: str = ""
+    reason: str = ""
+    conditions: list[Condition] | None = None
+
+
+class Pod(KubeStruct, frozen=True, kw_only=True):
+    """A pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,224 @@
+"""Kueue's quota: ClusterQueue, Cohort, LocalQueue and ResourceFlavor, v1beta2 and v1beta1 in one shape."""
+
+from fairlead_kube.objects import Amount, Condition, KubeStruct, LabelSelector, ObjectMeta, holds
+from fairlead_kube.pods import Taint, Toleration
+
+
+class ResourceQuota(KubeStruct, frozen=True, kw_only=True):
+    """The quota of one resource of one flavor."""
+
+    name: str
+    nominal_quota: Amount = 0
+    borrowing_limit: Amount | None = None
+    """None: as much as the cohort has."""
+    lending_limit: Amount | None = None
+    """None: all of it."""
+
+
+class FlavorQuotas(KubeStruct, frozen=True, kw_only=True):
+    """The quotas of one flavor."""
+
+    name: str
+    resources: list[ResourceQuota] | None = None
+
+
+class ResourceGroup(KubeStruct, frozen=True, kw_only=True):
+    """Resources that take their flavors together."""
+
+    covered_resources: list[str] | None = None
+    flavors: list[FlavorQuotas] | None = None
+
+
+class FairSharing(KubeStruct, frozen=True, kw_only=True):
+    """Kueue's own weight of a queue or cohort."""
+
+    weight: Amount | None = None
+
+
+class FairSharingStatus(KubeStruct, frozen=True, kw_only=True):
+    """Kueue's own share."""
+
+    weighted_share: int = 0
+
+
+class BorrowWithinCohort(KubeStruct, frozen=True, kw_only=True):
+    """Preempting in order to borrow."""
+
+    policy: str = "Never"
+    """`Never` or `LowerPriority`."""
+    max_priority_threshold: int | None = None
+
+
+class Preemption(KubeStruct, frozen=True, kw_only=True):
+    """Whom a queue's Workloads may preempt. Absent fields are the API's defaults."""
+
+    within_cluster_queue: str = "Never"
+    """`Never`, `LowerPriority` or `LowerOrNewerEqualPriority`."""
+    reclaim_within_cohort: str = "Never"
+    """`Never`, `LowerPriority` or `Any`."""
+    borrow_within_cohort: BorrowWithinCohort | None = None
+
+
+class FlavorFungibility(KubeStruct, frozen=True, kw_only=True):
+    """When to try the next flavor."""
+
+    when_can_borrow: str = ""
+    when_can_preempt: str = ""
+
+
+class AdmissionScope(KubeStruct, frozen=True, kw_only=True):
+    """Kueue's AdmissionFairSharing."""
+
+    admission_mode: str = ""
+    """`UsageBasedAdmissionFairSharing`: usage of LocalQueues goes before priority."""
+
+
+class CheckRule(KubeStruct, frozen=True, kw_only=True):
+    """An AdmissionCheck that a queue demands."""
+
+    name: str
+    on_flavors: list[str] | None = None
+
+
+class ChecksStrategy(KubeStruct, frozen=True, kw_only=True):
+    """The AdmissionChecks that a queue demands."""
+
+    admission_checks: list[CheckRule] | None = None
+
+
+class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
+    """Quota and rules of a ClusterQueue."""
+
+    cohort_name: str = ""
+    cohort: str = ""
+    """v1beta1; `parent` reads both versions."""
+    resource_groups: list[ResourceGroup] | None = None
+    preemption: Preemption = Preemption()
+    queueing_strategy: str = "BestEffortFIFO"
+    fair_sharing: FairSharing | None = None
+    admission_scope: AdmissionScope | None = None
+    flavor_fungibility: FlavorFungibility | None = None
+    namespace_selector: LabelSelector | None = None
+    stop_policy: str | None = None
+    """`None`, `Hold` or `HoldAndDrain`; None as `None`."""
+    admission_checks_strategy: ChecksStrategy | None = None
+    admission_checks: list[str] | None = None
+    """v1beta1."""
+
+    @property
+    def parent(self) -> str:
+        """The cohort, in either version; empty for none."""
+        return self.cohort_name or self.cohort
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it admits nothing."""
+        return self.stop_policy not in (None, "None")
+
+
+class ResourceUsage(KubeStruct, frozen=True, kw_only=True):
+    """Use of one resource."""
+
+    name: str
+    total: Amount = 0
+    borrowed: Amount = 0
+
+
+class FlavorUsage(KubeStruct, frozen=True, kw_only=True):
+    """Use of one flavor."""
+
+    name: str
+    resources: list[ResourceUsage] | None = None
+
+
+class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
+    """Written by Kueue about once a second; a cross-check, not a source."""
+
+    conditions: list[Condition] | None = None
+    pending_workloads: int = 0
+    """Without gated, deactivated and held ones."""
+    reserving_workloads: int = 0
+    admitted_workloads: int = 0
+    flavors_reservation: list[FlavorUsage] | None = None
+    fair_sharing: FairSharingStatus | None = None
+
+
+class ClusterQueue(KubeStruct, frozen=True, kw_only=True):
+    """Where Workloads queue for quota."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ClusterQueueSpec = ClusterQueueSpec()
+    status: ClusterQueueStatus = ClusterQueueStatus()
+
+    @property
+    def active(self) -> bool:
+        """Whether Kueue says that it can admit."""
+        return holds(self.status.conditions, "Active")
+
+
+class CohortSpec(KubeStruct, frozen=True, kw_only=True):
+    """A node of the tree of cohorts; its own quota is shared by all below it."""
+
+    parent_name: str = ""
+    parent: str = ""
+    """v1alpha1; `above` reads both versions."""
+    resource_groups: list[ResourceGroup] | None = None
+    fair_sharing: FairSharing | None = None
+
+    @property
+    def above(self) -> str:
+        """The parent cohort; empty for a root."""
+        return self.parent_name or self.parent
+
+
+class Cohort(KubeStruct, frozen=True, kw_only=True):
+    """A cohort. A ClusterQueue may name one for which there is no object."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CohortSpec = CohortSpec()
+
+
+class LocalQueueSpec(KubeStruct, frozen=True, kw_only=True):
+    """Where a namespace's Workloads go."""
+
+    cluster_queue: str = ""
+    stop_policy: str | None = None
+    fair_sharing: FairSharing | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it admits nothing."""
+        return self.stop_policy not in (None, "None")
+
+
+class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
+    """Written by Kueue about once a second."""
+
+    conditions: list[Condition] | None = None
+    pending_workloads: int = 0
+    reserving_workloads: int = 0
+    admitted_workloads: int = 0
+
+
+class LocalQueue(KubeStruct, frozen=True, kw_only=True):
+    """The door of a namespace to a ClusterQueue."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LocalQueueSpec = LocalQueueSpec()
+    status: LocalQueueStatus = LocalQueueStatus()
+
+
+class ResourceFlavorSpec(KubeStruct, frozen=True, kw_only=True):
+    """Which nodes a flavor stands for."""
+
+    node_labels: dict[str, str] | None = None
+    node_taints: list[Taint] | None = None
+    tolerations: list[Toleration] | None = None
+    topology_name: str | None = None
+
+
+class ResourceFlavor(KubeStruct, frozen=True, kw_only=True):
+    """A kind of nodes with its own quota."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceFlavorSpec = ResourceFlavorSpec()

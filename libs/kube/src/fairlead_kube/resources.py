@@ -1,0 +1,122 @@
+"""The kinds that we read and write: where they are served and how they are decoded."""
+
+from urllib.parse import quote
+
+import msgspec
+
+from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.pods import Pod
+from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
+
+KUEUE = "kueue.x-k8s.io"
+
+
+class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
+    """One served kind."""
+
+    group: str
+    """Empty for the core group."""
+    version: str
+    plural: str
+    kind: str
+    """As in an object's `kind`."""
+    namespaced: bool
+    shape: type[T]
+    """What its objects are decoded into."""
+    metadata_only: bool = False
+    """Ask the server for metadata alone (PartialObjectMetadata)."""
+
+    @property
+    def api_version(self) -> str:
+        """As in an object's `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def at(self, version: str) -> "Resource[T]":
+        """The same kind in another version."""
+        return msgspec.structs.replace(self, version=version)
+
+    def metadata(self) -> "Resource[PartialObject]":
+        """The same kind, of which only metadata is asked for: less for the server to send and for us to keep."""
+        return Resource(
+            group=self.group,
+            version=self.version,
+            plural=self.plural,
+            kind=self.kind,
+            namespaced=self.namespaced,
+            shape=PartialObject,
+            metadata_only=True,
+        )
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """The URL path of the collection, of one namespace's part of it, or of one object."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _kueue[T](plural: str, kind: str, shape: type[T], *, namespaced: bool = False) -> Resource[T]:
+    return Resource(
+        group=KUEUE, version="v1beta2", plural=plural, kind=kind, namespaced=namespaced, shape=shape
+    )
+
+
+def _core[T](plural: str, kind: str, shape: type[T], *, namespaced: bool = False) -> Resource[T]:
+    return Resource(group="", version="v1", plural=plural, kind=kind, namespaced=namespaced, shape=shape)
+
+
+WORKLOADS = _kueue("workloads", "Workload", Workload, namespaced=True)
+CLUSTER_QUEUES = _kueue("clusterqueues", "ClusterQueue", ClusterQueue)
+COHORTS = _kueue("cohorts", "Cohort", Cohort)
+LOCAL_QUEUES = _kueue("localqueues", "LocalQueue", LocalQueue, namespaced=True)
+RESOURCE_FLAVORS = _kueue("resourceflavors", "ResourceFlavor", ResourceFlavor)
+WORKLOAD_PRIORITY_CLASSES = _kueue("workloadpriorityclasses", "WorkloadPriorityClass", PriorityClass)
+ADMISSION_CHECKS = _kueue("admissionchecks", "AdmissionCheck", AdmissionCheck)
+
+NODES = _core("nodes", "Node", Node)
+NAMESPACES = _core("namespaces", "Namespace", Namespace)
+PODS = _core("pods", "Pod", Pod, namespaced=True)
+SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount", PartialObject, namespaced=True)
+EVENTS = _core("events", "Event", PartialObject, namespaced=True)
+
+PRIORITY_CLASSES = Resource(
+    group="scheduling.k8s.io",
+    version="v1",
+    plural="priorityclasses",
+    kind="PriorityClass",
+    namespaced=False,
+    shape=PriorityClass,
+)
+JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job", namespaced=True, shape=Job)
+PYTORCH_JOBS = Resource(
+    group="kubeflow.org",
+    version="v1",
+    plural="pytorchjobs",
+    kind="PyTorchJob",
+    namespaced=True,
+    shape=PyTorchJob,
+)
+NODE_POOLS = Resource(
+    group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False, shape=NodePool
+)
+MUTATING_WEBHOOKS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="mutatingwebhookconfigurations",
+    kind="MutatingWebhookConfiguration",
+    namespaced=False,
+    shape=WebhookConfiguration,
+)
+VALIDATING_WEBHOOKS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="validatingwebhookconfigurations",
+    kind="ValidatingWebhookConfiguration",
+    namespaced=False,
+    shape=WebhookConfiguration,
+)

@@ -1,0 +1,199 @@
+"""HTTP to one API server: bytes out, bytes in, errors typed; a long answer line by line."""
+
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+
+import aiohttp
+from yarl import URL
+
+from fairlead_kube.answers import error_of, read_status
+from fairlead_kube.credentials import Plugin, SignsIn, sign_in, tls_context
+from fairlead_kube.errors import TimedOutError, UnreachableError
+from fairlead_kube.kubeconfig import Access
+from fairlead_kube.settings import KubeSettings
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+_CONNECT_SECONDS = 10.0
+_REFUSED = 400
+_UNAUTHORIZED = 401
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+"""A server that vanished without a word is noticed after half a minute, also on a quiet watch."""
+
+
+class Transport:
+    """One session with one API server."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        access: Access,
+        credentials: SignsIn,
+        *,
+        request_seconds: float,
+        silence_seconds: float,
+    ) -> None:
+        self._session = session
+        self._credentials = credentials
+        self._server = access.cluster.server.rstrip("/")
+        self._server_name = access.cluster.tls_server_name
+        self._proxy = access.cluster.proxy_url
+        self._as = access.user.impersonate
+        self._request_seconds = request_seconds
+        self._silence_seconds = silence_seconds
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._server
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        impersonate: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the HTTP request: the server may have done it all the same
+    ) -> bytes:
+        """The body of the answer.
+
+        Args:
+            method: GET, POST, PATCH, ….
+            path: from the root of the server, with its parts percent-encoded.
+            query: what follows the `?`.
+            body: what is sent.
+            content_type: of `body`; tells the three kinds of patch apart.
+            accept: the form of the answer.
+            impersonate: do it as this user, such as `system:serviceaccount:team-a:default`.
+            timeout: in seconds, of the whole request; None: that of the settings.
+
+        Raises:
+            StatusError: the server refused; see `answers.error_of`.
+            UnreachableError: no connection, or it broke.
+            TimedOutError: no answer in time.
+            CredentialsError: nothing to sign in with.
+        """
+        limits = aiohttp.ClientTimeout(total=timeout or self._request_seconds, sock_connect=_CONNECT_SECONDS)
+        headers = {"Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        async with self._answer(
+            method, path, query=query, headers=headers, limits=limits, body=body, impersonate=impersonate
+        ) as answer:
+            return await answer.read()
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], accept: str = JSON
+    ) -> AsyncGenerator[AsyncIterator[list[bytes]]]:
+        """The lines of a long answer, as many at a time as arrived together.
+
+        The iterator ends when the server ends the answer; a silence longer than the settings allow is a TimedOutError.
+        """
+        limits = aiohttp.ClientTimeout(
+            total=None, sock_connect=_CONNECT_SECONDS, sock_read=self._silence_seconds
+        )
+        async with self._answer(
+            "GET", path, query=query, headers={"Accept": accept}, limits=limits
+        ) as answer:
+            yield _lines(answer)
+
+    @contextlib.asynccontextmanager
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None,
+        headers: dict[str, str],
+        limits: aiohttp.ClientTimeout,
+        body: bytes | None = None,
+        impersonate: str | None = None,
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """An answer below 400; signs in anew once where the server no longer takes our token."""
+        if user := impersonate or self._as:
+            headers["Impersonate-User"] = user
+        asked = f"{method} {path}"
+        url = URL(self._server + path, encoded=True).with_query(query)
+        try:
+            for renew in (False, True):
+                await self._sign(headers, renew=renew)
+                async with self._session.request(
+                    method,
+                    url,
+                    headers=headers,
+                    data=body,
+                    timeout=limits,
+                    proxy=self._proxy,
+                    server_hostname=self._server_name,
+                ) as answer:
+                    if answer.status == _UNAUTHORIZED and not renew:
+                        continue
+                    if answer.status >= _REFUSED:
+                        status = read_status(answer.status, await answer.read())
+                        raise error_of(status, asked, answer.headers.get("Retry-After"))
+                    yield answer
+                    return
+        except TimeoutError as error:
+            raise TimedOutError(f"{asked}: no answer from {self._server} in time") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError(
+                f"{asked}: {self._server}: {str(error) or type(error).__name__}"
+            ) from error
+
+    async def _sign(self, headers: dict[str, str], *, renew: bool) -> None:
+        value = await self._credentials.authorization(renew=renew)
+        if value is not None:
+            headers["Authorization"] = value
+
+
+async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """Split here, not by aiohttp's readline: that wakes once a line and has a limit on a line's length."""
+    rest = b""
+    async for chunk in answer.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield lines
+
+
+def _long_lived(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE:
+        made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
+
+
+@contextlib.asynccontextmanager
+async def open_transport(
+    access: Access, settings: KubeSettings, *, user_agent: str
+) -> AsyncIterator[Transport]:
+    """A session until the block ends. No connection is made yet; a credential plugin is run.
+
+    Raises:
+        ConfigurationError: certificates, keys or tokens that cannot be used.
+    """
+    credentials = sign_in(access)
+    certificate = None
+    if isinstance(credentials, Plugin):
+        await credentials.authorization(renew=False)
+        certificate = credentials.certificate
+    connector = aiohttp.TCPConnector(ssl=tls_context(access, certificate), socket_factory=_long_lived)
+    # Uncompressed: watches never are, and unpacking a list costs us and the server more than a local network does.
+    headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
+    async with aiohttp.ClientSession(connector=connector, headers=headers, read_bufsize=2**20) as session:
+        yield Transport(
+            session,
+            access,
+            credentials,
+            request_seconds=settings.request_timeout_seconds,
+            silence_seconds=settings.watch_silence_seconds,
+        )

@@ -1,0 +1,193 @@
+"""Kueue's Workload, v1beta2 and v1beta1 in one shape. Paths and versions: Kueue 0.19, `apis/kueue/v1beta2`."""
+
+from fairlead_kube.objects import Amounts, Condition, KubeStruct, ObjectMeta, condition, holds
+from fairlead_kube.pods import PodTemplate
+
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+"""The annotation that Kueue adds to `spec.priority`: an int32 as text; needs the gate PriorityBoost (0.17)."""
+WORKLOAD_PRIORITY_CLASS = "WorkloadPriorityClass"
+POD_PRIORITY_CLASS = "PriorityClass"
+_SOURCES = {
+    "kueue.x-k8s.io/workloadpriorityclass": WORKLOAD_PRIORITY_CLASS,
+    "scheduling.k8s.io/priorityclass": POD_PRIORITY_CLASS,
+}
+
+
+class PriorityClassRef(KubeStruct, frozen=True, kw_only=True):
+    """Where a Workload's priority comes from."""
+
+    group: str = ""
+    kind: str = ""
+    """`WorkloadPriorityClass` or `PriorityClass`."""
+    name: str = ""
+
+
+class TopologyRequest(KubeStruct, frozen=True, kw_only=True):
+    """How near to each other the pods of a pod set must run."""
+
+    required: str | None = None
+    """A node label: all pods in one domain of it."""
+    preferred: str | None = None
+    unconstrained: bool | None = None
+
+
+class PodSet(KubeStruct, frozen=True, kw_only=True):
+    """Pods of one shape."""
+
+    name: str = "main"
+    count: int = 1
+    min_count: int | None = None
+    """Fewer will do (partial admission)."""
+    template: PodTemplate = PodTemplate()
+    topology_request: TopologyRequest | None = None
+
+
+class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
+    """What is asked for."""
+
+    queue_name: str = ""
+    """The LocalQueue."""
+    priority: int | None = None
+    priority_class_ref: PriorityClassRef | None = None
+    priority_class_name: str = ""
+    """v1beta1; with `priority_class_source`. `WorkloadSpec.class_ref` reads both versions."""
+    priority_class_source: str = ""
+    active: bool | None = None
+    """None counts as True."""
+    pod_sets: list[PodSet] | None = None
+    maximum_execution_time_seconds: int | None = None
+
+    @property
+    def class_ref(self) -> PriorityClassRef | None:
+        """Where the priority comes from, in either version."""
+        if self.priority_class_ref is not None or not self.priority_class_name:
+            return self.priority_class_ref
+        kind = _SOURCES.get(self.priority_class_source, "")
+        return PriorityClassRef(kind=kind, name=self.priority_class_name)
+
+
+class PodSetAssignment(KubeStruct, frozen=True, kw_only=True):
+    """What an admission gave to one pod set."""
+
+    name: str = "main"
+    flavors: dict[str, str] | None = None
+    """Flavor by resource."""
+    resource_usage: Amounts | None = None
+    """Of all pods together; not reduced by what was reclaimed since."""
+    count: int | None = None
+
+
+class Admission(KubeStruct, frozen=True, kw_only=True):
+    """Which quota a Workload holds."""
+
+    cluster_queue: str = ""
+    pod_set_assignments: list[PodSetAssignment] | None = None
+
+
+class ReclaimablePod(KubeStruct, frozen=True, kw_only=True):
+    """Pods of a set that ended and whose quota is free again."""
+
+    name: str = "main"
+    count: int = 0
+
+
+class RequeueState(KubeStruct, frozen=True, kw_only=True):
+    """Backing off."""
+
+    count: int | None = None
+    requeue_at: str | None = None
+
+
+class PodSetRequest(KubeStruct, frozen=True, kw_only=True):
+    """What Kueue computed that a pod set asks for; only after an attempt that failed."""
+
+    name: str = "main"
+    resources: Amounts | None = None
+
+
+class EvictionCount(KubeStruct, frozen=True, kw_only=True):
+    """How often a Workload was evicted for one reason."""
+
+    reason: str = ""
+    underlying_cause: str = ""
+    count: int = 0
+
+
+class SchedulingStats(KubeStruct, frozen=True, kw_only=True):
+    """Counters of one Workload."""
+
+    evictions: list[EvictionCount] | None = None
+
+
+class CheckState(KubeStruct, frozen=True, kw_only=True):
+    """What an AdmissionCheck says of a Workload."""
+
+    name: str = ""
+    state: str = "Pending"
+    """`Pending`, `Ready`, `Retry` or `Rejected`."""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
+    """How far it is."""
+
+    admission: Admission | None = None
+    conditions: list[Condition] | None = None
+    reclaimable_pods: list[ReclaimablePod] | None = None
+    requeue_state: RequeueState | None = None
+    resource_requests: list[PodSetRequest] | None = None
+    scheduling_stats: SchedulingStats | None = None
+    admission_checks: list[CheckState] | None = None
+    accumulated_past_execution_time_seconds: int | None = None
+
+
+class Workload(KubeStruct, frozen=True, kw_only=True):
+    """A job as Kueue queues and admits it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type, if it stands there: `QuotaReserved`, `Admitted`, `Evicted`, `Finished`, …."""
+        return condition(self.status.conditions, kind)
+
+    def holds(self, kind: str) -> bool:
+        """Whether the condition of this type is True."""
+        return holds(self.status.conditions, kind)
+
+    @property
+    def active(self) -> bool:
+        """False: deactivated, it is not queued."""
+        return self.spec.active is not False
+
+
+class PriorityClass(KubeStruct, frozen=True, kw_only=True):
+    """A named priority: `WorkloadPriorityClass` of Kueue and `PriorityClass` of pods have the same form."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    description: str = ""
+    global_default: bool = False
+    """Of the pods' kind alone."""
+
+
+class AdmissionCheckSpec(KubeStruct, frozen=True, kw_only=True):
+    """Who answers a check."""
+
+    controller_name: str = ""
+
+
+class AdmissionCheckStatus(KubeStruct, frozen=True, kw_only=True):
+    """Whether its controller works."""
+
+    conditions: list[Condition] | None = None
+
+
+class AdmissionCheck(KubeStruct, frozen=True, kw_only=True):
+    """A gate after the reservation of quota."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: AdmissionCheckSpec = AdmissionCheckSpec()
+    status: AdmissionCheckStatus = AdmissionCheckStatus()
