@@ -126,7 +126,7 @@ from fairlead_kube.queues import (
     ResourceQuota,
     ResourceUsage,
 )
-from fairlead_kube.reflector import Key, KubeChanges, Reflector, whole
+from fairlead_kube.reflector import Described, Key, KubeChanges, Reflector, whole
 from fairlead_kube.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -221,6 +221,7 @@ __all__ = [
     "ConflictError",
     "Container",
     "CredentialsError",
+    "Described",
     "EventRecorder",
     "EvictionCount",
     "ExpiredError",

@@ -2,13 +2,34 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from fairlead_kube.client import PAGE, KubeClient
+from fairlead_kube.client import PAGE, KubeClient, accepted, selectors
+from fairlead_kube.errors import (
+    ExpiredError,
+    FatalKubeError,
+    InvalidError,
+    KubeError,
+    MalformedAnswerError,
+    NotFoundError,
+    RefusedError,
+    ServerError,
+    ThrottledError,
+    UnreachableError,
+)
+from fairlead_kube.objects import ObjectMeta
 from fairlead_kube.observer import SILENT, KubeObserver
 from fairlead_kube.resources import Resource
+from fairlead_kube.watching import (
+    BackOff,
+    ends_initial_events,
+    error_in_band,
+    read_event,
+    read_head,
+    watch_query,
+)
 
 
 class Key(NamedTuple):
@@ -17,6 +38,14 @@ class Key(NamedTuple):
     namespace: str
     """Empty for an object of the whole cluster."""
     name: str
+
+
+class Described(Protocol):
+    """Any object of Kubernetes."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
 
 
 class KubeChanges[U](msgspec.Struct, frozen=True):
@@ -32,8 +61,17 @@ def whole[T](value: T) -> T:
     return value
 
 
-class Reflector[T, U]:
-    """The last value of each object of a kind."""
+class Reflector[T: Described, U]:
+    """The last value of each object of a kind, projected to what its user needs; nothing else is kept.
+
+    It begins with all objects (a streaming list, or a paged one where the server refuses that) and follows with a
+    watch that is resumed at the version last heard of, bookmarks included. Where the server has forgotten that
+    version (410, as an answer or in band), it begins anew, and what is not shown any more is deleted: a delete is
+    never missed. Several changes of an object between two looks are one, also a delete and a new object of the
+    name: a projection that must tell these apart keeps the uid. A value equal to the one known is no change.
+
+    Old values stay readable while it begins anew, and `complete` is False.
+    """
 
     def __init__(
         self,
@@ -48,21 +86,210 @@ class Reflector[T, U]:
         observer: KubeObserver = SILENT,
         page: int = PAGE,
     ) -> None:
-        raise NotImplementedError
+        """Args as they are named; a `project` that gives None leaves the object out, and drops it if it was in."""
+        self._client = client
+        self._resource = resource
+        self._project = project
+        self._wake = wake
+        self._path = resource.path(namespace)
+        self._query = selectors(label_selector, field_selector)
+        self._observer = observer
+        self._page = page
+        self._decoder = msgspec.json.Decoder(resource.shape)
+        self._values: dict[Key, U] = {}
+        self._changed: dict[Key, U | None] = {}
+        self._version: str | None = None
+        """Where a watch can go on; None: nowhere, everything must be shown again."""
+        self._shown: set[Key] | None = None
+        """While everything is shown: what was shown so far."""
+        self._streams = True
+        """Whether the server takes streaming lists, as far as we know."""
+        self._ever_complete = False
+        self._heard = False
+        self._done = asyncio.Event()
+        self.complete = False
+        """Whether `values` holds everything that stood when it was last shown, and all changes heard of since."""
+        self.following = False
+        """Whether a watch is open right now; without one, `values` grow old."""
+        self.relists = 0
+        """How often everything was begun to be shown again after the first time."""
 
     @property
     def values(self) -> Mapping[Key, U]:
         """The last values."""
-        raise NotImplementedError
+        return self._values
 
     def take(self) -> KubeChanges[U]:
         """What changed since the last take; several changes of an object are one."""
-        raise NotImplementedError
+        changed, self._changed = self._changed, {}
+        return KubeChanges(changed, self.complete)
 
     async def wait_complete(self) -> None:
         """Returns as soon as the mirror is complete."""
-        raise NotImplementedError
+        await self._done.wait()
 
     async def run(self) -> None:
-        """Mirrors until cancelled."""
-        raise NotImplementedError
+        """Mirrors until cancelled.
+
+        Raises:
+            FatalKubeError: the kind or the right to read it is missing from the start. Once the mirror was complete,
+                such an error is noted and tried again: right and kind can be missing for a moment while a server
+                restarts, or while somebody changes roles.
+        """
+        pauses = BackOff()
+        while True:
+            self._heard = False
+            pause_asked = 0.0
+            try:
+                await self._follow()
+            except KubeError as error:
+                if isinstance(error, FatalKubeError) and not self._survives(error):
+                    raise
+                pause_asked = self._note(error)
+            finally:
+                self._stop_following()
+            # A watch that ends at once without a word, as those of a server that shuts down, is a failure as well.
+            if self._heard:
+                pauses.reset()
+            await asyncio.sleep(pauses.next(pause_asked))
+
+    async def _follow(self) -> None:
+        """One watch, from its start to its end in good order."""
+        initial = self._version is None and self._streams
+        if self._version is None:
+            self._begin()
+            if not initial:
+                await self._list()
+        query = self._query | watch_query(self._version or "", initial=initial)
+        accept = accepted(self._resource)
+        try:
+            async with self._client.transport.stream(self._path, query=query, accept=accept) as batches:
+                self.following = True
+                async for lines in batches:
+                    for line in lines:
+                        self._take_in(line)
+        except (InvalidError, RefusedError) as error:
+            if not initial:
+                raise
+            self._streams = False
+            self._observer.note("reflector.lists", kind=self._resource.kind, reason=str(error))
+        else:
+            self._observer.count("reflector.reopened")
+            if self._shown is not None:
+                raise UnreachableError(f"the watch of {self._path} ended before it had shown everything")
+
+    def _begin(self) -> None:
+        if self._ever_complete:
+            self.relists += 1
+            self._observer.count("reflector.relists")
+        self._shown = set()
+        self.complete = False
+        self._done.clear()
+        self._wake.set()
+
+    async def _list(self) -> None:
+        version = ""
+        query = {**self._query, "limit": str(self._page)}
+        async for page in self._client.pages(self._resource, self._path, query):
+            version = page.metadata.resource_version
+            for item in page.items or ():
+                self._keep(item)
+        self._heard = True
+        self._sweep(version)
+
+    def _take_in(self, line: bytes) -> None:
+        event = read_event(line)
+        self._heard = True
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                self._observer.count("reflector.events")
+                self._move_on(self._keep(event.object))
+            case "DELETED":
+                self._observer.count("reflector.events")
+                gone = read_head(event.object)
+                self._drop(Key(gone.namespace, gone.name))
+                self._move_on(gone.resource_version)
+            case "BOOKMARK":
+                self._observer.count("reflector.bookmarks")
+                mark = read_head(event.object)
+                if self._shown is not None and ends_initial_events(mark):
+                    self._sweep(mark.resource_version)
+                self._move_on(mark.resource_version)
+            case "ERROR":
+                raise error_in_band(event.object)
+            case _:
+                self._observer.count("reflector.unknown_events")
+
+    def _move_on(self, version: str) -> None:
+        """Not while everything is shown: those versions come in any order."""
+        if self._shown is None:
+            self._version = version
+
+    def _keep(self, raw: msgspec.Raw) -> str:
+        """Takes the object in; returns its version."""
+        try:
+            value = self._decoder.decode(raw)
+        except msgspec.DecodeError as error:
+            return self._refuse(raw, error)
+        metadata = value.metadata
+        key = Key(metadata.namespace, metadata.name)
+        projected = self._project(value)
+        if projected is None:
+            self._drop(key)
+            return metadata.resource_version
+        if self._shown is not None:
+            self._shown.add(key)
+        if self._values.get(key) != projected:
+            self._values[key] = projected
+            self._change(key, projected)
+        return metadata.resource_version
+
+    def _refuse(self, raw: msgspec.Raw, error: msgspec.DecodeError) -> str:
+        """An object that cannot be read counts as absent and harms no other."""
+        metadata = read_head(raw)
+        key = Key(metadata.namespace, metadata.name)
+        self._drop(key)
+        self._observer.count("reflector.malformed")
+        self._observer.note("reflector.malformed", kind=self._resource.kind, key=key, error=str(error))
+        return metadata.resource_version
+
+    def _drop(self, key: Key) -> None:
+        if self._shown is not None:
+            self._shown.discard(key)
+        if self._values.pop(key, None) is not None:
+            self._change(key, None)
+
+    def _change(self, key: Key, value: U | None) -> None:
+        self._changed[key] = value
+        if self._shown is None:
+            self._wake.set()
+
+    def _sweep(self, version: str) -> None:
+        """Everything was shown: what was not is gone."""
+        shown, self._shown = self._shown or set(), None
+        for key in self._values.keys() - shown:
+            self._drop(key)
+        self._version = version
+        self._ever_complete = True
+        self.complete = True
+        self._done.set()
+        self._wake.set()
+
+    def _survives(self, error: FatalKubeError) -> bool:
+        return self._ever_complete or isinstance(error, ExpiredError)
+
+    def _note(self, error: KubeError) -> float:
+        """What follows from the error; returns the pause in seconds that the server asks for."""
+        if isinstance(error, ExpiredError | NotFoundError | MalformedAnswerError):
+            self._version = None
+        if isinstance(error, ExpiredError):
+            self._observer.count("reflector.gone")
+            return 0.0
+        self._observer.count("reflector.errors")
+        self._observer.note("reflector.error", kind=self._resource.kind, error=str(error))
+        return error.retry_after if isinstance(error, ThrottledError | ServerError) else 0.0
+
+    def _stop_following(self) -> None:
+        if self.following:
+            self.following = False
+            self._wake.set()

@@ -1,0 +1,108 @@
+"""The protocol of a Kubernetes watch: one JSON event a line.
+
+Source: Kubernetes API concepts, "Efficient detection of changes"; streaming lists: KEP-3157.
+"""
+
+import random
+
+import msgspec
+
+from fairlead_kube.answers import error_of
+from fairlead_kube.errors import ExpiredError, KubeError, MalformedAnswerError, Status
+from fairlead_kube.objects import KubeStruct, ObjectMeta
+
+SHORTEST_WATCH, LONGEST_WATCH = 240, 300
+"""Seconds after which the server ends a watch. Jittered, so that a fleet does not come back in step."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
+_INITIAL_END = "k8s.io/initial-events-end"
+_TOO_LARGE = "ResourceVersionTooLarge"
+
+
+class WatchEvent(KubeStruct, frozen=True, kw_only=True):
+    """One line."""
+
+    type: str
+    """`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."""
+    object: msgspec.Raw
+
+
+class Head(KubeStruct, frozen=True, kw_only=True):
+    """What every object has."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_EVENT = msgspec.json.Decoder(WatchEvent)
+_HEAD = msgspec.json.Decoder(Head)
+_STATUS = msgspec.json.Decoder(Status)
+
+
+def read_event(line: bytes) -> WatchEvent:
+    """The event in the line.
+
+    Raises:
+        MalformedAnswerError: there is none.
+    """
+    try:
+        return _EVENT.decode(line)
+    except msgspec.DecodeError as error:
+        raise MalformedAnswerError(f"a watch said what is not an event: {error}") from error
+
+
+def read_head(raw: msgspec.Raw) -> ObjectMeta:
+    """The metadata of an object, whatever else is wrong with it.
+
+    Raises:
+        MalformedAnswerError: it has none.
+    """
+    try:
+        return _HEAD.decode(raw).metadata
+    except msgspec.DecodeError as error:
+        raise MalformedAnswerError(f"a watch showed an object without metadata: {error}") from error
+
+
+def ends_initial_events(bookmark: ObjectMeta) -> bool:
+    """Whether the bookmark says that everything that stood at the start was shown."""
+    return bookmark.annotation(_INITIAL_END) == "true"
+
+
+def error_in_band(raw: msgspec.Raw) -> KubeError:
+    """The error that an `ERROR` event carries.
+
+    A revision that the server has not reached (an etcd restored from a backup, a replica that lags) leads nowhere,
+    like one that it has forgotten.
+    """
+    try:
+        status = _STATUS.decode(raw)
+    except msgspec.DecodeError as error:
+        return MalformedAnswerError(f"a watch ended with what is not a Status: {error}")
+    if any(cause.reason == _TOO_LARGE for cause in status.causes):
+        return ExpiredError(status, "watch")
+    return error_of(status, "watch")
+
+
+def watch_query(version: str, *, initial: bool) -> dict[str, str]:
+    """The query of a watch from `version` on; `initial`: the server first shows all that stands now."""
+    seconds = random.randint(SHORTEST_WATCH, LONGEST_WATCH)  # noqa: S311 - not a secret
+    query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+    if initial:
+        # Without a version: as fresh as etcd. A cached list (version 0) can be older than what we have seen.
+        return query | {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    return query | {"resourceVersion": version}
+
+
+class BackOff:
+    """How long to pause before the next try: doubled with each failure, jittered."""
+
+    def __init__(self) -> None:
+        self._pause = FIRST_PAUSE
+
+    def reset(self) -> None:
+        """Something worked."""
+        self._pause = FIRST_PAUSE
+
+    def next(self, at_least: float = 0.0) -> float:
+        """Seconds; never less than the server asked for."""
+        pause = self._pause * random.uniform(0.5, 1.5)  # noqa: S311 - not a secret
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        return max(pause, at_least)
