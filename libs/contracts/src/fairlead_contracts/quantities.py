@@ -43,6 +43,18 @@ def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> 
     Raises:
         FieldError: not a number in Kubernetes notation, negative, not finite, or above MAX_QUANTITY.
     """
+    amount = _EXACT.multiply(exact_quantity(value, field=field), base_units(resource))
+    if amount < 0 or amount > MAX_QUANTITY:
+        raise FieldError(field, value, _out_of_range(amount))
+    return int(amount.to_integral_value(rounding=ROUND_CEILING))
+
+
+def exact_quantity(value: object, *, field: str = "quantity") -> Decimal:
+    """The quantity as it is written, in whole units (cores, bytes, cards), with its sign and nothing rounded.
+
+    Raises:
+        FieldError: not a number in Kubernetes notation, not finite, or an integer far above MAX_QUANTITY.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise FieldError(field, value, 'a quantity is a number or a string such as "500m" or "64Gi"')
     if isinstance(value, int) and abs(value) > MAX_QUANTITY:
@@ -50,10 +62,7 @@ def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> 
     match = _NOTATION.fullmatch(value.strip() if isinstance(value, str) else repr(value))
     if match is None or match[2] not in _SUFFIXES:
         raise FieldError(field, value, 'a quantity is a finite number or a string such as "500m" or "64Gi"')
-    amount = _EXACT.multiply(_EXACT.multiply(Decimal(match[1]), _SUFFIXES[match[2]]), base_units(resource))
-    if amount < 0 or amount > MAX_QUANTITY:
-        raise FieldError(field, value, _out_of_range(amount))
-    return int(amount.to_integral_value(rounding=ROUND_CEILING))
+    return _EXACT.multiply(Decimal(match[1]), _SUFFIXES[match[2]])
 
 
 def _out_of_range(amount: Decimal | int) -> str:
