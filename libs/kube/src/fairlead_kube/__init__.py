@@ -31,7 +31,7 @@ from fairlead_kube.core import (
     WebhookConfiguration,
     WebhookRule,
 )
-from fairlead_kube.demand import in_base_units, pod_demand, pod_set_demand, workload_demand
+from fairlead_kube.demand import pod_count, pod_demand, pod_set_demand, pods_left, workload_demand
 from fairlead_kube.discovery import (
     ServedKind,
     Version,
@@ -101,6 +101,7 @@ from fairlead_kube.pods import (
     Taint,
     Toleration,
 )
+from fairlead_kube.quantities import NANO, counted, from_counted, in_base_units, nanos
 from fairlead_kube.queues import (
     AdmissionScope,
     BorrowWithinCohort,
@@ -185,6 +186,7 @@ __all__ = [
     "LOCAL_QUEUES",
     "MUTATING_WEBHOOKS",
     "NAMESPACES",
+    "NANO",
     "NODES",
     "NODE_POOLS",
     "PODS",
@@ -324,12 +326,17 @@ __all__ = [
     "condition",
     "connect",
     "contexts",
+    "counted",
+    "from_counted",
     "holds",
     "in_base_units",
     "instant",
+    "nanos",
     "pick_version",
+    "pod_count",
     "pod_demand",
     "pod_set_demand",
+    "pods_left",
     "probe_lever",
     "served",
     "server_version",

@@ -1,24 +1,160 @@
-"""What pods, pod sets and Workloads ask for, as Kueue counts it. Pure."""
+"""What pods, pod sets and Workloads ask for, as Kueue counts it. Pure.
 
-from fairlead_kube.pods import PodSpec
-from fairlead_kube.workloads import PodSet, Workload
+Two things cannot be seen from here: defaults of a LimitRange, and what Kueue's configuration excludes or transforms.
+Where Kueue has said what it counts (`status.resourceRequests` or the admission), that counts instead. The resource
+`pods` is not among what is asked for; `pod_count` gives it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from fairlead_kube.objects import Amounts
+from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
+from fairlead_kube.quantities import counted, from_counted, nanos
+from fairlead_kube.workloads import Admission, PodSet, Workload
+
+type Demand = dict[str, int]
+"""In base units (see contracts), by resource."""
+
+_POD_LEVEL = frozenset({"cpu", "memory"})
 
 
-def in_base_units(resource: str, amount: str | float) -> int:
-    """The amount in base units of contracts, rounded up as Kueue does."""
-    raise NotImplementedError
+def pod_demand(spec: PodSpec, *, field: str = "spec") -> Demand:
+    """The effective request of one pod (`PodRequests` of component-helpers).
+
+    The larger of the sum of the containers and of what any init container needs at its time, plus overhead. Sidecars,
+    init containers with restart policy Always, count beside all that comes after them. A limit without a request is
+    a request. Requests of the pod as a whole take the place of the sum.
+
+    Raises:
+        FieldError: a quantity cannot be read; names the field.
+    """
+    return _based(_pod_counts(spec, field), field)
 
 
-def pod_demand(spec: PodSpec) -> dict[str, int]:
-    """The effective request of one pod."""
-    raise NotImplementedError
+def pod_set_demand(pod_set: PodSet, count: int | None = None, *, field: str = "podSet") -> Demand:
+    """The demand of `count` pods of the set, by default of all.
+
+    Raises:
+        FieldError: a quantity cannot be read; names the field.
+    """
+    pods = pod_set.count if count is None else count
+    counts = _pod_counts(pod_set.template.spec, f"{field}.template.spec")
+    return _based({resource: amount * pods for resource, amount in counts.items()}, field)
 
 
-def pod_set_demand(pod_set: PodSet, count: int | None = None) -> dict[str, int]:
-    """The demand of `count` pods of the set, by default all."""
-    raise NotImplementedError
+def workload_demand(workload: Workload) -> Demand:
+    """The quota that the Workload holds, or else what it asks for; pods that ended (reclaimable) are left out.
+
+    Raises:
+        FieldError: a quantity cannot be read; names the field.
+    """
+    admission = workload.status.admission
+    if admission is not None:
+        parts = [_held(workload, admission)]
+    elif requests := workload.status.resource_requests:
+        field = "status.resourceRequests"
+        parts = [_based(_counts(one.resources, field), field) for one in requests]
+    else:
+        left = pods_left(workload)
+        parts = [
+            pod_set_demand(one, left[one.name], field=f"spec.podSets[{place}]")
+            for place, one in enumerate(workload.spec.pod_sets or ())
+        ]
+    return _sum(parts)
 
 
-def workload_demand(workload: Workload) -> dict[str, int]:
-    """The demand of the whole Workload, or the quota that it holds."""
-    raise NotImplementedError
+def pods_left(workload: Workload) -> dict[str, int]:
+    """The pods of each set that are still to run or running."""
+    ended = {one.name: one.count for one in workload.status.reclaimable_pods or ()}
+    return {one.name: max(0, one.count - ended.get(one.name, 0)) for one in workload.spec.pod_sets or ()}
+
+
+def pod_count(workload: Workload) -> int:
+    """How many pods the Workload has, or was admitted with."""
+    left = pods_left(workload)
+    admission = workload.status.admission
+    for one in (admission.pod_set_assignments if admission else None) or ():
+        if one.count is not None:
+            left[one.name] = min(one.count, left.get(one.name, one.count))
+    return sum(left.values())
+
+
+def _held(workload: Workload, admission: Admission) -> Demand:
+    """Usage of an admission, less what was reclaimed: as Kueue, a pod's share is rounded down before it is multiplied."""
+    left = pods_left(workload)
+    specified = {one.name: one.count for one in workload.spec.pod_sets or ()}
+    parts = []
+    for place, one in enumerate(admission.pod_set_assignments or ()):
+        field = f"status.admission.podSetAssignments[{place}].resourceUsage"
+        usage = _counts(one.resource_usage, field)
+        admitted = specified.get(one.name, 0) if one.count is None else one.count
+        now = left.get(one.name, 0)
+        if now < admitted:
+            usage = {resource: amount // admitted * now for resource, amount in usage.items()}
+        parts.append(_based(usage, field))
+    return _sum(parts)
+
+
+def _pod_counts(spec: PodSpec, field: str) -> dict[str, int]:
+    """Kueue's counts of one pod: rounded up after all containers are summed; never negative."""
+    exact = _pod_nanos(spec, field)
+    return {resource: max(0, counted(resource, amount)) for resource, amount in exact.items()}
+
+
+def _pod_nanos(spec: PodSpec, field: str) -> dict[str, int]:
+    running = Counter[str]()
+    for place, container in enumerate(spec.containers or ()):
+        running.update(_requests(container.resources, f"{field}.containers[{place}]"))
+    peak = Counter[str]()
+    sidecars = Counter[str]()
+    for place, container in enumerate(spec.init_containers or ()):
+        asked = Counter(_requests(container.resources, f"{field}.initContainers[{place}]"))
+        if _is_sidecar(container):
+            running.update(asked)
+            sidecars.update(asked)
+            asked = Counter(sidecars)
+        else:
+            asked.update(sidecars)
+        peak = _larger(peak, asked)
+    total = dict(_larger(running, peak))
+    if spec.resources is not None:
+        whole = _requests(spec.resources, field)
+        total |= {name: amount for name, amount in whole.items() if _is_pod_level(name)}
+    return _sum([total, _nanos(spec.overhead, f"{field}.overhead")])
+
+
+def _is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in _POD_LEVEL or resource.startswith("hugepages-")
+
+
+def _requests(resources: ResourceRequirements, field: str) -> dict[str, int]:
+    limits = _nanos(resources.limits, f"{field}.resources.limits")
+    return limits | _nanos(resources.requests, f"{field}.resources.requests")
+
+
+def _nanos(amounts: Amounts | None, field: str) -> dict[str, int]:
+    return {name: nanos(amount, field=f"{field}[{name}]") for name, amount in (amounts or {}).items()}
+
+
+def _counts(amounts: Amounts | None, field: str) -> dict[str, int]:
+    return {name: counted(name, amount) for name, amount in _nanos(amounts, field).items()}
+
+
+def _based(counts: Mapping[str, int], field: str) -> Demand:
+    return {name: from_counted(name, count, field=f"{field}[{name}]") for name, count in counts.items()}
+
+
+def _larger(left: Mapping[str, int], right: Mapping[str, int]) -> Counter[str]:
+    return Counter({name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}})
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total = Counter[str]()
+    for part in parts:
+        total.update(part)
+    return dict(total)

@@ -1,0 +1,54 @@
+"""Kubernetes quantities as Kueue counts them, in the base units of contracts. Pure.
+
+Inside Kubernetes a quantity is exact down to a billionth; what is finer is rounded up. Kueue then takes thousandths
+of `cpu` and whole units of everything else, rounded up (`MilliValue()` and `Value()` of apimachinery, `ResourceValue`
+of Kueue's `pkg/resources`).
+"""
+
+from decimal import ROUND_CEILING, Context
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.quantities import MAX_QUANTITY, base_units, exact_quantity
+from fairlead_kube.objects import Amount
+
+NANO = 10**9
+_CPU = "cpu"
+_MILLI = 10**6
+# Sixty digits of notation, the largest suffix and this factor fit: nothing is rounded but where we say so.
+_EXACT = Context(prec=140)
+
+
+def nanos(amount: Amount, *, field: str = "quantity") -> int:
+    """The quantity in billionths of its unit: sums of these are exact.
+
+    Raises:
+        FieldError: not a quantity.
+    """
+    scaled = _EXACT.multiply(exact_quantity(amount, field=field), NANO)
+    return int(scaled.to_integral_value(rounding=ROUND_CEILING))
+
+
+def counted(resource: str, billionths: int) -> int:
+    """What Kueue counts: millicores of `cpu`, else whole units; rounded up."""
+    return -(-billionths // (_MILLI if resource == _CPU else NANO))
+
+
+def from_counted(resource: str, count: int, *, field: str = "quantity") -> int:
+    """Kueue's count in base units.
+
+    Raises:
+        FieldError: it is more than any cluster has.
+    """
+    amount = count if resource == _CPU else count * base_units(resource)
+    if amount > MAX_QUANTITY:
+        raise FieldError(field, str(amount), "the quantity is larger than any cluster")
+    return amount
+
+
+def in_base_units(resource: str, amount: Amount, *, field: str = "quantity") -> int:
+    """The quantity in base units of the resource, rounded up as Kueue does: quotas, capacities, usage.
+
+    Raises:
+        FieldError: not a quantity, or more than any cluster has.
+    """
+    return from_counted(resource, counted(resource, nanos(amount, field=field)), field=field)
