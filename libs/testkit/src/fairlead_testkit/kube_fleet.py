@@ -1,0 +1,69 @@
+"""A whole Fairlead beside a real Kubernetes with Kueue: watcher, scorers and admitter as processes."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance, Lever
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.document import PolicyDocument
+from fairlead_testkit.kubelab import ADMITTER, WATCHER, KubeLab
+from fairlead_testkit.process_fleet import ProcessFleet
+
+KUBE_CLUSTER = "lab"
+_USERS = {"watcher": WATCHER, "admitter": ADMITTER}
+
+
+class KubeFleet(ProcessFleet):
+    """One nats-server, and the services that serve one lab; each asks the API server as the user that it is.
+
+    Args:
+        directory: of logs and stores.
+        lab: runs already.
+        policy: stored before the services start.
+        lever: of the leave to steer that is stored before; None stores none.
+        watchers: how many; one leads.
+        scorers: how many.
+        admitters: how many; one leads.
+        settings: of all services, by field name.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        lab: KubeLab,
+        *,
+        policy: PolicyDocument,
+        lever: Lever | None = "boost",
+        watchers: int = 1,
+        scorers: int = 2,
+        admitters: int = 1,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        counts = {"watcher": watchers, "scorer": scorers, "admitter": admitters}
+        super().__init__(directory, cluster=KUBE_CLUSTER, policy=policy, counts=counts, settings=settings)
+        self.lab = lab
+        self._lever = lever
+
+    async def prepare(self, bus: Bus) -> None:
+        """As the base, with the leave to steer."""
+        await super().prepare(bus)
+        if self._lever is not None:
+            await clear(bus, self._lever)
+
+    def own_settings(self, service: str) -> Mapping[str, object]:
+        """As the base says; who talks to Kubernetes does so as its own user."""
+        own = dict(super().own_settings(service))
+        if service in _USERS:
+            own["kubeconfig"] = self.lab.kubeconfig(_USERS[service])
+        if service == "admitter":
+            own["frontend"] = "kueue"
+        return own
+
+
+async def clear(bus: Bus, lever: Lever, *, cluster: str = KUBE_CLUSTER) -> None:
+    """Give leave to steer the cluster, as `fairlead doctor` does."""
+    leave = Clearance(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
+    await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))
