@@ -9,7 +9,7 @@ from fairlead_admitter.answers import AnswerLane
 from fairlead_admitter.applying import Application, Rehearsal
 from fairlead_admitter.creation import PatientCreator
 from fairlead_admitter.desk import Desk
-from fairlead_admitter.frontends import SimFrontend
+from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
 from fairlead_admitter.lanes import Lane, LeaderLanes
 from fairlead_admitter.level_events import LevelEvents
@@ -31,30 +31,37 @@ _ANSWERS_IN_PROGRESS = 64
 
 async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
     """Serve one cluster until the process is asked to stop."""
+    wake = asyncio.Event()
     async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:
-        admitter = Admitter(settings, lifecycle, bus)
-        if settings.dry_run:
-            await admitter.rehearse()
-        else:
-            await admitter.serve()
+        watch = Watch(bus, settings.cluster, wake)
+        async with open_frontend(settings, bus, watch, lifecycle.observer) as frontend:
+            admitter = Admitter(settings, lifecycle, bus, watch=watch, frontend=frontend, wake=wake)
+            await (admitter.rehearse() if settings.dry_run else admitter.serve())
 
 
 class Admitter:
     """The parts of one admitter, wired."""
 
-    def __init__(self, settings: AdmitterSettings, lifecycle: Lifecycle, bus: Bus) -> None:
+    def __init__(
+        self,
+        settings: AdmitterSettings,
+        lifecycle: Lifecycle,
+        bus: Bus,
+        *,
+        watch: Watch,
+        frontend: Frontend,
+        wake: asyncio.Event,
+    ) -> None:
         self._settings = settings
         self._lifecycle = lifecycle
         self._bus = bus
-        self._wake = asyncio.Event()
+        self._watch = watch
+        self._frontend = frontend
+        self._wake = wake
         self._record = Record(lifecycle.metrics, settings.cluster)
-        self._watch = Watch(bus, settings.cluster, self._wake)
         self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
-        self._frontend = SimFrontend(
-            bus, settings.cluster, patience_seconds=settings.frontend_timeout_seconds
-        )
-        self._creator = PatientCreator(self._frontend)
+        self._creator = PatientCreator(frontend.jobs)
         self._desk = Desk(bus, self._record.answered)
 
     async def serve(self) -> None:
@@ -72,7 +79,7 @@ class Admitter:
             return leadership.epoch if self._bus.connected else None
 
         carrier = Application(
-            self._frontend,
+            self._frontend.levels,
             self._written,
             self._watch.facts.job,
             in_flight=self._settings.writes_in_flight,
@@ -93,6 +100,8 @@ class Admitter:
             tasks.start("leadership", leadership.run())
             tasks.start("steersman", self._steersman(carrier, lead).run())
             tasks.start("lanes", lanes.run())
+            for name, run in self._frontend.background.items():
+                tasks.start(name, run())
 
     async def rehearse(self) -> None:
         """Decide as if leading, and say what would be written."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.control import CONTROL, Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.errors import ContractError
@@ -19,6 +20,8 @@ class PolicyView:
 
     def __init__(self) -> None:
         self.rulebook: Rulebook | None = None
+        self.clearance: Clearance | None = None
+        """The leave to steer this cluster, where an operator gave one."""
         self._modes: dict[str, Mode] = {}
         self.unreadable: dict[str, str] = {}
         """Operators' words that can't be read, by subject, and why. They pause: to stop is never the wrong guess."""

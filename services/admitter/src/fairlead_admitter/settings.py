@@ -12,8 +12,18 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
 
     cluster: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "sim"
     """The cluster that it serves; one leads per cluster, the others stand by."""
-    frontend: Literal["sim"] = "sim"
+    frontend: Literal["sim", "kueue"] = "sim"
     """The queueing system of the cluster."""
+    kubeconfig: str | None = None
+    """Path of the kubeconfig for Kueue; by default $KUBECONFIG, else the pod's own account, else ~/.kube/config."""
+    context: str | None = None
+    """Context of the kubeconfig; by default its current one."""
+    kube_write_qps: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    """Writes to the API server a second in the long run; each costs Kueue a webhook call and a scheduling attempt."""
+    kube_write_burst: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 40
+    """Writes to the API server at once after a rest."""
+    kube_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=300)] = 15.0
+    """How long to wait for the API server's reply."""
     stale_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     """How long a pool may lack an order that can be followed before the admitter says so. It writes nothing from the
     first moment."""
@@ -24,6 +34,6 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     writes_per_pass: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 256
     """Level writes of one plan before what stands is looked at again."""
     frontend_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 2.0
-    """How long to wait for the frontend's reply to one write or creation."""
+    """How long to wait for the simulated cluster's reply to one write or creation."""
     submissions_in_progress: Annotated[int, msgspec.Meta(ge=1, le=2048)] = 64
     """Submissions that are taken in at once."""

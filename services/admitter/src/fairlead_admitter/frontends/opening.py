@@ -1,0 +1,72 @@
+"""Opening the frontend that the settings name: what writes levels there, what makes jobs, what must run beside them."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from fairlead_admitter.applying import LevelWriter
+from fairlead_admitter.creation import Created, JobCreator, JobOrder
+from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.frontends.kueue_levels import KueueLevels
+from fairlead_admitter.frontends.sim import SimFrontend
+from fairlead_admitter.observing import Watch
+from fairlead_admitter.settings import AdmitterSettings
+from fairlead_bus import Bus
+from fairlead_kube import KubeClient, KubeObserver, KubeSettings
+from fairlead_kube import connect as connect_kube
+
+type Background = Callable[[], Coroutine[Any, Any, None]]
+"""Something that runs as long as the admitter serves."""
+
+
+class Frontend(msgspec.Struct, frozen=True, kw_only=True):
+    """One frontend, as the rest of the admitter sees it."""
+
+    levels: LevelWriter
+    jobs: JobCreator
+    background: Mapping[str, Background] = {}
+    """By name, what must run beside them."""
+
+
+@asynccontextmanager
+async def open_frontend(
+    settings: AdmitterSettings, bus: Bus, watch: Watch, observer: KubeObserver
+) -> AsyncIterator[Frontend]:
+    """The frontend until the block ends. Nothing is sent to it yet.
+
+    Raises:
+        ConfigurationError: the way to the cluster is not known.
+    """
+    match settings.frontend:
+        case "sim":
+            sim = SimFrontend(bus, settings.cluster, patience_seconds=settings.frontend_timeout_seconds)
+            yield Frontend(levels=sim, jobs=sim)
+        case "kueue":
+            async with connect_kube(
+                _kube_settings(settings), user_agent="fairlead-admitter", observer=observer
+            ) as client:
+                yield _kueue(client, watch)
+
+
+def _kueue(client: KubeClient, watch: Watch) -> Frontend:
+    return Frontend(levels=KueueLevels(client, lambda: watch.policy.clearance), jobs=_NoDoor())
+
+
+def _kube_settings(settings: AdmitterSettings) -> KubeSettings:
+    return KubeSettings(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        write_qps=settings.kube_write_qps,
+        write_burst=settings.kube_write_burst,
+        request_timeout_seconds=settings.kube_timeout_seconds,
+    )
+
+
+class _NoDoor:
+    """Takes no submissions in."""
+
+    async def create(self, order: JobOrder) -> Created:
+        """Refuse."""
+        raise FrontendRefusedError(f"{order.id}: this cluster takes no submissions over NATS yet")
