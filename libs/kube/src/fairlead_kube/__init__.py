@@ -11,6 +11,7 @@ the kinds. `demand` counts as Kueue does; `lever` asks Kueue which lever it obey
 
 from fairlead_kube.client import KubeClient, connect, service_account
 from fairlead_kube.core import (
+    Event,
     Job,
     JobSpec,
     JobStatus,
@@ -22,6 +23,7 @@ from fairlead_kube.core import (
     NodePoolTemplateSpec,
     NodeSpec,
     NodeStatus,
+    ObjectReference,
     PyTorchJob,
     PyTorchJobSpec,
     ReplicaSpec,
@@ -69,7 +71,7 @@ from fairlead_kube.errors import (
     UnknownContextError,
     UnreachableError,
 )
-from fairlead_kube.events import EventRecorder
+from fairlead_kube.events import HOLD_SECONDS, EventRecorder
 from fairlead_kube.kubeconfig import contexts
 from fairlead_kube.lever import Lever, LeverProbe, probe_lever
 from fairlead_kube.objects import (
@@ -181,6 +183,7 @@ __all__ = [
     "CLUSTER_QUEUES",
     "COHORTS",
     "EVENTS",
+    "HOLD_SECONDS",
     "JOBS",
     "KUEUE",
     "LOCAL_QUEUES",
@@ -224,6 +227,7 @@ __all__ = [
     "Container",
     "CredentialsError",
     "Described",
+    "Event",
     "EventRecorder",
     "EvictionCount",
     "ExpiredError",
@@ -268,6 +272,7 @@ __all__ = [
     "NodeStatus",
     "NotFoundError",
     "ObjectMeta",
+    "ObjectReference",
     "OwnerReference",
     "PartialObject",
     "Pod",

@@ -1,5 +1,6 @@
 """Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
 
+from fairlead_contracts.instants import Micros
 from fairlead_kube.objects import (
     Amounts,
     Condition,
@@ -8,6 +9,7 @@ from fairlead_kube.objects import (
     LabelSelector,
     ObjectMeta,
     holds,
+    instant,
 )
 from fairlead_kube.pods import PodTemplate, Taint
 
@@ -142,6 +144,36 @@ class NodePool(KubeStruct, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodePoolSpec = NodePoolSpec()
+
+
+class ObjectReference(KubeStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """The object that an Event is about."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class Event(KubeStruct, frozen=True, kw_only=True):
+    """What somebody said of an object (core v1; Events of events.k8s.io are read through it, too)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: ObjectReference = ObjectReference()
+    type: str = ""
+    """`Normal` or `Warning`."""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def at(self) -> Micros:
+        """When it last happened."""
+        return instant(self.last_timestamp or self.event_time or self.metadata.creation_timestamp)
 
 
 class WebhookRule(KubeStruct, frozen=True, kw_only=True):
