@@ -2,10 +2,7 @@
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,8 @@ from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import Aging, Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import HOUR, Micros, from_datetime
+from fairlead_contracts.instants import from_datetime
+from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -50,41 +48,20 @@ async def told(bus: Bus, count: int) -> list[AnyEvent]:
     raise AssertionError("the events ended")
 
 
-@dataclass
-class Replay:
-    """The pool as the events tell it, and what weighted DRF says of each start."""
-
-    waiting: dict[str, dict[str, Micros]] = field(default_factory=lambda: {name: {} for name in WEIGHTS})
-    running: Counter[str] = field(default_factory=Counter)
-    started: list[str] = field(default_factory=list)
-    breaches: list[str] = field(default_factory=list)
-
-    def key(self, tenant: str, submitted: Micros, more: int) -> Fraction:
-        """The key of a head of the tenant, had it `more` jobs."""
-        weight = Fraction(repr(WEIGHTS[tenant]))
-        return (self.running[tenant] + more) / (GPUS * weight) + Fraction(
-            repr(SHARE_PER_HOUR)
-        ) / HOUR * submitted
-
-    def tell(self, event: AnyEvent) -> None:
-        """Take one event in; a start is compared with what every other tenant's head had a right to."""
-        if isinstance(event, JobQueued):
-            self.waiting[event.tenant][event.job] = from_datetime(event.at)
-        elif isinstance(event, JobStarted):
-            submitted = self.waiting[event.tenant].pop(event.job)
-            self._compare(event, submitted)
-            self.running[event.tenant] += 1
-            self.started.append(event.job)
-        elif isinstance(event, JobEnded):
-            self.running[event.tenant] -= 1
-
-    def _compare(self, event: JobStarted, submitted: Micros) -> None:
-        for tenant, heads in self.waiting.items():
-            if tenant == event.tenant or not heads:
-                continue
-            # One job moved from the one to the other must make it right: within one job of the exact division.
-            if self.key(event.tenant, submitted, -1) > self.key(tenant, min(heads.values()), +1):
-                self.breaches.append(f"{event.job} before {tenant}, running {dict(self.running)}")
+def replayed(events: Sequence[AnyEvent]) -> FairReplay:
+    """The pool as the events tell it."""
+    replay = FairReplay(WEIGHTS, GPUS, share_per_hour=SHARE_PER_HOUR)
+    for event in events:
+        match event:
+            case JobQueued():
+                replay.queued(event.tenant, event.job, from_datetime(event.at))
+            case JobStarted():
+                replay.started_one(event.tenant, event.job)
+            case JobEnded():
+                replay.ended_one(event.tenant)
+            case _:
+                pass
+    return replay
 
 
 def spread(jobs: Sequence[dict[str, object]], seed: int) -> list[Mapping[str, object]]:
@@ -102,9 +79,7 @@ async def test_three_tenants_that_flood_at_different_times_stay_within_one_job(t
         await submit_all(bus, "team-b", spread(equal_jobs("b", 20, run_seconds=1), 2))
         await asyncio.sleep(1.5)
         await submit_all(bus, "team-c", spread(equal_jobs("c", 16, run_seconds=1), 3))
-        replay = Replay()
-        for event in await telling:
-            replay.tell(event)
+        replay = replayed(await telling)
     assert sorted(replay.started) == sorted(set(replay.started))
     assert len(replay.started) == 66
     assert replay.breaches == []

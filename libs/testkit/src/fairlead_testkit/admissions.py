@@ -1,0 +1,114 @@
+"""What Kueue admits, in its order, as the API server tells it: by a watch of its own, not with Fairlead's eyes."""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from fairlead_testkit.estate import WORKLOADS, Estate
+from fairlead_testkit.kubelab import ApiUnreachableError, KubeObject, things
+
+_TURN_SECONDS = 2
+"""After which a watch is opened anew: the thread looks then whether the test is over."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One Workload was admitted, evicted or finished."""
+
+    what: Literal["admitted", "evicted", "finished"]
+    tenant: str
+    name: str
+    at: float
+    """Monotonic seconds when the watch told it."""
+
+
+class AdmissionLog:
+    """Follows the Workloads of an estate while the block lasts.
+
+    Args:
+        estate: whose namespaces count.
+    """
+
+    def __init__(self, estate: Estate) -> None:
+        self.steps: list[Step] = []
+        self._estate = estate
+        self._mine = set(estate.namespaces.values())
+        self._stands: dict[str, str] = {}
+        self._told = threading.Condition()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="admission log", daemon=True)
+        self._since = ""
+
+    def __enter__(self) -> Self:
+        listed = self._estate.lab.api.get(WORKLOADS)
+        self._since = listed["metadata"]["resourceVersion"]
+        for item in listed["items"]:
+            self._stands[item["metadata"]["uid"]] = _stand(item)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(10)
+
+    @property
+    def admitted(self) -> list[str]:
+        """Names in the order of their admission."""
+        return [step.name for step in self.steps if step.what == "admitted"]
+
+    def wait(self, admissions: int, seconds: float = 60.0) -> list[Step]:
+        """Return once there were so many admissions.
+
+        Raises:
+            TimeoutError: there were not.
+        """
+        deadline = time.monotonic() + seconds
+        with self._told:
+            while len(self.admitted) < admissions:
+                if not self._told.wait(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError(f"{len(self.admitted)} of {admissions} admissions: {self.admitted}")
+        return self.steps
+
+    # --- inside
+
+    def _follow(self) -> None:
+        while not self._over.is_set():
+            try:
+                for event in self._estate.lab.api.watch(WORKLOADS, self._since, seconds=_TURN_SECONDS):
+                    self._take(event)
+            except ApiUnreachableError:
+                time.sleep(0.1)  # the API server is away: the watch goes on where it was
+
+    def _take(self, event: KubeObject) -> None:
+        item = event["object"]
+        if event["type"] == "ERROR":
+            raise ApiUnreachableError(str(item))
+        self._since = item["metadata"]["resourceVersion"]
+        if event["type"] == "BOOKMARK" or item["metadata"]["namespace"] not in self._mine:
+            return
+        uid, now = item["metadata"]["uid"], _stand(item)
+        before = self._stands.get(uid, "waiting")
+        self._stands[uid] = now
+        if now != before:
+            self._tell(item, before, now)
+
+    def _tell(self, item: KubeObject, before: str, now: str) -> None:
+        told: list[Literal["admitted", "evicted", "finished"]] = []
+        if before == "waiting" or now == "admitted":
+            told.append("admitted")
+        if now == "finished":
+            told.append("finished")
+        if now == "waiting":
+            told = ["evicted"]
+        with self._told:
+            for what in told:
+                name = item["metadata"]["name"]
+                self.steps.append(Step(what, self._estate.tenant_of(item), name, time.monotonic()))
+            self._told.notify_all()
+
+
+def _stand(item: KubeObject) -> str:
+    if things.condition(item, "Finished"):
+        return "finished"
+    return "admitted" if things.condition(item, "QuotaReserved") else "waiting"
