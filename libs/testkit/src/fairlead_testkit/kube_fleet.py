@@ -8,11 +8,14 @@ from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.clearance import Clearance, Lever
 from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_testkit.estate import Estate
 from fairlead_testkit.kubelab import ADMITTER, WATCHER, KubeLab
 from fairlead_testkit.process_fleet import ProcessFleet
 
 KUBE_CLUSTER = "lab"
+POOL = "gpu"
+"""The policy's name for the pool of an estate."""
 _USERS = {"watcher": WATCHER, "admitter": ADMITTER}
 
 
@@ -67,3 +70,23 @@ async def clear(bus: Bus, lever: Lever, *, cluster: str = KUBE_CLUSTER) -> None:
     """Give leave to steer the cluster, as `fairlead doctor` does."""
     leave = Clearance(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))
+
+
+def fair_policy(
+    estate: Estate, weights: Mapping[str, float], pool: str, *, share_per_hour: float = 0.0, **more: object
+) -> PolicyDocument:
+    """A policy for an estate.
+
+    Args:
+        estate: its tenants.
+        weights: by the tenants' short names.
+        pool: as the cluster states it: a cohort or a lone ClusterQueue.
+        share_per_hour: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
+        more: other fields of the document.
+    """
+    return PolicyDocument(
+        aging=Aging(share_per_hour=share_per_hour),
+        pools=[Pool(name=POOL, members=[f"{KUBE_CLUSTER}/{pool}"])],
+        tenants=[Tenant(name=estate.namespaces[name], weight=weight) for name, weight in weights.items()],
+        **more,  # type: ignore[arg-type] # passed on
+    )

@@ -1,0 +1,151 @@
+"""How exactly Kueue can follow across queues: found, said, and where it is exact, true."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.questions import Steering
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
+from fairlead_testkit.kubelab_fixtures import LabFactory
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+WEIGHTS = {"team-x": 2.0, "team-y": 1.0}
+
+
+async def steering(bus: Bus) -> Steering:
+    """What the scorers say of the pool's enforcement."""
+
+    async def stated() -> list[Steering]:
+        return (await whole_queue(bus, POOL)).steering
+
+    return (await eventually(stated, 30))[0]
+
+
+def fill(estate: Estate, log: AdmissionLog, gpus: int) -> None:
+    """Six waiting Workloads of each tenant behind one that holds everything."""
+    estate.workload("keeper", "keeper", gpus)
+    log.wait(1)
+    for tenant in WEIGHTS:
+        for number in range(6):
+            estate.workload(tenant, f"{tenant}-{number}")
+
+
+async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        root = estate.cohort("root", 1)
+        estate.queue("x", 0, tenants=["team-x", "keeper"], cohort="root")
+        estate.queue("y", 0, tenants=["team-y"], cohort="root")
+        fill(estate, log, 1)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        async with fleet.running() as bus:
+            assert (await steering(bus)).enforcement == "exact"
+            wanted = [place.place.id for place in (await whole_queue(bus, POOL)).places]
+            await eventually(lambda: estate.kueue_order() == wanted, 30, what="Kueue has the wanted order")
+            estate.finish("keeper", "keeper")
+            for more in range(len(wanted) - 1):
+                last = log.wait(2 + more)[-1]
+                estate.finish(last.tenant, last.name)
+            log.wait(1 + len(wanted))
+        started = [step.tenant for step in log.steps if step.what == "admitted"][1:]
+        # Use is at most one job: of any three starts, two are of the tenant with twice the weight.
+        for begin in range(0, 9, 3):
+            assert started[begin : begin + 3].count("team-x") in {1, 2}, started
+        assert started[:9].count("team-x") == 6, started
+
+
+async def test_queues_with_quota_of_their_own_only_break_ties_and_that_is_said(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate:
+        root = estate.cohort("root")
+        estate.queue("x", 1, tenants=["team-x", "keeper"], cohort="root")
+        estate.queue("y", 1, tenants=["team-y"], cohort="root")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        async with fleet.running() as bus:
+            said = await steering(bus)
+        assert said.enforcement == "tie-break"
+        assert "borrow" in said.enforcement_why
+
+
+async def test_a_queue_under_admission_fair_sharing_is_said_to_break_ties(
+    kube_labs: LabFactory, tmp_path: Path
+) -> None:
+    lab = kube_labs(
+        LabOptions(
+            workers=WORKLOADS_ALONE.workers,
+            nodes=(),
+            kueue_config={"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}},
+        )
+    )
+    with Estate(lab, [*WEIGHTS, "keeper"]) as estate:
+        scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+        pool = estate.queue("shared", 2, admissionScope=scope)
+        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool))
+        async with fleet.running() as bus:
+            said = await steering(bus)
+        assert said.enforcement == "tie-break"
+        assert "AdmissionFairSharing" in said.enforcement_why
+
+
+@pytest.mark.parametrize(
+    "preemption",
+    [
+        {"withinClusterQueue": "LowerPriority"},
+        {"withinClusterQueue": "LowerOrNewerEqualPriority"},
+        {"reclaimWithinCohort": "LowerPriority"},
+        {"reclaimWithinCohort": "Any", "borrowWithinCohort": {"policy": "LowerPriority"}},
+        {"reclaimWithinCohort": "Any"},
+    ],
+    ids=lambda found: "-".join(f"{key}" for key in found),
+)
+async def test_with_default_settings_kueue_preempts_nothing_because_of_levels(
+    kube_lab: KubeLab, tmp_path: Path, preemption: dict[str, object]
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        root = estate.cohort("root")
+        estate.queue("x", 2, cohort="root", preemption=preemption)
+        estate.queue("y", 1, tenants=[], cohort="root")
+        # Two run at the priority that everybody has; the rest wait, the second tenant's behind the first's.
+        for tenant in WEIGHTS:
+            for number in range(6):
+                estate.workload(tenant, f"{tenant}-{number}")
+        log.wait(3)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        async with fleet.running() as bus:
+            said = await steering(bus)
+            waiting = len(estate.waiting())
+
+            async def decided() -> bool:
+                return (await whole_queue(bus, POOL)).waiting == waiting
+
+            await eventually(decided, 30)
+            if preemption == {"reclaimWithinCohort": "Any"}:
+                assert said.withheld == ""
+                wanted = [place.place.id for place in (await whole_queue(bus, POOL)).places]
+                await eventually(lambda: estate.kueue_order() == wanted, 30)
+            else:
+                assert next(iter(preemption)) in said.withheld or "borrowWithinCohort" in said.withheld
+            last = next(iter(estate.admitted().values()))
+            estate.finish(estate.tenant_of(last), last["metadata"]["name"])
+            log.wait(4)
+        assert [step for step in log.steps if step.what == "evicted"] == []
+        assert preempted(kube_lab, estate.named("x")) == 0
+
+
+def preempted(lab: KubeLab, queue: str) -> float:
+    """Kueue's own count of what it preempted for this queue."""
+    lines = [
+        line
+        for line in lab.kueue_metrics().splitlines()
+        if line.startswith("kueue_preempted_workloads_total{") and f'="{queue}"' in line
+    ]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines)

@@ -1,0 +1,135 @@
+"""A real Kueue admits within one job of weighted DRF at every step: raw Workloads, Jobs whose pods run, gangs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit.admissions import AdmissionLog, Step
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import QUEUE, Estate
+from fairlead_testkit.fairness import FairReplay
+from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.kubelab import GPU, KubeLab, things
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+GPUS = 6
+WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
+EACH = 12
+FIRST = {"team-a-0", "team-a-1", "team-a-2", "team-b-0", "team-b-1", "team-c-0"}
+"""What weighted DRF starts first on an empty pool of six."""
+
+
+def replayed(steps: Sequence[Step], waiting: Mapping[str, str]) -> FairReplay:
+    """The pool as its admissions tell it; `waiting` are tenants by job."""
+    replay = FairReplay(WEIGHTS, GPUS)
+    for job, tenant in waiting.items():
+        replay.queued(tenant, job)
+    for step in steps:
+        if step.name not in waiting:
+            continue  # it only kept the queue full
+        if step.what == "admitted":
+            replay.started_one(step.tenant, step.name)
+        else:
+            replay.ended_one(step.tenant)
+    return replay
+
+
+def oldest_running(estate: Estate, log: AdmissionLog) -> Step:
+    running = estate.admitted()
+    return next(step for step in log.steps if step.what == "admitted" and step.name in running)
+
+
+async def test_raw_workloads_are_admitted_within_one_job_of_weighted_drf(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", GPUS)
+        estate.workload("keeper", "keeper", GPUS)
+        log.wait(1)
+        waiting = {}
+        for tenant in WEIGHTS:  # one tenant after the other: first come, first served is quite another order
+            for number in range(EACH):
+                waiting[f"{tenant}-{number}"] = tenant
+                estate.workload(tenant, f"{tenant}-{number}")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
+        async with fleet.running():
+            await eventually(lambda: tenants_of_front(estate) == {"team-a": 3, "team-b": 2, "team-c": 1}, 30)
+            estate.finish("keeper", "keeper")
+            log.wait(1 + GPUS)
+            for more in range(len(waiting) - GPUS):
+                running = oldest_running(estate, log)
+                estate.finish(running.tenant, running.name)
+                log.wait(1 + GPUS + more + 1)
+        replay = replayed(log.steps, waiting)
+        assert sorted(replay.started) == sorted(waiting)
+        assert replay.breaches == []
+
+
+def tenants_of_front(estate: Estate) -> dict[str, int]:
+    """How many of each tenant's Workloads Kueue would admit first."""
+    waiting = estate.waiting()
+    front = [estate.tenant_of(waiting[name]) for name in estate.kueue_order()[:GPUS] if name in waiting]
+    return {tenant: front.count(tenant) for tenant in WEIGHTS}
+
+
+async def test_jobs_run_to_their_end_within_one_job_of_weighted_drf(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", GPUS)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
+        async with fleet.running():
+            for tenant in WEIGHTS:
+                for number in range(EACH):
+                    estate.job(tenant, f"{tenant}-{number}", seconds=2 + (number % 3))
+            log.wait(EACH * len(WEIGHTS), 120)
+            await eventually(lambda: not estate.admitted(), 60, what="every Job has ended")
+        replay = replayed(
+            log.steps, {step.name: step.tenant for step in log.steps if step.what == "admitted"}
+        )
+        assert len(replay.started) == EACH * len(WEIGHTS)
+        # The first ones started while the others were still being created: nobody else waited then.
+        at_once = set(replay.started[:GPUS])
+        assert [breach for breach in replay.breaches if breach.split()[0] not in at_once] == []
+
+
+async def test_gangs_are_admitted_whole_and_in_their_place(kube_lab: KubeLab, tmp_path: Path) -> None:
+    """A pod group of team-b and a PyTorchJob of team-c, three GPUs each, before a flood of team-a."""
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", GPUS)
+        estate.workload("keeper", "keeper", GPUS)
+        log.wait(1)
+        for number in range(4):
+            estate.job("team-a", f"a-{number}", seconds=1)
+        one = {GPU: 1}
+        group = things.pod_group("gang", estate.namespaces["team-b"], QUEUE, one, pods=3, seconds=1)
+        for pod in group:
+            kube_lab.api.create(pod)
+        kube_lab.api.create(things.pytorch_job("torch", estate.namespaces["team-c"], QUEUE, one, workers=2))
+        await eventually(lambda: len(estate.waiting()) == 6, 30, what="Kueue has made all Workloads")
+        fleet = KubeFleet(
+            tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1, "team-b": 3, "team-c": 2}, pool)
+        )
+        async with fleet.running():
+
+            def front() -> set[str]:
+                waiting = estate.waiting()
+                return {estate.tenant_of(waiting[name]) for name in estate.kueue_order()[:3]}
+
+            await eventually(lambda: front() == set(WEIGHTS), 30, what="one of each tenant stands in front")
+            estate.finish("keeper", "keeper")
+            log.wait(3)
+        first = [step.tenant for step in log.steps if step.what == "admitted"][1:3]
+        assert set(first) <= set(WEIGHTS)
+        # One GPU of a's is never let in the way of a gang for good: both gangs got all their pods at once.
+        by_tenant = {
+            estate.tenant_of(item): item for item in estate.workloads() if things.condition(item, "Admitted")
+        }
+        counts = {
+            tenant: sum(part["count"] for part in item["status"]["admission"]["podSetAssignments"])
+            for tenant, item in by_tenant.items()
+        }
+        assert counts.get("team-b", 3) == 3
+        assert counts.get("team-c", 3) == 3

@@ -1,0 +1,69 @@
+"""Both levers: the annotation where Kueue's gate is on, `spec.priority` where it is off; and no trace after a release."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_contracts.clearance import Lever
+from fairlead_contracts.control import Mode
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate, effective_priority
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, LabOptions, things
+from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.people import say
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+WEIGHTS = {"team-a": 2.0, "team-b": 1.0}
+BASE = 100
+"""Of a priority that a Workload has of its own."""
+
+
+def plain(item: KubeObject) -> tuple[object, object]:
+    """All of a Workload that a level could have changed."""
+    return item["spec"].get("priority"), item["metadata"].get("annotations") or {}
+
+
+@pytest.mark.parametrize(("lever", "gate"), [("boost", True), ("priority", False), ("priority", True)])
+async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
+    kube_labs: LabFactory, tmp_path: Path, lever: Lever, *, gate: bool
+) -> None:
+    gates = {"PriorityBoost": gate}
+    lab = kube_labs(LabOptions(gates=gates, workers=WORKLOADS_ALONE.workers, nodes=(), pytorchjobs=False))
+    with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", 2)
+        estate.workload("keeper", "keeper", 2)
+        log.wait(1)
+        for tenant in WEIGHTS:
+            for number in range(6):
+                estate.workload(tenant, f"{tenant}-{number}", priority=BASE)
+        before = {name: plain(item) for name, item in estate.waiting().items()}
+        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool), lever=lever)
+        async with fleet.running() as bus:
+
+            async def wanted() -> list[str]:
+                places = (await whole_queue(bus, POOL)).places
+                return [place.place.id for place in places]
+
+            async def followed() -> bool:
+                order = await wanted()
+                return len(order) > 0 and estate.kueue_order()[: len(order)] == order
+
+            await eventually(followed, 30, what="Kueue has the wanted order")
+            levelled = [item for item in estate.waiting().values() if effective_priority(item) != BASE]
+            assert levelled
+            for item in levelled:
+                boosted = things.PRIORITY_BOOST in (item["metadata"].get("annotations") or {})
+                assert boosted == (lever == "boost")
+            estate.finish("keeper", "keeper")
+            log.wait(3)
+            await say(bus, Mode.RELEASED)
+
+            def clean() -> bool:
+                now = {item["metadata"]["name"]: plain(item) for item in estate.workloads()}
+                return all(now[name] == found for name, found in before.items())
+
+            await eventually(clean, 30, what="nothing of ours is left, on what runs either")

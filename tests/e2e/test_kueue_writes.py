@@ -1,0 +1,175 @@
+"""What Fairlead writes to a real Kueue: as little as the order needs, and nothing that is not its own."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.document import Grant
+from fairlead_contracts.events import EVENT, LevelWritten
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate, effective_priority
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
+from fairlead_testkit.kubelab.audit import AuditLine
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+WEIGHTS = {"team-a": 1.0, "team-b": 1.0}
+
+
+def level_patches(lab: KubeLab, after: int) -> list[AuditLine]:
+    """Fairlead's writes of levels that the API server took, by its own audit log."""
+    lines = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
+    return [line for line in lines if line.code == 200 and not line.dry_run and not line.subresource]
+
+
+def names(lines: Iterable[AuditLine]) -> list[str]:
+    return [line.name for line in lines]
+
+
+async def test_where_first_come_first_served_is_right_nothing_is_written(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, ["team-a", "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", 2)
+        estate.workload("keeper", "keeper", 2)
+        log.wait(1)
+        mark = kube_lab.audit_mark()
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1}, pool))
+        async with fleet.running() as bus:
+            for number in range(10):
+                estate.workload("team-a", f"a-{number}")
+            estate.finish("keeper", "keeper")
+            for more in range(8):
+                log.wait(1 + 2 + more)
+                running = next(iter(estate.admitted()))
+                estate.finish("team-a", running)
+            log.wait(11)
+            await asked(bus, 0)
+        assert names(level_patches(kube_lab, mark)) == []
+
+
+async def asked(bus: Bus, waiting: int) -> None:
+    """Wait until the scorers' order has so many jobs: what came before is decided on."""
+
+    async def stands() -> bool:
+        return (await whole_queue(bus, POOL)).waiting == waiting
+
+    await eventually(stands, 20)
+
+
+async def test_every_write_is_one_of_a_decision_and_the_order_stands(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", 2)
+        estate.workload("keeper", "keeper", 2)
+        log.wait(1)
+        for tenant in WEIGHTS:
+            for number in range(6):
+                estate.workload(tenant, f"{tenant}-{number}")
+        mark = kube_lab.audit_mark()
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
+        async with fleet.running() as bus:
+            await eventually(lambda: alternating(estate), 30, what="the tenants take turns")
+            estate.finish("keeper", "keeper")
+            log.wait(3)
+            await eventually(lambda: alternating(estate), 30, what="the tenants take turns again")
+            written = await levels_written(bus, len(level_patches(kube_lab, mark)))
+        patches = level_patches(kube_lab, mark)
+        assert sorted(names(patches)) == sorted(event.job for event in written)
+        # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are.
+        assert len(patches) <= 12
+        for line in patches:
+            assert set(line.body or {}) <= {"metadata"}
+            annotations = (line.body or {})["metadata"].get("annotations", {})
+            assert set(annotations) == {things.PRIORITY_BOOST}
+
+
+def alternating(estate: Estate) -> bool:
+    waiting = estate.waiting()
+    tenants = [estate.tenant_of(waiting[name]) for name in estate.kueue_order() if name in waiting]
+    pairs = [set(tenants[place : place + 2]) for place in range(0, len(tenants) - 1, 2)]
+    return bool(tenants) and all(pair == set(WEIGHTS) for pair in pairs)
+
+
+async def levels_written(bus: Bus, count: int) -> list[LevelWritten]:
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(KUBE_CLUSTER), since=0)
+    found: list[LevelWritten] = []
+    async for delivery in follower:
+        event = EVENT.decode(delivery.payload)
+        if isinstance(event, LevelWritten):
+            found.append(event)
+        if len(found) == count:
+            return found
+    raise AssertionError("the events ended")
+
+
+async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", 1)
+        estate.workload("keeper", "keeper", 1)
+        log.wait(1)
+        for tenant in WEIGHTS:
+            for number in range(3):
+                estate.workload(tenant, f"{tenant}-{number}")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
+        async with fleet.running():
+            await eventually(lambda: alternating(estate), 30)
+            last = estate.kueue_order()[-1]
+            tenant = estate.tenant_of(estate.waiting()[last])
+            path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces[tenant]}/workloads/{last}"
+            kube_lab.api.patch(path, {"metadata": {"annotations": {things.PRIORITY_BOOST: "99000000"}}})
+            await eventually(lambda: estate.kueue_order()[0] != last and alternating(estate), 30)
+
+
+async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, tmp_path: Path) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        estate.priority_class("urgent", 100_000)
+        pool = estate.queue("shared", 1)
+        estate.workload("keeper", "keeper", 1)
+        log.wait(1)
+        for number in range(6):
+            estate.job("team-a", f"a-{number}", seconds=1)
+        for number in range(6):
+            estate.job("team-b", f"b-{number}", seconds=1)
+        policy = fair_policy(
+            estate, WEIGHTS, pool, grants=[Grant(tenant=estate.namespaces["team-b"], classes=["urgent"])]
+        )
+        fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
+        async with fleet.running():
+            await eventually(lambda: alternating(estate), 30)
+            estate.job("team-b", "now", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
+            await eventually(lambda: len(estate.waiting()) == 13, 20)
+            first = estate.waiting()[estate.kueue_order()[0]]
+            assert re.match("job-now-", first["metadata"]["name"])
+            levels = [effective_priority(item) for item in estate.waiting().values() if item is not first]
+            assert 0 < max(levels) < 100_000
+            # Asked for and not granted: it stays in its own class's band, and its object says why.
+            estate.job("team-a", "pushy", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
+
+            def pushy() -> bool:
+                found = [item for name, item in estate.waiting().items() if name.startswith("job-pushy-")]
+                return bool(found) and effective_priority(found[0]) < 100_000
+
+            await eventually(pushy, 30, what="the ungranted job is in everybody's class")
+            await eventually(
+                lambda: (
+                    "ClassNotGranted"
+                    in kube_lab.kubectl(
+                        "get",
+                        "events",
+                        "-n",
+                        estate.namespaces["team-a"],
+                        "-o",
+                        "jsonpath={.items[*].reason}",
+                    )
+                ),
+                20,
+            )
