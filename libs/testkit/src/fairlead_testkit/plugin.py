@@ -11,9 +11,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fairlead_testkit.kubelab_fixtures import (
+    kube_kit,
+    kube_lab,
+    kube_labs,
+    pytest_collection_finish,
+    pytest_collection_modifyitems,
+)
+
 if TYPE_CHECKING:
     from fairlead_testkit.container import ContainerNatsServer
     from fairlead_testkit.nats_server import NatsServer
+
+__all__ = [
+    "kube_kit",
+    "kube_lab",
+    "kube_labs",
+    "nats_server",
+    "pytest_collection_finish",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+]
 
 
 def pytest_configure() -> None:

@@ -1,0 +1,182 @@
+"""Binaries and manifests of the lab, built once from Go modules and kept by the content of what they are built from.
+
+The versions are those of `binaries/go.mod`; its `go.sum` vouches for every module. A finished folder is never changed:
+it is built beside its place and renamed into it, under a lock, so that two builds at once do no harm and a run that
+finds it needs neither Go nor a network.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from fairlead_testkit.kubelab.errors import BuildError, GoMissingError
+from fairlead_testkit.kubelab.toolsets import CURRENT, Toolset
+
+MODULES = Path(__file__).parent
+_LAYOUT = "1"
+"""Raised when what a folder of the cache holds changes without a change of the tool set."""
+
+type Report = Callable[[str], None]
+"""Is told what is being done, a line each."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A finished folder: `bin/` with the binaries, `manifests/` with the YAML that belongs to them."""
+
+    folder: Path
+
+    def binary(self, name: str) -> Path:
+        """Where a binary is."""
+        return self.folder / "bin" / name
+
+    def manifests(self, name: str) -> list[Path]:
+        """The YAML files of one group, as `kueue-crds`, in the order of their names."""
+        return sorted((self.folder / "manifests" / name).glob("*.yaml"))
+
+    @classmethod
+    def found(cls, toolset: Toolset = CURRENT) -> Self | None:
+        """The kit of this tool set, where it was built before."""
+        folder = _place(toolset)
+        return cls(folder) if folder.is_dir() else None
+
+
+def build(toolset: Toolset = CURRENT, report: Report | None = None) -> Kit:
+    """The kit of this tool set; built first where that was not done yet, in about six minutes on two cores.
+
+    Raises:
+        GoMissingError: it has to be built, and Go is missing.
+        BuildError: Go failed.
+    """
+    found = Kit.found(toolset)
+    if found is not None:
+        return found
+    if shutil.which("go") is None:
+        raise GoMissingError(
+            f"the lab's Kubernetes and Kueue are built once, with Go {_go_version(toolset)} or newer, which is not "
+            "on the PATH: install it (https://go.dev/doc/install), then `make lab-build`"
+        )
+    place = _place(toolset)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(place.with_suffix(".lock")):
+        if not place.is_dir():  # another build may have been faster
+            _build_into(place, toolset, report or _to_stderr)
+    return Kit(place)
+
+
+def _place(toolset: Toolset) -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "fairlead" / "kubelab" / _content_hash(toolset)
+
+
+def _content_hash(toolset: Toolset) -> str:
+    """Of all that decides what is built. Go's version is the one that go.mod asks for: the hash is needed without Go."""
+    digest = hashlib.sha256()
+    module = MODULES / toolset.folder
+    for part in (
+        (module / "go.mod").read_bytes(),
+        (module / "go.sum").read_bytes(),
+        repr((_LAYOUT, toolset, platform.system(), platform.machine())).encode(),
+    ):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:20]
+
+
+def _go_version(toolset: Toolset) -> str:
+    lines = (MODULES / toolset.folder / "go.mod").read_text().splitlines()
+    return next(line.removeprefix("go ") for line in lines if line.startswith("go "))
+
+
+def _build_into(place: Path, toolset: Toolset, report: Report) -> None:
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        _build_binaries(unfinished / "bin", toolset, report)
+        _collect_manifests(unfinished / "manifests", toolset)
+        (unfinished / "built-with.txt").write_text(_go(["version"], place.parent))
+        unfinished.chmod(0o755)
+        unfinished.rename(place)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    report(f"built: {place}")
+
+
+def _build_binaries(target: Path, toolset: Toolset, report: Report) -> None:
+    target.mkdir()
+    flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in toolset.stamps.items())])
+    for count, (name, package) in enumerate(toolset.binaries.items(), 1):
+        report(f"building {name} ({count} of {len(toolset.binaries)}; all of it once, about six minutes)")
+        arguments = [
+            "build",
+            "-trimpath",
+            "-buildvcs=false",
+            "-ldflags",
+            flags,
+            "-o",
+            str(target / name),
+            package,
+        ]
+        _go(arguments, MODULES / toolset.folder)
+
+
+def _collect_manifests(target: Path, toolset: Toolset) -> None:
+    for manifests in toolset.manifests:
+        folder = target / manifests.group
+        folder.mkdir(parents=True, exist_ok=True)
+        module = _module_folder(manifests.module, manifests.version, manifests.checksum, toolset)
+        files = sorted(module.glob(manifests.pattern))
+        if not files:
+            raise BuildError(f"{manifests.module} holds no {manifests.pattern}")
+        for file in files:
+            shutil.copyfile(file, folder / file.name)
+
+
+def _module_folder(module: str, version: str | None, checksum: str | None, toolset: Toolset) -> Path:
+    """Where Go keeps a module's files: one of go.mod, or, with a version, one of which nothing but files is wanted."""
+    if version is None:
+        return Path(_go(["list", "-m", "-f", "{{.Dir}}", module], MODULES / toolset.folder).strip())
+    with (
+        tempfile.TemporaryDirectory() as outside
+    ):  # in the folder of go.mod it would be about that module's own needs
+        said = json.loads(_go(["mod", "download", "-json", f"{module}@{version}"], Path(outside)))
+    if said.get("Sum") != checksum:
+        raise BuildError(f"{module}@{version} has the checksum {said.get('Sum')}, not {checksum}")
+    return Path(said["Dir"])
+
+
+def _go(arguments: list[str], folder: Path) -> str:
+    environ = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GO111MODULE": "on"}
+    done = subprocess.run(  # noqa: S603 # Go, from the PATH of whoever runs the lab, with our own arguments
+        ["go", *arguments],  # noqa: S607 # as above
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BuildError(f"go {' '.join(arguments)} failed:\n{(done.stderr or done.stdout)[-4000:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also by a kill
+        yield
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,47 @@
+"""What can go wrong with the lab, as types under one root."""
+
+
+class KubeLabError(Exception):
+    """The lab did not do as it was told."""
+
+
+class GoMissingError(KubeLabError):
+    """Nothing is built yet and there is no Go to build with; the message says how to get it."""
+
+
+class BuildError(KubeLabError):
+    """Go could not build a binary, or a module did not hold what was expected; carries what Go said."""
+
+
+class PartDiedError(KubeLabError):
+    """A process of the lab ended by itself; carries the end of its log."""
+
+
+class NeverReadyError(KubeLabError):
+    """Something did not become true in time; carries what was waited for."""
+
+
+class NotMountableError(KubeLabError):
+    """Kueue needs a mount namespace of its own, and this machine allows none."""
+
+
+class KubectlError(KubeLabError):
+    """kubectl ended with an error; carries what it wrote."""
+
+
+class ApiError(KubeLabError):
+    """The API server refused a request.
+
+    Attributes:
+        status: the HTTP status code.
+        reason: Kubernetes' word for it, as `Conflict` or `Forbidden`; empty where it gave none.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+
+
+class ApiUnreachableError(KubeLabError):
+    """No answer from the API server; worth another try."""

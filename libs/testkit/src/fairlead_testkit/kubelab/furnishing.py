@@ -1,0 +1,135 @@
+"""What a fresh API server of the lab is given: kinds, webhooks, rights, nodes and examples."""
+
+import functools
+import subprocess
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+
+from fairlead_testkit.kubelab import kueue_setup, users
+from fairlead_testkit.kubelab.api import Api, KubeObject, documents, parse
+from fairlead_testkit.kubelab.building import Kit
+from fairlead_testkit.kubelab.errors import ApiError, KubectlError
+from fairlead_testkit.kubelab.options import LabOptions
+from fairlead_testkit.kubelab.processes import until
+
+_SECONDS = 60.0
+NODES = "/api/v1/nodes"
+_PACKAGE = Path(str(files("fairlead_testkit.kubelab")))
+REPOSITORY = Path(__file__).parents[5]
+"""The lab works from a checkout: what may be done in a cluster is tested as it is shipped, from `deploy/`."""
+RBAC = REPOSITORY / "deploy" / "kustomize" / "rbac"
+TENANT = REPOSITORY / "deploy" / "kustomize" / "tenant"
+
+
+def namespace(name: str, labels: KubeObject | None = None) -> KubeObject:
+    """A Namespace object."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+
+
+def install_kinds(api: Api, kit: Kit, options: LabOptions) -> None:
+    """Kueue's kinds and those of the options; returns when the API server serves all of them.
+
+    Kueue does not start where one is missing.
+    """
+    paths = kit.manifests("kueue-crds")
+    paths += kit.manifests("pytorchjobs") if options.pytorchjobs else []
+    paths += kit.manifests("nodepools") if options.nodepools else []
+    kinds = list(documents(*paths, *options.crds))
+    api.apply(namespace(kueue_setup.NAMESPACE), *kinds)
+    for kind in kinds:
+        until(functools.partial(_is_served, api, kind), _SECONDS, f"{kind['metadata']['name']} is served")
+
+
+def _is_served(api: Api, kind: KubeObject) -> bool:
+    """Whether the kind is in what the server offers, and a list of it is answered: each takes its own moment."""
+    names = kind["spec"]["names"]
+    version = next(version["name"] for version in kind["spec"]["versions"] if version["served"])
+    path = f"/apis/{kind['spec']['group']}/{version}"
+    try:
+        offered = {resource["name"] for resource in api.get(path)["resources"]}
+        api.get(f"{path}/{names['plural']}", limit="1")
+    except ApiError:
+        return False
+    return names["plural"] in offered
+
+
+def register_webhooks(api: Api, kit: Kit, options: LabOptions, *, port: int, bundle: str) -> None:
+    """Kueue's webhooks. While Kueue does not answer, what they watch over cannot be written, as in production."""
+    found = documents(*kit.manifests("kueue-webhooks"))
+    api.apply(*kueue_setup.on_loopback(found, port=port, bundle=bundle, options=options))
+
+
+def answers_webhooks(api: Api) -> bool:
+    """Whether Kueue's webhooks answer: asked with the dry run of a flavor."""
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"generateName": "probe-"},
+    }
+    try:
+        api.create(flavor, dryRun="All")
+    except ApiError:
+        return False
+    return True
+
+
+def add_nodes(api: Api, nodes: Iterable[KubeObject]) -> None:
+    """Make Node objects; what they have can be told only when they are created."""
+    for node in nodes:
+        api.create(node)
+
+
+def nodes_ready(api: Api) -> bool:
+    """Whether pods can be bound to every node."""
+    taints = [taint["key"] for node in api.items(NODES) for taint in node["spec"].get("taints", [])]
+    return not any(key.startswith("node.kubernetes.io/") for key in taints)
+
+
+def write_stages(kit: Kit, path: Path) -> None:
+    """KWOK's stages in one file: its own for nodes and for the start of pods, ours for their end."""
+    parts = [*kit.manifests("stages"), *sorted((_PACKAGE / "stages").glob("*.yaml"))]
+    path.write_text("\n---\n".join(part.read_text() for part in parts))
+
+
+def examples() -> list[KubeObject]:
+    """The example queues, in the order in which they are to be made."""
+    return list(documents(*sorted((_PACKAGE / "example").glob("*.yaml"))))
+
+
+def rights(kit: Kit) -> list[KubeObject]:
+    """What Fairlead may do, as it is shipped; the lab's token users may do the same."""
+    return [namespace(kueue_setup.NAMESPACE), *_with_token_users(_built(kit, RBAC))]
+
+
+def submission_rights(kit: Kit, into: str) -> list[KubeObject]:
+    """What a tenant's namespace needs for submissions, as it is shipped."""
+    found = _with_token_users(_built(kit, TENANT))
+    for item in found:
+        item["metadata"]["namespace"] = into
+        for subject in item.get("subjects", []):
+            if subject["kind"] == "ServiceAccount":
+                subject.setdefault("namespace", into)
+    return found
+
+
+def _with_token_users(objects: list[KubeObject]) -> list[KubeObject]:
+    """Whatever a service account of Fairlead is granted, its namesake of the token file is granted, too."""
+    for item in objects:
+        subjects = item.get("subjects", [])
+        names = [subject["name"] for subject in subjects if subject["kind"] == "ServiceAccount"]
+        subjects += [
+            {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}
+            for name in names
+            if name in users.FAIRLEAD_USERS
+        ]
+    return objects
+
+
+def _built(kit: Kit, folder: Path) -> list[KubeObject]:
+    built = subprocess.run(  # noqa: S603 # our own binary
+        [str(kit.binary("kubectl")), "kustomize", str(folder)], capture_output=True, text=True, check=False
+    )
+    if built.returncode != 0:
+        raise KubectlError(f"kubectl kustomize {folder}: {built.stderr.strip()}")
+    return list(parse(built.stdout))

@@ -1,0 +1,363 @@
+"""A real Kubernetes with a real Kueue on loopback, as plain processes: no container, no root, nothing left behind."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+from fairlead_testkit.kubelab import audit, furnishing, kueue_setup, parts, users
+from fairlead_testkit.kubelab.api import Api, documents
+from fairlead_testkit.kubelab.audit import AuditLine
+from fairlead_testkit.kubelab.building import Kit, build
+from fairlead_testkit.kubelab.certificates import LOOPBACK, Certificates, token_of
+from fairlead_testkit.kubelab.errors import ApiError, ApiUnreachableError, KubectlError, PartDiedError
+from fairlead_testkit.kubelab.options import LabOptions, NodeShape
+from fairlead_testkit.kubelab.parts import (
+    APISERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    KUEUE,
+    KWOK,
+    SCHEDULER,
+    Layout,
+)
+from fairlead_testkit.kubelab.ports import Ports
+from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
+
+READY_SECONDS = 90.0
+"""Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
+
+
+class KubeLab:
+    """One lab: etcd, kube-apiserver and Kueue, and by default controller-manager, scheduler and KWOK nodes.
+
+    Blocking, and without a thread or an event loop of its own, so that one lab serves tests of any loop; from a
+    coroutine call the slow verbs by `asyncio.to_thread`. All processes end with this object's process, however it ends.
+
+    Args:
+        options: what runs and how.
+        directory: for data and logs, kept; by default a temporary one, removed at the end.
+        kit: the binaries; by default those of this version of the code, built where they are missing.
+    """
+
+    def __init__(
+        self, options: LabOptions | None = None, directory: Path | None = None, kit: Kit | None = None
+    ) -> None:
+        self.options = options or LabOptions()
+        self.gates = dict(self.options.gates)
+        self._kit = kit
+        self._temporary = directory is None
+        self._layout = Layout(directory or Path(tempfile.mkdtemp(prefix="kubelab-")))
+        self._certificates = Certificates(self._layout.folder / "certificates")
+        self._guardian: Guardian | None = None
+        self._ports: Ports | None = None
+        self._processes: dict[str, LabProcess] = {}
+        self._apis: dict[str, Api] = {}
+
+    # --- start and end
+
+    def start(self) -> Self:
+        """Start all; returns when everything is ready for work.
+
+        Raises:
+            GoMissingError: nothing is built, and there is no Go.
+            PartDiedError: a process ended by itself.
+            NeverReadyError: something took too long.
+        """
+        self._kit = self._kit or build()
+        self._guardian = Guardian()
+        try:
+            self._prepare()
+            self._start_apiserver()
+            self._start_workers()
+            furnishing.install_kinds(self.api, self.kit, self.options)
+            self._start_kueue()
+            self._furnish()
+            self._await_kueue()
+            self._await_nodes()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End all at once; what a temporary directory holds is gone with it."""
+        for process in reversed(self._processes.values()):
+            process.kill()
+        if self._guardian is not None:
+            self._guardian.dismiss()
+            self._guardian = None
+        for api in self._apis.values():
+            api.close()
+        if self._temporary:
+            shutil.rmtree(self._layout.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # --- clients
+
+    @property
+    def kit(self) -> Kit:
+        """The binaries in use.
+
+        Raises:
+            PartDiedError: the lab was never started.
+        """
+        if self._kit is None:
+            raise PartDiedError("the lab was never started")
+        return self._kit
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return f"https://{LOOPBACK}:{self._taken.apiserver}"
+
+    @property
+    def api(self) -> Api:
+        """A client that may do everything."""
+        return self.api_as(users.ADMIN)
+
+    def api_as(self, user: str) -> Api:
+        """A client of one of the lab's users."""
+        if user not in self._apis:
+            self._apis[user] = self._api_on(self._taken.apiserver, user)
+        return self._apis[user]
+
+    def kubeconfig(self, user: str = users.ADMIN) -> Path:
+        """The kubeconfig file of `admin`, `fairlead-watcher`, `fairlead-admitter` or `fairlead-operator`."""
+        return self._layout.kubeconfig(user)
+
+    def kubectl(self, *arguments: str, user: str = users.ADMIN, given: str | None = None) -> str:
+        """Run kubectl and return what it printed.
+
+        Args:
+            arguments: without --kubeconfig.
+            user: as whom.
+            given: its standard input, for `-f -`.
+
+        Raises:
+            KubectlError: it failed.
+        """
+        command = [
+            str(self.kit.binary("kubectl")),
+            f"--kubeconfig={self.kubeconfig(user)}",
+            f"--cache-dir={self._layout.folder / 'kubectl-cache'}",
+            "--request-timeout=30s",
+            *arguments,
+        ]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)  # noqa: S603 # our own binary
+        if done.returncode != 0:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    # --- parts
+
+    def process(self, name: str) -> LabProcess:
+        """One part, to kill, pause, or read the log of.
+
+        Args:
+            name: etcd, kube-apiserver, kueue, kube-controller-manager, kube-scheduler, kwok.
+        """
+        return self._processes[name]
+
+    def pids(self) -> dict[str, int]:
+        """Process ids of what runs, by name."""
+        return {name: process.pid for name, process in self._processes.items() if process.running}
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of resident memory of what runs, by name."""
+        return {name: process.memory for name, process in self._processes.items() if process.running}
+
+    def restart_kueue(
+        self, *, gates: Mapping[str, bool] | None = None, config: Mapping[str, object] | None = None
+    ) -> None:
+        """End Kueue and start it again on the same ports; returns when it is ready.
+
+        Args:
+            gates: feature gates from now on; None leaves them.
+            config: merged into the configuration of this start, over that of the options.
+        """
+        self.process(KUEUE).stop()
+        if gates is not None:
+            self.gates = dict(gates)
+        self._write_kueue_configuration(config or {})
+        self.process(KUEUE).start()
+        self._await_kueue()
+
+    def restart_apiserver(self, *, kill: bool = True) -> None:
+        """End the API server (by default as with `kill -9`) and start it again on its port and etcd's data.
+
+        Watches of everybody break, and resume when it is back; returns when it is ready.
+        """
+        process = self.process(APISERVER)
+        if kill:
+            process.kill()
+        process.stop()
+        process.start()
+        self._await_apiserver()
+
+    def add_nodes(self, *shapes: NodeShape) -> None:
+        """Add nodes; returns when pods can be bound to them."""
+        furnishing.add_nodes(self.api, (node for shape in shapes for node in shape.nodes()))
+        self._await_nodes()
+
+    def open_to_submissions(self, namespace: str) -> None:
+        """Grant in a namespace what `deploy/kustomize/tenant` does: the admitter may act as its `fairlead-submitter`."""
+        self.api.apply(*furnishing.submission_rights(self.kit, namespace))
+
+    def apply_examples(self) -> None:
+        """Make the example queues: what `make lab-kube` shows."""
+        self.api.apply(*furnishing.examples())
+
+    def apply_files(self, *paths: Path) -> None:
+        """Server-side apply of YAML files, as admin."""
+        self.api.apply(*documents(*paths))
+
+    def until[T](self, condition: Callable[[], T], seconds: float = 30.0, what: str = "") -> T:
+        """Ask until the condition gives something true and return that; fails at once when a part has died.
+
+        Raises:
+            NeverReadyError: the time is over.
+            PartDiedError: a part died.
+        """
+        return until(condition, seconds, what or repr(condition), *self._processes.values())
+
+    # --- what happened
+
+    def kueue_metrics(self) -> str:
+        """Kueue's metrics, as Prometheus would read them."""
+        with contextlib.closing(self._api_on(self._taken.metrics, users.ADMIN)) as api:
+            return api.text("/metrics")
+
+    @property
+    def kueue_metrics_url(self) -> str:
+        """Where they are; wants a bearer token of the API server."""
+        return f"https://{LOOPBACK}:{self._taken.metrics}/metrics"
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log, an event a line."""
+        return self._layout.audit_log
+
+    def audit_mark(self) -> int:
+        """The end of the audit log now, for `audit_lines(after=…)`."""
+        return self.audit_log.stat().st_size
+
+    def audit_lines(
+        self,
+        *,
+        user: str | None = None,
+        verb: str | None = None,
+        resource: str | None = None,
+        after: int = 0,
+    ) -> list[AuditLine]:
+        """Requests that the API server has answered: every write, and every read of Fairlead's users."""
+        return audit.read(self.audit_log, user=user, verb=verb, resource=resource, after=after)
+
+    # --- inside
+
+    @property
+    def _taken(self) -> Ports:
+        if self._ports is None:
+            raise PartDiedError("the lab was never started")
+        return self._ports
+
+    def _api_on(self, port: int, user: str) -> Api:
+        authority = self._certificates.authority
+        return Api(port, token_of(user, authority), authority)
+
+    def _prepare(self) -> None:
+        layout = self._layout
+        layout.logs.mkdir(parents=True, exist_ok=True)
+        self._ports = Ports.free()
+        self._certificates.make()
+        users.write_token_file(layout.tokens, self._certificates.authority)
+        users.write_kubeconfigs(layout.kubeconfigs, self.server, self._certificates)
+        layout.audit_policy.write_text(json.dumps(audit.POLICY))  # JSON is YAML
+        furnishing.write_stages(self.kit, layout.stages)
+
+    def _launch(self, name: str, command: list[str]) -> LabProcess:
+        assert self._guardian is not None  # noqa: S101 # start() made it
+        process = LabProcess(name, command, self._layout.logs, self._guardian)
+        self._processes[name] = process
+        return process.start()
+
+    def _start_apiserver(self) -> None:
+        self._launch(ETCD, parts.etcd(self.kit, self._layout, self._taken))
+        command = parts.apiserver(self.kit, self._layout, self._taken, self._certificates, self.options)
+        self._launch(APISERVER, command)
+        self._await_apiserver()
+
+    def _start_workers(self) -> None:
+        if self.options.workers:
+            self._launch(CONTROLLER_MANAGER, parts.controller_manager(self.kit, self._layout))
+            self._launch(SCHEDULER, parts.scheduler(self.kit, self._layout))
+            self._launch(KWOK, parts.kwok(self.kit, self._layout))
+
+    def _start_kueue(self) -> None:
+        self._write_kueue_configuration({})
+        command = parts.kueue(self.kit, self._layout, self.options.kueue_verbosity)
+        pair = self._certificates.pair("kueue")
+        self._launch(KUEUE, kueue_setup.with_certificates(command, pair, self._layout.folder / "kueue-etc"))
+
+    def _write_kueue_configuration(self, more: Mapping[str, object]) -> None:
+        ports = self._taken
+        found = kueue_setup.configuration(
+            self.options,
+            gates=self.gates,
+            webhook=ports.webhook,
+            metrics=ports.metrics,
+            health=ports.health,
+            pair=self._certificates.pair("kueue"),
+        )
+        self._layout.kueue_configuration.write_text(json.dumps(kueue_setup.merged(found, more)))
+
+    def _furnish(self) -> None:
+        if self.options.webhooks:
+            bundle = self._certificates.bundle
+            furnishing.register_webhooks(
+                self.api, self.kit, self.options, port=self._taken.webhook, bundle=bundle
+            )
+        self.api.apply(*furnishing.rights(self.kit))
+        furnishing.add_nodes(self.api, (node for shape in self.options.nodes for node in shape.nodes()))
+
+    def _await_apiserver(self) -> None:
+        def ready() -> bool:
+            with contextlib.suppress(ApiError, ApiUnreachableError):
+                return self.api.text("/readyz") == "ok"
+            return False
+
+        waited_for = [self.process(ETCD), self.process(APISERVER)]
+        until(ready, READY_SECONDS, "the API server is ready", *waited_for)
+
+    def _await_kueue(self) -> None:
+        def ready() -> bool:
+            return self._kueue_is_ready() and (
+                not self.options.webhooks or furnishing.answers_webhooks(self.api)
+            )
+
+        until(ready, READY_SECONDS, "Kueue is ready", self.process(APISERVER), self.process(KUEUE))
+
+    def _kueue_is_ready(self) -> bool:
+        url = f"http://{LOOPBACK}:{self._taken.health}/readyz"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:  # our own URL
+                return bool(answer.status == 200)  # noqa: PLR2004 # OK
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _await_nodes(self) -> None:
+        if self.options.workers:
+            self.until(
+                lambda: furnishing.nodes_ready(self.api), READY_SECONDS, "pods can be bound to the nodes"
+            )

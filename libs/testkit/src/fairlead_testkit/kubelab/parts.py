@@ -1,0 +1,160 @@
+"""The command lines of the lab's processes; every flag that is not obvious says why."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_testkit.kubelab.building import Kit
+from fairlead_testkit.kubelab.certificates import LOOPBACK, Certificates
+from fairlead_testkit.kubelab.options import LabOptions
+from fairlead_testkit.kubelab.ports import Ports
+
+CONTROLLERS = (
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",  # takes the not-ready taint off new nodes
+    "serviceaccount-controller",  # the `default` account of each namespace, without which no pod is made
+    "ttl-after-finished-controller",
+)
+ETCD, APISERVER, KUEUE = "etcd", "kube-apiserver", "kueue"
+CONTROLLER_MANAGER, SCHEDULER, KWOK = "kube-controller-manager", "kube-scheduler", "kwok"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the files of one lab are."""
+
+    folder: Path
+
+    @property
+    def logs(self) -> Path:
+        """`<part>.log` of each part."""
+        return self.folder / "logs"
+
+    @property
+    def audit_log(self) -> Path:
+        """Of the API server."""
+        return self.folder / "logs" / "audit.jsonl"
+
+    @property
+    def audit_policy(self) -> Path:
+        """Of the API server."""
+        return self.folder / "audit-policy.yaml"
+
+    @property
+    def tokens(self) -> Path:
+        """Of the API server."""
+        return self.folder / "tokens.csv"
+
+    @property
+    def stages(self) -> Path:
+        """Of KWOK."""
+        return self.folder / "stages.yaml"
+
+    @property
+    def kueue_configuration(self) -> Path:
+        """Of Kueue."""
+        return self.folder / "kueue.yaml"
+
+    @property
+    def kubeconfigs(self) -> Path:
+        """`<user>.yaml` of each user."""
+        return self.folder / "kubeconfig"
+
+    def kubeconfig(self, user: str) -> Path:
+        """The file of one user."""
+        return self.kubeconfigs / f"{user}.yaml"
+
+
+def etcd(kit: Kit, layout: Layout, ports: Ports) -> list[str]:
+    """The store. It is not synced to disk: a lab survives kills of processes, not of the machine."""
+    client, peer = f"http://{LOOPBACK}:{ports.etcd}", f"http://{LOOPBACK}:{ports.etcd_peer}"
+    return [
+        str(kit.binary("etcd")),
+        f"--data-dir={layout.folder / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+        "--quota-backend-bytes=8589934592",
+        "--log-level=warn",
+    ]
+
+
+def apiserver(
+    kit: Kit, layout: Layout, ports: Ports, certificates: Certificates, options: LabOptions
+) -> list[str]:
+    """The API server, with RBAC, users from a file, and an audit log."""
+    pair = certificates.pair("apiserver")
+    flags = {
+        "etcd-servers": f"http://{LOOPBACK}:{ports.etcd}",
+        "bind-address": LOOPBACK,
+        "secure-port": ports.apiserver,
+        "tls-cert-file": pair / "tls.crt",
+        "tls-private-key-file": pair / "tls.key",
+        "cert-dir": layout.folder,
+        "service-account-issuer": f"https://{LOOPBACK}:{ports.apiserver}",
+        "service-account-key-file": certificates.service_account_key,
+        "service-account-signing-key-file": certificates.service_account_key,
+        "service-cluster-ip-range": "10.96.0.0/24",
+        "token-auth-file": layout.tokens,
+        "authorization-mode": "RBAC",
+        "audit-policy-file": layout.audit_policy,
+        "audit-log-path": layout.audit_log,
+        "audit-log-maxsize": 100_000,  # megabytes: a log that rotates would lose the requests that a test counts
+    }
+    if not options.workers:
+        flags["disable-admission-plugins"] = "ServiceAccount"  # nobody makes the accounts that it asks for
+    if options.requests_in_flight is not None:
+        flags["max-requests-inflight"] = options.requests_in_flight
+        flags["max-mutating-requests-inflight"] = options.requests_in_flight // 2
+    return [str(kit.binary("kube-apiserver")), *(f"--{name}={value}" for name, value in flags.items())]
+
+
+def kueue(kit: Kit, layout: Layout, verbosity: int) -> list[str]:
+    """Kueue; needs `kueue_setup.with_certificates` around it."""
+    return [
+        str(kit.binary("kueue")),
+        f"--config={layout.kueue_configuration}",
+        f"--kubeconfig={layout.kubeconfig(KUEUE)}",
+        f"--zap-log-level={verbosity}",
+    ]
+
+
+def controller_manager(kit: Kit, layout: Layout) -> list[str]:
+    """The controllers that Jobs need."""
+    return [
+        str(kit.binary("kube-controller-manager")),
+        f"--kubeconfig={layout.kubeconfig(CONTROLLER_MANAGER)}",
+        f"--controllers={','.join(CONTROLLERS)}",
+        "--use-service-account-credentials=false",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--kube-api-qps=200",  # its own default, 20, would make the pods of a hundred Jobs wait
+        "--kube-api-burst=300",
+        "--concurrent-job-syncs=20",
+    ]
+
+
+def scheduler(kit: Kit, layout: Layout) -> list[str]:
+    """The scheduler of pods."""
+    return [
+        str(kit.binary("kube-scheduler")),
+        f"--kubeconfig={layout.kubeconfig(SCHEDULER)}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--kube-api-qps=200",
+        "--kube-api-burst=300",
+    ]
+
+
+def kwok(kit: Kit, layout: Layout) -> list[str]:
+    """What plays the kubelets of all nodes."""
+    return [
+        str(kit.binary("kwok")),
+        f"--kubeconfig={layout.kubeconfig(KWOK)}",
+        "--manage-all-nodes=true",
+        f"--config={layout.stages}",
+    ]

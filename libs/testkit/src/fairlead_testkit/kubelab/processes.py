@@ -1,0 +1,173 @@
+"""The processes of a lab: started, watched, paused and ended by their pids; gone with their owner, however it ended."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from fairlead_testkit import pausing
+from fairlead_testkit.kubelab.errors import NeverReadyError, PartDiedError
+
+_SHOWN_CHARACTERS = 3000
+_POLL_SECONDS = 0.03
+
+
+class Guardian:
+    """Ends the lab's processes when their owner is gone, also after a `kill -9` of it.
+
+    A shell that leads the process group of all of them and reads from a pipe whose other end only the owner has. When
+    that end closes, it kills its group. (A death signal of Linux would not do: it follows the thread that started a
+    process, and threads of pools end early.)
+    """
+
+    def __init__(self) -> None:
+        self._shell = subprocess.Popen(
+            ["/bin/sh", "-c", "cat >/dev/null; kill -9 0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,  # also: a Ctrl-C at the terminal is the owner's alone
+        )
+
+    @property
+    def group(self) -> int:
+        """The process group that the lab's processes are to join."""
+        return self._shell.pid
+
+    def dismiss(self) -> None:
+        """Close the pipe: whatever is left of the group ends now."""
+        if self._shell.stdin is not None:
+            self._shell.stdin.close()
+        self._shell.wait()
+
+
+class LabProcess:
+    """One process of the lab.
+
+    Args:
+        name: as `kueue`; its log is `<name>.log`.
+        command: program and arguments.
+        directory: where its log goes.
+        guardian: whose process group it joins.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], directory: Path, guardian: Guardian) -> None:
+        self.name = name
+        self.command = list(command)
+        self.log_path = directory / f"{name}.log"
+        self._guardian = guardian
+        self._process: subprocess.Popen[bytes] | None = None
+        self._paused = False
+
+    def start(self) -> Self:
+        """Start it, or start it again; returns at once. Its log is continued."""
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 # our own binaries and our own arguments
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=self._guardian.group,
+            )
+        return self
+
+    @property
+    def pid(self) -> int:
+        """Its process id.
+
+        Raises:
+            PartDiedError: it does not run.
+        """
+        self.check_alive()
+        assert self._process is not None  # noqa: S101 # checked just now
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives; a paused one does."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """All that it wrote, over all its starts."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of resident memory now."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def check_alive(self) -> None:
+        """Do nothing while it runs.
+
+        Raises:
+            PartDiedError: it does not.
+        """
+        if not self.running:
+            code = None if self._process is None else self._process.returncode
+            raise PartDiedError(
+                f"{self.name} does not run (exit code {code}):\n{self.log[-_SHOWN_CHARACTERS:]}"
+            )
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its connections and does nothing; returns once it stands still."""
+        pausing.pause(self.pid)
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        pausing.resume(self.pid)
+        self._paused = False
+
+    def stop(self, grace: float = 5.0) -> None:
+        """SIGTERM, and SIGKILL after the grace (seconds): an API server may take a minute to leave. Waits for the end."""
+        if self.running:
+            os.kill(self.pid, signal.SIGTERM)
+            self._wake()
+            assert self._process is not None  # noqa: S101 # it runs
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(grace)
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end. Does nothing where it is not running."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._paused = False
+
+    def _wake(self) -> None:
+        if self._paused:
+            self.resume()
+
+
+def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabProcess) -> T:
+    """Ask again and again until the condition gives something true, and return that.
+
+    Args:
+        condition: asked about thirty times a second.
+        seconds: how long at most.
+        what: words for the error message.
+        parts: processes that have to live meanwhile.
+
+    Raises:
+        NeverReadyError: the time is over.
+        PartDiedError: one of the parts ended.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        for part in parts:
+            part.check_alive()
+        if time.monotonic() > deadline:
+            logs = "\n".join(f"--- {part.name}\n{part.log[-_SHOWN_CHARACTERS:]}" for part in parts)
+            raise NeverReadyError(f"not within {seconds:g} s: {what}; the last value was {value!r}\n{logs}")
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,90 @@
+"""The lab as pytest fixtures; part of the plugin.
+
+What is missing is built before the first test, outside of every test's time limit. Where that cannot be, tests with
+the marker `kube` are skipped with a line that says what to do; where CI=true is set they fail.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions
+
+type LabFactory = "Callable[[LabOptions], KubeLab]"
+"""Starts a lab of its own for one test; all of them end with the test."""
+
+MARKER = "kube"
+TIMEOUT_SECONDS = 180
+"""Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
+_MISSING: pytest.StashKey[str] = pytest.StashKey()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests of the lab the time that a start on a busy machine may take."""
+    for item in items:
+        if item.get_closest_marker(MARKER) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing, where a test of the lab was selected."""
+    config = session.config
+    if config.option.collectonly or not any(item.get_closest_marker(MARKER) for item in session.items):
+        return
+    from fairlead_testkit.kubelab import GoMissingError, Kit, build
+
+    if Kit.found() is not None:
+        return
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        try:
+            build()
+        except GoMissingError as error:
+            config.stash[_MISSING] = str(error)
+
+
+@pytest.fixture(scope="session")
+def kube_kit(pytestconfig: pytest.Config) -> "Kit":
+    """The lab's binaries."""
+    from fairlead_testkit.kubelab import build
+
+    missing = pytestconfig.stash.get(_MISSING, None)
+    if missing is not None and os.environ.get("CI") == "true":
+        pytest.fail(missing, pytrace=False)
+    if missing is not None:
+        pytest.skip(missing)
+    return build()
+
+
+@pytest.fixture(scope="session")
+def kube_lab(kube_kit: "Kit") -> "Iterator[KubeLab]":
+    """The whole stack, one for all tests of a session: each test makes namespaces and queues of its own.
+
+    Who restarts, pauses or reconfigures a part takes `kube_labs` instead.
+    """
+    from fairlead_testkit.kubelab import KubeLab
+
+    with KubeLab(kit=kube_kit) as lab:
+        yield lab
+
+
+@pytest.fixture
+def kube_labs(kube_kit: "Kit") -> "Iterator[LabFactory]":
+    """Starts labs of this test alone, with options: `kube_labs(LabOptions(gates={}))`."""
+    from fairlead_testkit.kubelab import KubeLab, LabOptions
+
+    started: list[KubeLab] = []
+
+    def start(options: LabOptions) -> KubeLab:
+        lab = KubeLab(options, kit=kube_kit)
+        started.append(lab)
+        return lab.start()
+
+    try:
+        yield start
+    finally:
+        for lab in started:
+            lab.stop()

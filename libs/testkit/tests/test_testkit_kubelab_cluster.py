@@ -1,0 +1,193 @@
+"""The lab is a faithful cluster: Kueue admits, pods run and end, rights and the audit log name who did what."""
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fairlead_testkit.kubelab import (
+    ADMITTER,
+    GPU,
+    GPU_PRODUCT,
+    WATCHER,
+    ApiError,
+    KubectlError,
+    KubeLab,
+    KubeObject,
+    things,
+)
+
+pytestmark = pytest.mark.kube
+
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
+KIND_OF_BODY = {
+    "PATCH": "application/merge-patch+json",
+    "POST": "application/json",
+    "DELETE": "application/json",
+}
+JOBS = "/apis/batch/v1/namespaces/{}/jobs"
+
+
+@pytest.fixture
+def tenant(kube_lab: KubeLab) -> Iterator[str]:
+    """A namespace with a LocalQueue `main`, over a ClusterQueue of eight GPUs; all of one name."""
+    name = f"tenant-{uuid.uuid4().hex[:8]}"
+    kube_lab.api.apply(
+        things.namespace(name),
+        things.flavor(name, {GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB"}),
+        things.cluster_queue(name, {GPU: 8}, flavor=name),
+        things.local_queue("main", name, name),
+    )
+    yield name
+    kube_lab.api.delete(f"/api/v1/namespaces/{name}")
+
+
+def workloads(lab: KubeLab, namespace: str) -> list[KubeObject]:
+    return lab.api.items(WORKLOADS.format(namespace))
+
+
+def admitted(lab: KubeLab, namespace: str) -> list[str]:
+    found = (item for item in workloads(lab, namespace) if things.condition(item, "Admitted"))
+    return sorted(item["metadata"]["name"] for item in found)
+
+
+def test_a_job_is_suspended_admitted_run_for_its_time_and_finished(kube_lab: KubeLab, tenant: str) -> None:
+    made = kube_lab.api.create(things.job("short", tenant, "main", {GPU: 4}, pods=2, seconds=2))
+    assert made["spec"]["suspend"]  # by Kueue's webhook, before anything else could see it
+
+    path = f"{JOBS.format(tenant)}/short"
+    kube_lab.until(lambda: things.condition(kube_lab.api.get(path), "Complete"), 40, "the Job is complete")
+    pods = kube_lab.api.items(f"/api/v1/namespaces/{tenant}/pods")
+    terminated = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
+    assert len(pods) == 2
+    assert {pod["spec"]["nodeName"].rsplit("-", 1)[0] for pod in pods} <= {"gpu-a", "gpu-b"}
+    assert all(state["finishedAt"] > state["startedAt"] for state in terminated)
+    kube_lab.until(
+        lambda: all(things.condition(item, "Finished") for item in workloads(kube_lab, tenant)),
+        20,
+        "finished",
+    )
+
+
+def test_a_gang_of_pods_is_admitted_whole_and_runs(kube_lab: KubeLab, tenant: str) -> None:
+    for pod in things.pod_group("gang", tenant, "main", {GPU: 2}, pods=3, seconds=0.5):
+        kube_lab.api.create(pod)
+
+    def phases() -> list[str]:
+        return [pod["status"]["phase"] for pod in kube_lab.api.items(f"/api/v1/namespaces/{tenant}/pods")]
+
+    kube_lab.until(lambda: phases() == ["Succeeded"] * 3, 40, "the three pods succeed")
+    assert admitted(kube_lab, tenant) == ["gang"]
+
+
+def test_a_pytorchjob_is_admitted_whole(kube_lab: KubeLab, tenant: str) -> None:
+    made = kube_lab.api.create(things.pytorch_job("train", tenant, "main", {GPU: 2}))
+    assert made["spec"]["runPolicy"]["suspend"]
+    [name] = kube_lab.until(lambda: admitted(kube_lab, tenant), 30, "the PyTorchJob's Workload is admitted")
+    sets = kube_lab.api.get(f"{WORKLOADS.format(tenant)}/{name}")["spec"]["podSets"]
+    assert {(each["name"], each["count"]) for each in sets} == {("master", 1), ("worker", 2)}
+
+
+def test_a_boost_decides_who_is_next(kube_lab: KubeLab, tenant: str) -> None:
+    kube_lab.api.create(things.workload("holder", tenant, "main", {GPU: 8}))
+    kube_lab.until(lambda: admitted(kube_lab, tenant) == ["holder"], 20, "the holder is admitted")
+    for name in ("first", "second", "third"):
+        kube_lab.api.create(things.workload(name, tenant, "main", {GPU: 8}))
+    boosted = {"metadata": {"annotations": {things.PRIORITY_BOOST: "10"}}}
+    kube_lab.api.patch(f"{WORKLOADS.format(tenant)}/third", boosted)
+
+    kube_lab.api.delete(f"{WORKLOADS.format(tenant)}/holder")
+    kube_lab.until(lambda: admitted(kube_lab, tenant), 20, "the next is admitted")
+    assert admitted(kube_lab, tenant) == ["third"]
+
+
+def test_a_raw_workload_can_be_finished_by_hand(kube_lab: KubeLab, tenant: str) -> None:
+    kube_lab.api.create(things.workload("one", tenant, "main", {GPU: 8}))
+    kube_lab.until(lambda: admitted(kube_lab, tenant) == ["one"], 20, "the first is admitted")
+    kube_lab.api.create(things.workload("two", tenant, "main", {GPU: 8}))
+    kube_lab.api.patch(f"{WORKLOADS.format(tenant)}/one/status", things.finished("2026-01-31T12:00:00Z"))
+    kube_lab.until(lambda: "two" in admitted(kube_lab, tenant), 20, "the second is admitted")
+
+
+def test_the_probe_is_refused_by_kueue_where_boosts_are_read(kube_lab: KubeLab) -> None:
+    with pytest.raises(ApiError) as refusal:
+        kube_lab.api_as(ADMITTER).create(
+            things.workload("probe", "fairlead", "none", {}, boost="x"), dryRun="All"
+        )
+    assert "must be a valid signed integer" in str(refusal.value)
+
+
+def test_each_user_may_do_what_the_shipped_rights_say_and_no_more(kube_lab: KubeLab, tenant: str) -> None:
+    item = things.workload("mine", tenant, "main", {GPU: 1})
+    kube_lab.api.create(item)
+    path = f"{WORKLOADS.format(tenant)}/mine"
+    change: KubeObject = {"metadata": {"annotations": {things.PRIORITY_BOOST: "3"}}}
+    assert kube_lab.api_as(WATCHER).get(path)["metadata"]["name"] == "mine"
+    kube_lab.api_as(ADMITTER).patch(path, change)
+    for refused in (
+        (WATCHER, "PATCH", path, change),
+        (ADMITTER, "DELETE", path, None),
+        (ADMITTER, "POST", WORKLOADS.format(tenant), things.workload("other", tenant, "main", {})),
+        (ADMITTER, "POST", JOBS.format(tenant), things.job("own", tenant, "main", {GPU: 1})),
+    ):
+        user, method, where, body = refused
+        with pytest.raises(ApiError, match="forbidden"):
+            kube_lab.api_as(user).request(method, where, body, content_type=KIND_OF_BODY[method])
+
+
+def test_the_admitter_acts_as_the_submitter_of_a_namespace_opened_to_it(
+    kube_lab: KubeLab, tenant: str
+) -> None:
+    def create(user: str) -> str:
+        account = f"--as=system:serviceaccount:{tenant}:{user}"
+        return kube_lab.kubectl(
+            "create", "job", "-n", tenant, account, "--image=busybox", user, user=ADMITTER
+        )
+
+    with pytest.raises(KubectlError, match="cannot impersonate"):
+        create("fairlead-submitter")
+    kube_lab.open_to_submissions(tenant)
+    mark = kube_lab.audit_mark()
+    kube_lab.until(lambda: _succeeds(lambda: create("fairlead-submitter")), 10, "the rights have arrived")
+    with pytest.raises(KubectlError, match="cannot impersonate"):
+        create("default")
+    [made] = [
+        line for line in kube_lab.audit_lines(resource="jobs", verb="create", after=mark) if line.code == 201
+    ]
+    assert made.user == ADMITTER
+    assert made.acting_as == f"system:serviceaccount:{tenant}:fairlead-submitter"
+
+
+def _succeeds(action: Callable[[], object]) -> bool:
+    with contextlib.suppress(KubectlError):
+        action()
+        return True
+    return False
+
+
+def test_the_audit_log_says_who_wrote_what_and_how_long_it_took(kube_lab: KubeLab, tenant: str) -> None:
+    kube_lab.api.create(things.workload("mine", tenant, "main", {GPU: 1}))
+    mark = kube_lab.audit_mark()
+    change: KubeObject = {"metadata": {"annotations": {things.PRIORITY_BOOST: "7"}}}
+    kube_lab.api_as(ADMITTER).patch(f"{WORKLOADS.format(tenant)}/mine", change)
+    kube_lab.api_as(ADMITTER).patch(f"{WORKLOADS.format(tenant)}/mine", change, dryRun="All")
+
+    lines = kube_lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
+    assert [(line.name, line.code, line.dry_run, line.body) for line in lines] == [
+        ("mine", 200, False, change),
+        ("mine", 200, True, change),
+    ]
+    assert 0 < lines[0].took.total_seconds() < 60
+
+
+def test_kueues_metrics_can_be_read(kube_lab: KubeLab, tenant: str) -> None:
+    assert f'kueue_cluster_queue_status{{cluster_queue="{tenant}"' in kube_lab.until(
+        lambda: text if tenant in (text := kube_lab.kueue_metrics()) else "", 20, "the queue has metrics"
+    )
+
+
+def test_kubectl_speaks_as_a_user(kube_lab: KubeLab) -> None:
+    assert "fairlead-watcher" in kube_lab.kubectl("auth", "whoami", user=WATCHER)
+    with pytest.raises(KubectlError):
+        kube_lab.kubectl("get", "workload", "never-made")
