@@ -1,0 +1,59 @@
+"""Does a gang fit the nodes, and where: all of its pods or none, by binpack or spread, per card for GPU fractions.
+
+`place` answers with a `Placement`, checked pod by pod before it is returned, or with an `Unfit` that says what stands in
+the way and whether that is proven. Quota is not asked here: a job may well have quota and fit nowhere.
+
+`shapes` are nodes and gangs, `eligibility` is labels and taints, `ground` is nodes as columns, `filling` puts pods on
+them, `search` proves, `verify` checks, `diagnosis` says why not, `words` says it to people. Modelled of Kubernetes: node
+selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology
+spread constraints, host ports, volumes' zones.
+"""
+
+from fairlead_policy.fit.obstacles import (
+    CardRefusals,
+    CardShort,
+    GangShort,
+    NoCards,
+    NodeShort,
+    NoMatch,
+    NoNodeHasAll,
+    NoNodes,
+    NoZoneHoldsAll,
+    Obstacle,
+    PodsShort,
+    TaintsInTheWay,
+    TooFewCards,
+    TotalShort,
+)
+from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
+from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
+from fairlead_policy.fit.words import in_words
+
+__all__ = [
+    "CardRefusals",
+    "CardShort",
+    "Gang",
+    "GangShort",
+    "NoCards",
+    "NoMatch",
+    "NoNodeHasAll",
+    "NoNodes",
+    "NoZoneHoldsAll",
+    "Node",
+    "NodeShort",
+    "Obstacle",
+    "PlacedPod",
+    "Placement",
+    "PodShape",
+    "PodsShort",
+    "Requirement",
+    "Taint",
+    "TaintsInTheWay",
+    "Toleration",
+    "TooFewCards",
+    "TotalShort",
+    "Unfit",
+    "in_words",
+    "place",
+]

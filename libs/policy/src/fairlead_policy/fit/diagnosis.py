@@ -1,0 +1,185 @@
+"""What stands in a gang's way: from the plainest reason to the subtlest, the first that is there for each shape."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fairlead_policy.fit.eligibility import matches, may_use, selected, untolerated
+from fairlead_policy.fit.filling import fillings
+from fairlead_policy.fit.ground import Ground
+from fairlead_policy.fit.obstacles import (
+    CardRefusals,
+    CardShort,
+    GangShort,
+    NoCards,
+    NodeShort,
+    NoMatch,
+    NoNodeHasAll,
+    NoNodes,
+    Obstacle,
+    PodsShort,
+    TaintsInTheWay,
+    TooFewCards,
+    TotalShort,
+)
+from fairlead_policy.fit.packing import Budget, pods_on_cards
+from fairlead_policy.fit.shapes import PODS, Gang, Node, PodShape
+from fairlead_policy.fractions import Card, Refusal, Strategy, VgpuAsk, refusal_of
+from fairlead_policy.fractions.admission import barred
+
+
+def obstacles_of(gang: Gang, ground: Ground) -> list[Obstacle]:
+    """Why these nodes don't hold the gang; at least one reason."""
+    if not ground.nodes:
+        return [NoNodes()]
+    found = [
+        obstacle
+        for number, shape in enumerate(gang.shapes)
+        if ground.alone(number).sum() < shape.count
+        for obstacle in _of_shape(ground, number)
+    ]
+    return found or [*_totals_short(ground), _together(gang, ground)]
+
+
+def _of_shape(ground: Ground, number: int) -> Iterator[Obstacle]:
+    shape = ground.shapes[number]
+    matching = [node for node in ground.nodes if matches(shape, node)]
+    if not matching:
+        yield _no_match(shape, ground.nodes)
+        return
+    usable = [node for node in matching if may_use(shape, node)]
+    if len(usable) < len(matching):
+        yield _taints(shape, matching, usable)
+    if not usable:
+        return
+    fits = int(ground.alone(number).sum())
+    if fits:
+        yield PodsShort(shape=shape.name, wanted=shape.count, fits=fits)
+        yield from _total_short(shape, usable)
+    else:
+        yield from _one_pod(shape, usable)
+
+
+def _no_match(shape: PodShape, nodes: Sequence[Node]) -> Obstacle:
+    if any(selected(shape, node) for node in nodes):
+        return NoMatch(shape=shape.name, labels={}, affinity=True)
+    pairs = sorted(shape.selector.items())
+    missing = {key: value for key, value in pairs if all(node.labels.get(key) != value for node in nodes)}
+    return NoMatch(shape=shape.name, labels=missing or dict(pairs))
+
+
+def _taints(shape: PodShape, matching: Sequence[Node], usable: Sequence[Node]) -> Obstacle:
+    taints = {
+        f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+        for node in matching
+        for taint in untolerated(shape, node)
+    }
+    kept_off = len(matching) - len(usable)
+    return TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
+
+
+def _one_pod(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+    """Why not even one pod fits."""
+    demands = {name: amount for name, amount in shape.demand.items() if amount}
+    if any(PODS in node.free for node in nodes):
+        demands = {**demands, PODS: shape.demand_on(next(node for node in nodes if PODS in node.free))[PODS]}
+    short = [
+        NodeShort(
+            shape=shape.name,
+            resource=name,
+            wanted=wanted,
+            largest=max(_free(node, name) for node in nodes),
+            free=sum(_free(node, name) for node in nodes if PODS in node.free or name != PODS),
+            ever=max(node.has(name) for node in nodes),
+        )
+        for name, wanted in sorted(demands.items())
+        if all(_free(node, name) < wanted for node in nodes)
+    ]
+    yield from short
+    cards = list(_cards(shape, nodes)) if shape.vgpus else []
+    yield from cards
+    if not short and not cards:
+        parts = [*sorted(demands), *(["cards"] if shape.vgpus else [])]
+        yield NoNodeHasAll(shape=shape.name, resources=tuple(parts))
+
+
+def _free(node: Node, resource: str) -> int:
+    # A node that does not state its number of pods takes any.
+    unbounded = resource == PODS and PODS not in node.free
+    return 2**62 if unbounded else max(node.free.get(resource, 0), 0)
+
+
+def _cards(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+    if not any(node.cards for node in nodes):
+        yield NoCards(shape=shape.name)
+        return
+    if any(pods_on_cards(node.cards, shape, 1, Budget(1000)) for node in nodes):
+        return
+    for ask in shape.vgpus:
+        yield from _one_ask(shape, ask, nodes)
+
+
+def _one_ask(shape: PodShape, ask: VgpuAsk, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+    taking = [sum(refusal_of(card, ask, shape.wishes) is None for card in node.cards) for node in nodes]
+    cards = [card for node in nodes for card in node.cards]
+    if any(taking):
+        if max(taking) < ask.count:
+            have = max(len(node.cards) for node in nodes)
+            yield TooFewCards(shape=shape.name, wanted=ask.count, most=max(taking), have=have)
+    else:
+        yield from _short_cards(shape, ask, [card for card in cards if barred(card, shape.wishes) is None])
+    refusals = Counter(str(why) for card in cards if (why := refusal_of(card, ask, shape.wishes)) is not None)
+    if refusals:
+        yield CardRefusals(shape=shape.name, cards=len(cards), refused=dict(sorted(refusals.items())))
+
+
+def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[Obstacle]:
+    if not cards:
+        return
+    closest = max(cards, key=lambda card: (card.free_memory - ask.memory_on(card), card.uuid))
+    if closest.free_memory < ask.memory_on(closest):
+        yield CardShort(
+            shape=shape.name,
+            of=Refusal.MEMORY,
+            wanted=ask.memory_on(closest),
+            largest=max(closest.free_memory, 0),
+            free=sum(max(card.free_memory, 0) for card in cards),
+            ever=closest.memory,
+        )
+    closest = max(cards, key=lambda card: (card.free_cores, card.uuid))
+    if closest.free_cores < ask.cores:
+        yield CardShort(
+            shape=shape.name,
+            of=Refusal.CORES,
+            wanted=ask.cores,
+            largest=max(closest.free_cores, 0),
+            free=sum(max(card.free_cores, 0) for card in cards),
+            ever=closest.cores,
+        )
+
+
+def _total_short(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+    for name, amount in sorted(shape.demand.items()):
+        free = sum(_free(node, name) for node in nodes)
+        if amount * shape.count > free:
+            yield TotalShort(shape=shape.name, resource=name, wanted=amount * shape.count, free=free)
+
+
+def _totals_short(ground: Ground) -> Iterator[Obstacle]:
+    """What all shapes together want more of than the nodes have that any of them may use."""
+    for at, name in enumerate(ground.resources):
+        wanting = np.flatnonzero(ground.demand[:, at])
+        wanted = sum(
+            shape.count * int(demand)
+            for shape, demand in zip(ground.shapes, ground.demand[:, at], strict=True)
+        )
+        rows = np.flatnonzero(ground.eligible[wanting].any(axis=0))
+        free: int = sum(ground.free[rows, at].tolist())
+        if wanted > free:
+            yield TotalShort(shape="the gang's pods", resource=name, wanted=wanted, free=free)
+
+
+def _together(gang: Gang, ground: Ground) -> Obstacle:
+    fits = max((len(pods) for ways in fillings(ground, Strategy.BINPACK) for pods in ways), default=0)
+    return GangShort(wanted=gang.pods, fits=min(fits, gang.pods))

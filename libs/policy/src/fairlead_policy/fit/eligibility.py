@@ -1,0 +1,73 @@
+"""Which nodes a pod may use by labels and taints, whatever is free on them.
+
+As kube-scheduler's plugins NodeAffinity and TaintToleration decide
+(https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/, .../taint-and-toleration/).
+"""
+
+from collections.abc import Iterator, Mapping
+
+from fairlead_policy.fit.shapes import Node, PodShape, Requirement, Taint, Toleration
+
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
+
+
+def may_use(shape: PodShape, node: Node) -> bool:
+    """Whether labels and taints let the pods on the node."""
+    return matches(shape, node) and next(untolerated(shape, node), None) is None
+
+
+def matches(shape: PodShape, node: Node) -> bool:
+    """Whether the node has the labels that the pods ask for."""
+    return selected(shape, node) and _affine(shape, node.labels)
+
+
+def selected(shape: PodShape, node: Node) -> bool:
+    """Whether the node has the labels of the selector."""
+    return all(node.labels.get(key) == value for key, value in shape.selector.items())
+
+
+def untolerated(shape: PodShape, node: Node) -> Iterator[Taint]:
+    """The taints that keep the pods off."""
+    for taint in node.taints:
+        if taint.effect in _KEEPS_OFF and not any(_tolerates(one, taint) for one in shape.tolerations):
+            yield taint
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator == "Exists":
+        return True
+    # Other operators than these two are refused by Kubernetes or not common yet: they tolerate nothing here.
+    return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+def _affine(shape: PodShape, labels: Mapping[str, str]) -> bool:
+    return not shape.affinity or any(
+        group and all(_holds(requirement, labels) for requirement in group) for group in shape.affinity
+    )
+
+
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+    return False
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    try:
+        [bound] = requirement.values
+        number, limit = int(value or ""), int(bound)
+    except ValueError:
+        return False
+    return number > limit if requirement.operator == "Gt" else number < limit

@@ -1,0 +1,119 @@
+"""A gang put on nodes shape after shape: exact for one shape, a heuristic for several.
+
+For several shapes it is best-fit decreasing, the shape with the largest dominant share of all that is free first (Panigrahy
+et al., "Heuristics for Vector Bin Packing", 2011), and the same with the shapes in the order of each resource in turn:
+a shape that is small by its dominant share may still be the hardest to place.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fairlead_policy.fit.choosing import Shares, fewest, widest
+from fairlead_policy.fit.ground import Ground, Ints
+from fairlead_policy.fit.packing import deal_pods, take, wants_of
+from fairlead_policy.fit.results import PlacedPod
+from fairlead_policy.fractions import Card, Strategy
+from fairlead_policy.fractions.sharing import Chosen
+
+_ORDERS = 4
+"""Orders of the shapes that are tried at most."""
+
+_LEAVING = 8
+"""Shapes up to which nodes are left to the shapes yet to come: it costs the square of their number."""
+
+
+class Filling:
+    """Pods put on nodes so far."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.pods: list[PlacedPod] = []
+        self._ground = ground
+        self._free = ground.free.copy()
+        self._load: Ints = np.zeros(len(ground.nodes), np.int64)
+        self._cards: dict[int, tuple[Card, ...]] = {}
+
+    def add(self, shape: int, strategy: Strategy, later: Sequence[int] = ()) -> None:
+        """Put as many of the shape's pods as fit.
+
+        Args:
+            shape: position of the shape.
+            strategy: how to choose among nodes.
+            later: shapes yet to come, whose nodes are left to them where others will do.
+        """
+        count = self._ground.shapes[shape].count
+        room = self._room(shape)
+        if strategy is Strategy.SPREAD:
+            self._put(shape, widest(room, count, self._load))
+            return
+        rivals: Ints = np.zeros(len(room), np.int64)
+        for other in later:
+            rivals += self._room(other) > 0
+        self._put(shape, fewest(room, count, self._load, rivals))
+
+    def _room(self, shape: int) -> Ints:
+        return self._ground.room(shape, self._free, self._cards) if self.pods else self._ground.alone(shape)
+
+    def _put(self, shape: int, shares: Shares) -> None:
+        for row, pods in shares:
+            cards = self._take_cards(shape, row, pods)
+            self._free[row] -= self._ground.demand[shape] * len(cards)
+            self._load[row] += len(cards)
+            self.pods += [PlacedPod(shape, self._ground.nodes[row].name, each) for each in cards]
+
+    def _take_cards(self, shape: int, row: int, pods: int) -> list[tuple[tuple[str, ...], ...]]:
+        """The uuids for each pod that found cards, and the cards marked used."""
+        asked = self._ground.shapes[shape]
+        if not asked.vgpus:
+            return [()] * pods
+        cards = list(self._cards.get(row, self._ground.nodes[row].cards))
+        dealt = deal_pods(cards, asked, pods, self._ground.budget)
+        for hands in dealt:
+            for want, chosen in zip(wants_of(asked), hands, strict=True):
+                take(cards, want, chosen)
+        self._cards[row] = tuple(cards)
+        return [named(cards, hands) for hands in dealt]
+
+
+def named(cards: Sequence[Card], hands: Sequence[Chosen]) -> tuple[tuple[str, ...], ...]:
+    """Positions of cards as their uuids."""
+    return tuple(tuple(cards[position].uuid for position in chosen) for chosen in hands)
+
+
+def fillings(ground: Ground, strategy: Strategy) -> Iterator[list[list[PlacedPod]]]:
+    """Ways to put the gang on the nodes, those of one order of the shapes together; each may be short of pods.
+
+    For several shapes the ways are the same for both strategies, the strategy's own first. So whoever takes the best of
+    a group by binpack uses no more nodes than by spread.
+    """
+    shapes = [number for number, shape in enumerate(ground.shapes) if shape.count]
+    if len(shapes) <= 1:
+        yield [_filled(ground, shapes, strategy, leave=False)]
+        return
+    other = Strategy.SPREAD if strategy is Strategy.BINPACK else Strategy.BINPACK
+    for order in _orders(ground, shapes):
+        ways = [_filled(ground, order, way, leave=False) for way in (strategy, other)]
+        if len(order) <= _LEAVING:
+            ways.append(_filled(ground, order, Strategy.BINPACK, leave=True))
+        yield ways
+
+
+def _filled(ground: Ground, order: Sequence[int], strategy: Strategy, *, leave: bool) -> list[PlacedPod]:
+    filling = Filling(ground)
+    for number, shape in enumerate(order):
+        filling.add(shape, strategy, order[number + 1 :] if leave else ())
+    return filling.pods
+
+
+def _orders(ground: Ground, shapes: Sequence[int]) -> list[list[int]]:
+    """Orders of the shapes: by dominant share, then by each resource's; each order once."""
+    total = ground.free.astype(np.float64).sum(axis=0)
+    weights = ground.demand / np.maximum(total, 1.0)
+    cards = [sum(ask.count for ask in shape.vgpus) for shape in ground.shapes]
+    keys = [weights.max(axis=1), *weights.T]
+    orders: list[list[int]] = []
+    for key in keys:
+        order = sorted(shapes, key=lambda number: (-cards[number], -key.item(number), number))
+        if order not in orders and len(orders) < _ORDERS:
+            orders.append(order)
+    return orders

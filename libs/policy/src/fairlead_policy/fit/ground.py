@@ -1,0 +1,105 @@
+"""Nodes as columns of numbers: how many pods of each shape every node has room for, a thousand nodes at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead_policy.fit.eligibility import may_use
+from fairlead_policy.fit.packing import Budget, pods_on_cards, turn_of, wants_of
+from fairlead_policy.fit.shapes import PODS, Gang, Node
+from fairlead_policy.fractions import Card
+from fairlead_policy.fractions.admission import Refusal, barred
+
+type Ints = NDArray[np.int64]
+type Bools = NDArray[np.bool_]
+
+_MUCH = 2**62
+_ONE_POD = 1000
+
+
+class Ground:
+    """The nodes of one zone, by name, beside the shapes of a gang."""
+
+    def __init__(self, gang: Gang, nodes: Sequence[Node], budget: Budget) -> None:
+        self.shapes = gang.shapes
+        self.nodes = sorted(nodes, key=lambda node: node.name)
+        self.budget = budget
+        self.resources = sorted({name for shape in gang.shapes for name in shape.demand} | {PODS})
+        self.free = self._free()
+        self.demand = self._demand()
+        self.eligible: Bools = np.array(
+            [[may_use(shape, node) for node in self.nodes] for shape in gang.shapes], np.bool_
+        ).reshape(len(gang.shapes), len(self.nodes))
+        self._on_cards: dict[int, Ints] = {}
+        self._alone: dict[int, Ints] = {}
+
+    def _free(self) -> Ints:
+        # A node that does not state how many pods it takes bounds them by nothing.
+        rows = [
+            [min(max(node.free.get(name, _MUCH if name == PODS else 0), 0), _MUCH) for name in self.resources]
+            for node in self.nodes
+        ]
+        return np.array(rows, np.int64).reshape(len(self.nodes), len(self.resources))
+
+    def _demand(self) -> Ints:
+        rows = [
+            [shape.demand.get(name, _ONE_POD if name == PODS else 0) for name in self.resources]
+            for shape in self.shapes
+        ]
+        return np.array(rows, np.int64).reshape(len(self.shapes), len(self.resources))
+
+    def alone(self, shape: int) -> Ints:
+        """How many pods of the shape each node takes when no other shape takes anything; at most its count."""
+        if shape not in self._alone:
+            self._alone[shape] = self.room(shape, self.free, {})
+        return self._alone[shape]
+
+    def room(self, shape: int, free: Ints, touched: dict[int, tuple[Card, ...]]) -> Ints:
+        """How many pods of the shape each node takes; at most its count.
+
+        Args:
+            shape: position of the shape.
+            free: what is free, a row a node.
+            touched: the cards of nodes that are not as they were.
+        """
+        wanted = np.flatnonzero(self.demand[shape])
+        room: Ints = np.full(len(self.nodes), self.shapes[shape].count, np.int64)
+        if len(wanted):
+            room = np.minimum(room, (free[:, wanted] // self.demand[shape, wanted]).min(axis=1))
+        room[~self.eligible[shape]] = 0
+        if self.shapes[shape].vgpus:
+            room = np.minimum(room, self._room_on_cards(shape))
+            for row in touched.keys() & set(np.flatnonzero(room).tolist()):
+                room[row] = pods_on_cards(touched[row], self.shapes[shape], room.item(row), self.budget)
+        return room
+
+    def _room_on_cards(self, shape: int) -> Ints:
+        """By the cards as they were, of nodes that the shape may use at all."""
+        if shape not in self._on_cards:
+            asked = self.shapes[shape]
+            self._on_cards[shape] = np.array(
+                [
+                    pods_on_cards(node.cards, asked, asked.count, self.budget) if usable else 0
+                    for node, usable in zip(self.nodes, self.eligible[shape].tolist(), strict=True)
+                ],
+                np.int64,
+            )
+        return self._on_cards[shape]
+
+    @property
+    def wholly_modelled(self) -> bool:
+        """Whether a fit that is not found can be called proven: no MIG card is passed over, no turns are mixed."""
+        for number, shape in enumerate(self.shapes):
+            if len({turn_of(want) for want in wants_of(shape)}) > 1:
+                return False
+            nodes = (
+                node
+                for node, usable in zip(self.nodes, self.eligible[number].tolist(), strict=True)
+                if usable
+            )
+            if shape.vgpus and any(
+                barred(c, shape.wishes) is Refusal.MIG for node in nodes for c in node.cards
+            ):
+                return False
+        return True

@@ -1,0 +1,143 @@
+"""What stands in a gang's way, as data: term, amounts in base units, who. `words` says it to people."""
+
+import msgspec
+
+
+class _Stated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What every obstacle of a shape says."""
+
+    shape: str
+    """The name of the pods that it stands in the way of."""
+
+
+class NoNodes(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """There are no nodes, or none with the label of the zone key."""
+
+    zone_key: str | None = None
+
+
+class NoMatch(_Stated, frozen=True, kw_only=True):
+    """No node has the labels that the pods select."""
+
+    labels: dict[str, str]
+    """The pairs that no node has; where each is somewhere, all pairs: no node has them together."""
+    affinity: bool = False
+    """Whether nodes have the labels and none meets the required node affinity."""
+
+
+class TaintsInTheWay(_Stated, frozen=True, kw_only=True):
+    """Nodes that would match have taints that are not tolerated."""
+
+    taints: tuple[str, ...]
+    """As kubectl writes them, `key=value:effect`."""
+    nodes: int
+    """How many nodes they keep the pods off."""
+    all: bool
+    """Whether that is every node that would match."""
+
+
+class NodeShort(_Stated, frozen=True, kw_only=True):
+    """No node has enough free of a resource for one pod."""
+
+    resource: str
+    wanted: int
+    largest: int
+    """Free on the node that has most free."""
+    free: int
+    """Free on all nodes that the pods may use."""
+    ever: int
+    """What the largest node has when nothing runs: less than `wanted` means never."""
+
+
+class NoNodeHasAll(_Stated, frozen=True, kw_only=True):
+    """Each resource has a node with enough of it free for one pod; no node has enough of all."""
+
+    resources: tuple[str, ...]
+
+
+class NoCards(_Stated, frozen=True, kw_only=True):
+    """No node that the pods may use has registered a card."""
+
+
+class TooFewCards(_Stated, frozen=True, kw_only=True):
+    """A container wants more cards than the node with most of them can give it."""
+
+    wanted: int
+    most: int
+    """Cards on one node that take a vGPU of this ask."""
+    have: int
+    """Cards on the node with most of them, whatever their state."""
+
+
+class CardShort(_Stated, frozen=True, kw_only=True):
+    """No card has enough of something free: MiB of memory, or percent of cores."""
+
+    of: str
+    """`memory` or `cores`."""
+    wanted: int
+    largest: int
+    """Free on the card that comes closest."""
+    free: int
+    """Free on all cards that the pods may use."""
+    ever: int
+    """What that card has when nobody uses it."""
+
+
+class CardRefusals(_Stated, frozen=True, kw_only=True):
+    """Why how many cards don't take a vGPU of this ask."""
+
+    cards: int
+    """Cards looked at."""
+    refused: dict[str, int]
+    """Cards by `Refusal`."""
+
+
+class PodsShort(_Stated, frozen=True, kw_only=True):
+    """Only some of the pods fit."""
+
+    wanted: int
+    fits: int
+    """How many fit if no other shape of the gang takes anything."""
+
+
+class TotalShort(_Stated, frozen=True, kw_only=True):
+    """All nodes together have less free of a resource than the pods want together."""
+
+    resource: str
+    wanted: int
+    free: int
+
+
+class GangShort(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Each shape fits by itself; together they do not."""
+
+    wanted: int
+    fits: int
+    """The most pods that were put on the nodes together; more may be possible."""
+
+
+class NoZoneHoldsAll(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """No zone holds the gang."""
+
+    zone_key: str
+    zones: int
+    """How many zones there are."""
+    across: tuple[str, ...] = ()
+    """Zones over which it would fit; empty where it does not fit even so."""
+
+
+type Obstacle = (
+    NoNodes
+    | NoMatch
+    | TaintsInTheWay
+    | NodeShort
+    | NoNodeHasAll
+    | NoCards
+    | TooFewCards
+    | CardShort
+    | CardRefusals
+    | PodsShort
+    | TotalShort
+    | GangShort
+    | NoZoneHoldsAll
+)

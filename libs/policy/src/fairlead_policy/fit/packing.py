@@ -1,0 +1,153 @@
+"""Unlike asks on the cards of one node: a search that tries every way that differs, within a stated number of steps."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import msgspec
+
+from fairlead_policy.fit.shapes import PodShape
+from fairlead_policy.fractions import Card, CardWishes, VgpuAsk, refusal_of
+from fairlead_policy.fractions.sharing import Chosen, deal, pods_held
+
+_DEEPEST = 200
+"""vGPU asks on one node that are searched; each is one level of recursion."""
+
+_IDLE_FIRST, _SHARING, _BOUNDED = range(3)
+
+
+class Budget:
+    """Steps that a search may still take. Once spent, nothing that is not found is proven."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+        self.spent = False
+
+    def spend(self) -> bool:
+        """Take one step; False when there is none left."""
+        self._left -= 1
+        self.spent = self.spent or self._left < 0
+        return not self.spent
+
+    def give_up(self) -> None:
+        """Say that a part is not searched at all; what else is searched keeps its steps."""
+        self.spent = True
+
+
+class Want(msgspec.Struct, frozen=True):
+    """One container's ask, and its pod's wishes."""
+
+    ask: VgpuAsk
+    wishes: CardWishes
+
+
+def wants_of(shape: PodShape) -> list[Want]:
+    """The asks of one pod in the order in which HAMi serves them."""
+    return [Want(ask, shape.wishes) for ask in shape.vgpus]
+
+
+def turn_of(want: Want) -> int:
+    """Whose turn it is when all start at their best moment: this order never loses a fit.
+
+    What needs an idle card goes before what shares it. What asks for no cores goes before those that may fill them,
+    since HAMi refuses it on a card whose cores are full and they don't mind it.
+    """
+    if want.wishes.idle_cards_only:
+        return _IDLE_FIRST
+    return _BOUNDED if want.ask.cores else _SHARING
+
+
+def pods_on_cards(cards: Sequence[Card], shape: PodShape, most: int, budget: Budget) -> int:
+    """How many pods of one shape fit on these cards."""
+    for ask in shape.vgpus:
+        most = min(most, pods_held(cards, ask, shape.wishes, most))
+    if len(shape.vgpus) > 1:
+        wanted = wants_of(shape)
+        while most and pack(cards, wanted * most, budget) is None:
+            most -= 1
+    return most
+
+
+def deal_pods(cards: Sequence[Card], shape: PodShape, pods: int, budget: Budget) -> list[tuple[Chosen, ...]]:
+    """The cards of each of so many pods of one shape; fewer where no more is found."""
+    if len(shape.vgpus) == 1:
+        return [(chosen,) for chosen in deal(cards, shape.vgpus[0], shape.wishes, pods)]
+    packed = pack(cards, wants_of(shape) * pods, budget) or []
+    size = len(shape.vgpus)
+    return [tuple(packed[start : start + size]) for start in range(0, len(packed), size)]
+
+
+def take(cards: list[Card], want: Want, chosen: Chosen) -> None:
+    """Mark those cards used by the ask."""
+    for position in chosen:
+        card = cards[position]
+        cards[position] = card.taken(want.ask.memory_on(card), want.ask.cores)
+
+
+def pack(cards: Sequence[Card], wanted: Sequence[Want], budget: Budget) -> list[Chosen] | None:
+    """Cards for each want, served in this order; None where there are none, or none was found in time."""
+    if len(wanted) > _DEEPEST:
+        budget.give_up()
+        return None
+    packing = _Packing(cards, wanted, budget)
+    return packing.chosen if packing.serve(0) else None
+
+
+class _Packing:
+    """Depth first, with the states remembered from which the rest could not be served.
+
+    Cards that differ by name alone are one kind: how many of a kind are taken matters, not which.
+    """
+
+    def __init__(self, cards: Sequence[Card], wanted: Sequence[Want], budget: Budget) -> None:
+        self.chosen: list[Chosen] = []
+        self._cards = list(cards)
+        self._wanted = wanted
+        self._budget = budget
+        self._named = any(want.wishes.use_uuids or want.wishes.avoid_uuids for want in wanted)
+        self._failed: set[tuple[int, frozenset[tuple[Card, int]]]] = set()
+
+    def serve(self, number: int) -> bool:
+        if number == len(self._wanted):
+            return True
+        state = (number, frozenset(Counter(map(self._kind, self._cards)).items()))
+        if state in self._failed or not self._budget.spend():
+            return False
+        want = self._wanted[number]
+        for chosen in self._choices(want):
+            before = [self._cards[position] for position in chosen]
+            take(self._cards, want, chosen)
+            self.chosen.append(chosen)
+            if self.serve(number + 1):
+                return True
+            self.chosen.pop()
+            for position, card in zip(chosen, before, strict=True):
+                self._cards[position] = card
+        if not self._budget.spent:
+            self._failed.add(state)
+        return False
+
+    def _kind(self, card: Card) -> Card:
+        return card if self._named else msgspec.structs.replace(card, uuid="", index=0)
+
+    def _choices(self, want: Want) -> Iterator[Chosen]:
+        """Every choice of cards that differs, the fullest cards first."""
+        kinds: dict[tuple[int, Card], list[int]] = defaultdict(list)
+        for position, card in enumerate(self._cards):
+            if refusal_of(card, want.ask, want.wishes) is None:
+                kinds[card.numa if want.wishes.one_numa_node else 0, self._kind(card)].append(position)
+        for numa in sorted({numa for numa, _ in kinds}):
+            group = [(kind.free_memory, positions) for (on, kind), positions in kinds.items() if on == numa]
+            yield from _subsets([positions for _, positions in sorted(group)], want.ask.count)
+
+
+def _subsets(kinds: list[list[int]], count: int) -> Iterator[Chosen]:
+    if not count:
+        yield ()
+        return
+    if sum(map(len, kinds)) < count:
+        return
+    first, rest = kinds[0], kinds[1:]
+    for number in range(min(len(first), count), -1, -1):
+        for others in _subsets(rest, count - number):
+            yield tuple(chain(first[:number], others))

@@ -1,0 +1,136 @@
+"""The question itself: all pods of a gang on nodes, or why not."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from fairlead_contracts.errors import FieldError
+from fairlead_policy.fit.diagnosis import obstacles_of
+from fairlead_policy.fit.filling import fillings
+from fairlead_policy.fit.ground import Ground
+from fairlead_policy.fit.obstacles import NoNodes, NoZoneHoldsAll, Obstacle
+from fairlead_policy.fit.packing import Budget
+from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
+from fairlead_policy.fit.search import search
+from fairlead_policy.fit.shapes import Gang, Node
+from fairlead_policy.fit.verify import holds
+from fairlead_policy.fractions import Strategy
+
+SEARCH_STEPS = 10_000
+"""Steps of search for one question, some 10 µs each; spent only where the heuristics found nothing."""
+
+_ZONES = 32
+"""Zones that hold the gang after which no further one is looked at."""
+
+
+def place(
+    gang: Gang,
+    nodes: Iterable[Node],
+    strategy: Strategy = Strategy.BINPACK,
+    *,
+    empty: bool = False,
+    steps: int = SEARCH_STEPS,
+) -> Placement | Unfit:
+    """Where all pods of the gang fit together, or what stands in the way.
+
+    A gang of one shape is answered exactly, whatever its size: its pods fit if the nodes' rooms sum up to them, and
+    binpack then uses the fewest nodes there are. A gang of several shapes is placed by heuristics; where they fail a
+    search goes through all ways, within limits, and `Unfit.exact` says whether it came to its end. No placement is
+    returned that does not hold when checked pod by pod. "Fits" means that the pods can be put so; the cluster's own
+    scheduler chooses for itself and may still get stuck.
+
+    The answer does not depend on the order of the nodes.
+
+    Args:
+        gang: what is to be placed.
+        nodes: by name, each once.
+        strategy: binpack: as few nodes as can be; spread: as many, evenly.
+        empty: whether to ask as if nothing ran anywhere.
+        steps: of search at most.
+
+    Raises:
+        FieldError: two nodes of one name.
+    """
+    by_name = _by_name(nodes, empty=empty)
+    budget = Budget(steps)
+    if not gang.pods:
+        return Placement(pods=())
+    grounds = [Ground(gang, members, budget) for members in _zones(gang, by_name.values())]
+    found = islice(_found(gang, grounds, strategy, by_name), _ZONES)
+    best = min(found, key=lambda pods: _rank(pods, strategy), default=None)
+    if best is not None:
+        return Placement(pods=tuple(best), zone=_zone_of(gang, best, by_name))
+    exact = not budget.spent and all(ground.wholly_modelled for ground in grounds)
+    return Unfit(obstacles=tuple(_obstacles(gang, by_name, grounds)), exact=exact)
+
+
+def _found(
+    gang: Gang, grounds: Iterable[Ground], strategy: Strategy, nodes: Mapping[str, Node]
+) -> Iterator[list[PlacedPod]]:
+    for ground in grounds:
+        pods = _settled(gang, ground, strategy, nodes)
+        if pods is not None:
+            yield pods
+
+
+def _zone_of(gang: Gang, pods: Sequence[PlacedPod], nodes: Mapping[str, Node]) -> str | None:
+    return nodes[pods[0].node].labels[gang.zone_key] if pods and gang.zone_key is not None else None
+
+
+def _by_name(nodes: Iterable[Node], *, empty: bool) -> dict[str, Node]:
+    by_name: dict[str, Node] = {}
+    for node in nodes:
+        if node.name in by_name:
+            raise FieldError("nodes", node.name, "two nodes have this name")
+        by_name[node.name] = node.emptied() if empty else node
+    return dict(sorted(by_name.items()))
+
+
+def _zones(gang: Gang, nodes: Iterable[Node]) -> list[list[Node]]:
+    """The nodes that the gang may use together, zone by zone; all in one where it has no zone key."""
+    if gang.zone_key is None:
+        return [list(nodes)]
+    zones: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        if gang.zone_key in node.labels:
+            zones[node.labels[gang.zone_key]].append(node)
+    return [zones[zone] for zone in sorted(zones)]
+
+
+def _settled(
+    gang: Gang, ground: Ground, strategy: Strategy, nodes: Mapping[str, Node]
+) -> list[PlacedPod] | None:
+    """The best way found to put the whole gang here."""
+    if any(ground.alone(number).sum() < shape.count for number, shape in enumerate(gang.shapes)):
+        return None
+    for ways in fillings(ground, strategy):
+        whole = [pods for pods in ways if len(pods) == gang.pods and holds(gang, nodes, pods)]
+        if whole:
+            return min(whole, key=lambda pods: _rank(pods, strategy))
+    pods = search(ground)
+    if pods is not None and not holds(gang, nodes, pods):
+        ground.budget.give_up()
+        return None
+    return pods
+
+
+def _rank(pods: Sequence[PlacedPod], strategy: Strategy) -> tuple[int, int]:
+    """Lower is better: nodes used, then the pods on the fullest of them."""
+    counts = Counter(pod.node for pod in pods)
+    used = len(counts)
+    return (used if strategy is Strategy.BINPACK else -used), max(counts.values(), default=0)
+
+
+def _obstacles(gang: Gang, nodes: Mapping[str, Node], grounds: Sequence[Ground]) -> list[Obstacle]:
+    key = gang.zone_key
+    if key is None:
+        return obstacles_of(gang, grounds[0])
+    if not grounds:
+        return [NoNodes(zone_key=key)]
+    anywhere = Gang(shapes=gang.shapes)
+    everywhere = Ground(anywhere, [node for ground in grounds for node in ground.nodes], Budget(SEARCH_STEPS))
+    pods = _settled(anywhere, everywhere, Strategy.BINPACK, nodes)
+    if pods is None:
+        return [NoZoneHoldsAll(zone_key=key, zones=len(grounds)), *obstacles_of(anywhere, everywhere)]
+    across = {nodes[pod.node].labels[key] for pod in pods}
+    return [NoZoneHoldsAll(zone_key=key, zones=len(grounds), across=tuple(sorted(across)))]

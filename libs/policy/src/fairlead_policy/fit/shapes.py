@@ -1,0 +1,117 @@
+"""Nodes and gangs, as facts. Quantities are integers in base units: millicores, bytes, thousandths."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.quantities import MAX_QUANTITY
+from fairlead_policy.fractions import Card, CardWishes, VgpuAsk
+
+PODS = "pods"
+"""The resource that every pod takes one of, on nodes that state it."""
+
+_ONE_POD = 1000
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_NO_WISHES = CardWishes()
+
+
+class Taint(msgspec.Struct, frozen=True, kw_only=True):
+    """Keeps pods off a node that don't tolerate it. `PreferNoSchedule` keeps nobody off."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class Toleration(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod tolerates, as Kubernetes has it: no effect means each one, no key with `Exists` means each taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Requirement(msgspec.Struct, frozen=True, kw_only=True):
+    """One expression of a required node affinity: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node: what is free on it now, and what it has when nothing runs."""
+
+    name: str
+    free: Mapping[str, int]
+    """What is missing here is not there. Below zero counts as nothing."""
+    allocatable: Mapping[str, int] | None = None
+    """None where it is not known; what is free stands for it then."""
+    labels: Mapping[str, str] = _NO_LABELS
+    taints: tuple[Taint, ...] = ()
+    """With those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
+    cards: tuple[Card, ...] = ()
+
+    def emptied(self) -> "Node":
+        """The node as if nothing ran on it."""
+        free = self.free if self.allocatable is None else self.allocatable
+        return msgspec.structs.replace(self, free=free, cards=tuple(card.emptied() for card in self.cards))
+
+    def has(self, resource: str) -> int:
+        """How much of it one could have here if nothing ran."""
+        return (self.free if self.allocatable is None else self.allocatable).get(resource, 0)
+
+
+class PodShape(msgspec.Struct, frozen=True, kw_only=True):
+    """So many pods, all alike.
+
+    Raises:
+        FieldError: a negative count, or a demand that is negative or larger than any cluster.
+    """
+
+    count: int
+    demand: Mapping[str, int] = _NOTHING
+    """Of one pod. The resources of vGPU asks are left out: HAMi answers for them, not the scheduler."""
+    name: str = "pods"
+    selector: Mapping[str, str] = _NO_LABELS
+    affinity: tuple[tuple[Requirement, ...], ...] = ()
+    """Required node affinity: one of the groups must hold, in it each requirement. Empty asks nothing."""
+    tolerations: tuple[Toleration, ...] = ()
+    vgpus: tuple[VgpuAsk, ...] = ()
+    """One ask a container, in the containers' order."""
+    wishes: CardWishes = _NO_WISHES
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise FieldError(f"{self.name}.count", self.count, "a number of pods is 0 or more")
+        for resource, amount in self.demand.items():
+            if not 0 <= amount <= MAX_QUANTITY:
+                raise FieldError(
+                    f"{self.name}.demand.{resource}", amount, "negative, or larger than any cluster"
+                )
+        for ask in self.vgpus:
+            if ask.count < 1 or min(ask.cores, ask.memory, ask.memory_percent) < 0:
+                raise FieldError(
+                    f"{self.name}.vgpus", str(ask), "an ask is for one card or more, of nothing negative"
+                )
+
+    def demand_on(self, node: Node) -> dict[str, int]:
+        """What one pod takes there: its demand, and its place among the node's pods."""
+        return {PODS: _ONE_POD, **self.demand} if PODS in node.free else dict(self.demand)
+
+
+class Gang(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods that start together or not at all."""
+
+    shapes: tuple[PodShape, ...]
+    zone_key: str | None = None
+    """A label whose value must be the same on all nodes of the gang; nodes without it don't count then."""
+
+    @property
+    def pods(self) -> int:
+        """How many in all."""
+        return sum(shape.count for shape in self.shapes)

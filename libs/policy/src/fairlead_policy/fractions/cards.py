@@ -1,0 +1,49 @@
+"""A physical card, and what is used of it."""
+
+import msgspec
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """A card as its node registers it, after scaling, with what running pods hold.
+
+    Memory is in MiB, cores in percent of the card. With `deviceMemoryScaling` or `deviceCoreScaling` above 1 both are
+    more than the silicon has, and 100 % of cores is no longer the whole card.
+    """
+
+    uuid: str
+    slots: int
+    """How many vGPUs may share it: `count`, from `deviceSplitCount`."""
+    memory: int
+    cores: int = 100
+    model: str = ""
+    index: int = 0
+    numa: int = 0
+    mode: str = "hami-core"
+    healthy: bool = True
+    cordoned: bool = False
+    used_slots: int = 0
+    used_memory: int = 0
+    used_cores: int = 0
+
+    def taken(self, memory: int, cores: int, slots: int = 1) -> "Card":
+        """The card with that much more in use."""
+        return msgspec.structs.replace(
+            self,
+            used_slots=self.used_slots + slots,
+            used_memory=self.used_memory + memory,
+            used_cores=self.used_cores + cores,
+        )
+
+    def emptied(self) -> "Card":
+        """The card with nothing in use."""
+        return msgspec.structs.replace(self, used_slots=0, used_memory=0, used_cores=0)
+
+    @property
+    def free_memory(self) -> int:
+        """MiB that nobody holds; below zero where a scaling was lowered under running pods."""
+        return self.memory - self.used_memory
+
+    @property
+    def free_cores(self) -> int:
+        """Percent that nobody holds."""
+        return self.cores - self.used_cores
