@@ -49,7 +49,9 @@ async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
         async with fleet.running() as bus:
             assert (await steering(bus)).enforcement == "exact"
             wanted = [place.place.id for place in (await whole_queue(bus, POOL)).places]
-            await eventually(lambda: estate.kueue_order() == wanted, 30, what="Kueue has the wanted order")
+            await eventually(
+                lambda: estate.kueue_order()[:4] == wanted[:4], 30, what="Kueue has the wanted front"
+            )
             estate.finish("keeper", "keeper")
             for more in range(len(wanted) - 1):
                 last = log.wait(2 + more)[-1]
@@ -131,7 +133,7 @@ async def test_with_default_settings_kueue_preempts_nothing_because_of_levels(
             if preemption == {"reclaimWithinCohort": "Any"}:
                 assert said.withheld == ""
                 wanted = [place.place.id for place in (await whole_queue(bus, POOL)).places]
-                await eventually(lambda: estate.kueue_order() == wanted, 30)
+                await eventually(lambda: estate.kueue_order()[:4] == wanted[:4], 30)
             else:
                 assert next(iter(preemption)) in said.withheld or "borrowWithinCohort" in said.withheld
             last = next(iter(estate.admitted().values()))

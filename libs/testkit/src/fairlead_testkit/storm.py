@@ -8,14 +8,15 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
 from fairlead_bus import Bus, BusError, RetryableBusError
 from fairlead_contracts import subjects, topology
-from fairlead_testkit.fleet import CLUSTER, Fleet
+from fairlead_testkit.fleet import CLUSTER
 from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.proxy import FlakyProxy
 
 RETRY_SECONDS = 0.1
@@ -28,9 +29,30 @@ HEADERLESS = 0.5
 class Load:
     """Publishes jobs of several tenants at a rate, each until its publish is acked, and some of them again."""
 
-    def __init__(self, bus: Bus, tenants: Sequence[str], rng: random.Random, *, per_second: float) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        tenants: Sequence[str],
+        rng: random.Random,
+        *,
+        per_second: float,
+        cluster: str = CLUSTER,
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        """Publish nothing yet.
+
+        Args:
+            bus: a connection that the storm does not touch.
+            tenants: the first one also submits urgent jobs.
+            rng: of what is submitted when.
+            per_second: how many jobs.
+            cluster: where to.
+            more: what every body has beside a demand and a run time.
+        """
         self._bus = bus
         self._tenants = tenants
+        self._cluster = cluster
+        self._more = dict(more or {})
         self._rng = rng
         self._per_second = per_second
         self._bodies: dict[str, tuple[str, bytes]] = {}
@@ -57,6 +79,7 @@ class Load:
             "demand": {"nvidia.com/gpu": self._rng.choice((1, 1, 1, 2))},
             "run_seconds": self._rng.uniform(0.3, 1.2),
             "class": "urgent" if tenant == self._tenants[0] and number % 10 == 0 else "normal",
+            **self._more,
         }
         self._bodies[str(job["id"])] = (tenant, msgspec.json.encode(job))
         await self._publish(str(job["id"]))
@@ -73,7 +96,7 @@ class Load:
         while True:
             try:
                 await self._bus.publish(
-                    subjects.submit(CLUSTER, tenant), body, msg_id=job if msg_id else None
+                    subjects.submit(self._cluster, tenant), body, msg_id=job if msg_id else None
                 )
             except RetryableBusError:
                 await asyncio.sleep(RETRY_SECONDS)
@@ -84,7 +107,7 @@ class Load:
 class Breaker:
     """Breaks one thing after another, several at a time, and mends each after a while."""
 
-    def __init__(self, fleet: Fleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
+    def __init__(self, fleet: ProcessFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
         self._fleet = fleet
         self._bus = bus
         self._proxy = proxy
@@ -94,7 +117,17 @@ class Breaker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Break until stopped; everything is mended when this returns."""
-        deeds: list[Callable[[], Awaitable[None]]] = [
+        deeds = self._deeds()
+        async with asyncio.TaskGroup() as group:
+            while not stop.is_set():
+                group.create_task(_run(self._rng.choice(deeds)))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._rng.uniform(0.3, 2.5)):
+                        await stop.wait()
+
+    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+        """What may be done to the fleet, the frequent things several times."""
+        return [
             *[lambda: self._kill("scorer"), lambda: self._pause("scorer")] * 3,
             *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
             *[lambda: self._kill("sim"), lambda: self._pause("sim")] * 2,
@@ -103,12 +136,6 @@ class Breaker:
             self._cut,
             *[self._repeat_old_decision] * 2,
         ]
-        async with asyncio.TaskGroup() as group:
-            while not stop.is_set():
-                group.create_task(_run(self._rng.choice(deeds)))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._rng.uniform(0.3, 2.5)):
-                        await stop.wait()
 
     def _victim(self, service: str) -> ServiceProcess | None:
         sound = [process for process in self._fleet.named(service) if process.name not in self._broken]
@@ -174,7 +201,7 @@ async def _run(deed: Callable[[], Awaitable[None]]) -> None:
 
 
 async def storm(
-    fleet: Fleet,
+    fleet: ProcessFleet,
     bus: Bus,
     proxy: FlakyProxy,
     *,
@@ -187,10 +214,15 @@ async def storm(
     rng = random.Random(seed)  # noqa: S311 # a repeatable plan, not a secret
     load = Load(bus, tenants, random.Random(rng.random()), per_second=per_second)  # noqa: S311 # as above
     breaker = Breaker(fleet, bus, proxy, random.Random(rng.random()))  # noqa: S311 # as above
+    await blow(load, breaker, seconds)
+    return load, breaker
+
+
+async def blow(load: Load, breaker: Breaker, seconds: float) -> None:
+    """Load and breakage for a time; afterwards everything runs again."""
     stop, until = asyncio.Event(), time.monotonic() + seconds
     async with asyncio.TaskGroup() as group:
         group.create_task(load.run(stop))
         group.create_task(breaker.run(stop))
         await asyncio.sleep(until - time.monotonic())
         stop.set()
-    return load, breaker

@@ -1,0 +1,157 @@
+"""Kills and restarts under load, beside a real Kueue: admission goes on, no Job is lost or made twice, the order is right.
+
+FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when.
+"""
+
+import asyncio
+import os
+import random
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.document import Grant
+from fairlead_contracts.instants import from_datetime
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import QUEUE, Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
+from fairlead_testkit.kube_storm import KubeBreaker
+from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
+from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.oracle import OracleJob, OracleRules, fill
+from fairlead_testkit.proxy import FlakyProxy
+from fairlead_testkit.storm import Load, blow
+
+SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "25"))
+SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+
+pytestmark = [pytest.mark.kube, pytest.mark.chaos, pytest.mark.timeout(int(3 * SECONDS) + 420)]
+
+GPUS = 12
+WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
+AFTER = 8
+
+
+def jobs_of(lab: KubeLab, estate: Estate) -> list[KubeObject]:
+    found: list[KubeObject] = []
+    for namespace in estate.namespaces.values():
+        found += lab.api.items(f"/apis/batch/v1/namespaces/{namespace}/jobs")
+    return found
+
+
+def ended(job: KubeObject) -> bool:
+    return any(
+        found["type"] == "Complete" and found["status"] == "True"
+        for found in job["status"].get("conditions") or []
+    )
+
+
+def from_scratch(estate: Estate, fleet: KubeFleet) -> list[str]:
+    """The order of what waits, by brute force in exact fractions from the API server's own objects."""
+    held, waiting = estate.admitted(), estate.waiting()
+    use: dict[str, Counter[str]] = {}
+    for item in held.values():
+        use.setdefault(item["metadata"]["namespace"], Counter()).update(demand(item))
+    jobs = [
+        OracleJob(
+            uid=item["metadata"]["uid"],
+            tenant=item["metadata"]["namespace"],
+            urgency="normal",
+            submitted=from_datetime(created(item)),
+            demand=demand(item),
+        )
+        for item in waiting.values()
+    ]
+    names = {item["metadata"]["uid"]: name for name, item in waiting.items()}
+    rules = OracleRules.of(fleet.policy, {GPU: GPUS * 1000})
+    return [names[place.uid] for place in fill(jobs, rules, 0, use)]
+
+
+def created(item: KubeObject) -> datetime:
+    return datetime.fromisoformat(item["metadata"]["creationTimestamp"])
+
+
+def demand(item: KubeObject) -> dict[str, int]:
+    parts = item["spec"]["podSets"]
+    requests = [part["template"]["spec"]["containers"][0]["resources"]["requests"] for part in parts]
+    return {GPU: sum(1000 * int(one[GPU]) * part["count"] for one, part in zip(requests, parts, strict=True))}
+
+
+async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path) -> None:
+    print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
+    lab = kube_labs(LabOptions())
+    with Estate(lab, list(WEIGHTS)) as estate:
+        pool = estate.queue("shared", GPUS)
+        for namespace in estate.namespaces.values():
+            lab.open_to_submissions(namespace)
+        first = next(iter(estate.namespaces.values()))
+        policy = fair_policy(
+            estate, WEIGHTS, pool, grants=[Grant(tenant=first, classes=["urgent"])], preemption="never"
+        )
+        fleet = KubeFleet(tmp_path, lab, policy=policy, watchers=2, scorers=3, admitters=2)
+        with fleet.server:
+            rng = random.Random(SEED)
+            proxy = FlakyProxy(fleet.server.port, random.Random(rng.random()), longest_delay=0.002)
+            async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:
+                load = Load(
+                    bus,
+                    list(estate.namespaces.values()),
+                    random.Random(rng.random()),
+                    per_second=4,
+                    cluster=KUBE_CLUSTER,
+                    more={"template": {"image": "busybox", "annotations": {RUN_SECONDS: "1"}}},
+                )
+                breaker = KubeBreaker(fleet, bus, proxy, random.Random(rng.random()))
+                await blow(load, breaker, SECONDS)
+                print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
+                proxy.longest_delay = 0.0
+                for service in fleet.services.values():
+                    await service.ready(60)
+                await all_have_run(lab, estate, load)
+                await the_order_is_right(bus, fleet, estate)
+
+
+async def all_have_run(lab: KubeLab, estate: Estate, load: Load) -> None:
+    """Every submission that was acked is one Job that ran to its end."""
+
+    def done() -> bool:
+        return {job["metadata"]["name"] for job in jobs_of(lab, estate) if ended(job)} >= load.acked
+
+    await eventually(lambda: asyncio.to_thread(done), 120, what="every acked submission has run")
+    names = [job["metadata"]["name"] for job in jobs_of(lab, estate)]
+    assert len(names) == len(set(names))
+    assert len(names) == len(load.acked)
+
+
+async def the_order_is_right(bus: Bus, fleet: KubeFleet, estate: Estate) -> None:
+    """A standing queue, some of it deleted: Kueue has the order computed from scratch, and nothing comes back."""
+    for tenant in WEIGHTS:
+        for number in range(AFTER):
+            gpus = 1 + number % 2
+            item = things.workload(f"after-{tenant}-{number}", estate.namespaces[tenant], QUEUE, {GPU: gpus})
+            estate.lab.api.create(item)
+
+    async def same() -> bool:
+        found = await whole_queue(bus, POOL)
+        wanted = await asyncio.to_thread(from_scratch, estate, fleet)
+        order = [ranked.place.id for ranked in found.places]
+        return (
+            not found.silent_shards
+            and len(wanted) > 0
+            and order == wanted
+            and (await asyncio.to_thread(estate.kueue_order))[:4] == wanted[:4]
+        )
+
+    await eventually(same, 60, what="the order, and Kueue's front, equal those computed from scratch")
+    for name, item in list(estate.waiting().items())[::3]:
+        estate.lab.api.delete(
+            f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{item['metadata']['namespace']}/workloads/{name}"
+        )
+    await asyncio.to_thread(fleet.server.restart)
+    for service in fleet.services.values():
+        await service.ready(60)
+    await eventually(same, 60, what="the order without the deleted ones")
