@@ -16,6 +16,7 @@ from fairlead_bus import (
     ConnectionSettings,
     Follower,
     Mirror,
+    Outgoing,
     Rejected,
     RemoteError,
     connect,
@@ -42,7 +43,7 @@ from fairlead_sim import NodeGroup, SimCluster, StoreError, one_pool, render_con
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import SimService
 from fairlead_sim.statements import Statements
-from fairlead_sim.store import Outgoing, Store
+from fairlead_sim.store import Store
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 
 pytestmark = pytest.mark.integration

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.simulation import CreateJob
 from fairlead_sim import Changes, JobName, Ledger, Retention, SimCluster, StoreError
 from fairlead_sim.config import DEFAULT
 from fairlead_sim.statements import changed
-from fairlead_sim.store import Outgoing, Store, batch_of
+from fairlead_sim.store import Store, batch_of
 
 
 def a_request(id_: str) -> CreateJob:

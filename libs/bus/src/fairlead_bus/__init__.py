@@ -6,9 +6,10 @@ once, named in a comment and covered by a test. Errors are typed: `RetryableBusE
 From the ground up: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of
 its API, `bus` is what users have. On it stand `publisher`, `serving`, `bucket`; `feed` replays a stream once, `mirror`
 and `follower` for ever; `worker` takes from a work queue. `swap` is compare-and-swap: `owner` and `leadership` claim by
-it; `membership`, `roster` and `assignment` share work out. `provision` makes streams, `permissions` says who may what.
+it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has. `provision` makes streams, `permissions` says who may what.
 """
 
+from fairlead_bus.announcer import Announcer, Doors, Outgoing, Statements, Step
 from fairlead_bus.assignment import assign
 from fairlead_bus.bucket import Bucket, Entry, bucket_stream
 from fairlead_bus.bus import Bus, connect
@@ -58,6 +59,7 @@ from fairlead_bus.worker import Worker
 __all__ = [
     "SILENT",
     "Ack",
+    "Announcer",
     "AnswerTimeoutError",
     "Asked",
     "Bucket",
@@ -72,6 +74,7 @@ __all__ = [
     "Delivery",
     "DeniedError",
     "DisconnectedError",
+    "Doors",
     "Endpoint",
     "Entry",
     "FatalBusError",
@@ -85,6 +88,7 @@ __all__ = [
     "NoStreamError",
     "NobodyAnswersError",
     "NotFoundError",
+    "Outgoing",
     "OwnedSubject",
     "PayloadTooLargeError",
     "PoisonError",
@@ -98,6 +102,8 @@ __all__ = [
     "RetryableBusError",
     "Roster",
     "Service",
+    "Statements",
+    "Step",
     "Stored",
     "Tally",
     "UnavailableError",

@@ -5,8 +5,8 @@ drives it through a workload under a discipline. `python -m fairlead_sim` serves
 `demo_workload` makes the demo's workload from a real trace.
 
 Where to find what. The core: `cluster`, with its `pool`s and their `lines`, `jobs` and their `lifecycle`; `changes` leave
-it. The service: `service` is the loop, `store` the file, `doors` take requests, `statements` and `announcer` tell NATS,
-`app` wires it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `disciplines` and `steered`
+it. The service: `service` is the loop, `store` the file, `doors` take requests, `statements` are what
+the bus's announcer tells NATS, `app` wires it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `disciplines` and `steered`
 order them, `meter` measures.
 """
 

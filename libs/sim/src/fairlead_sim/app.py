@@ -7,10 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
+from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts.instants import from_seconds
 from fairlead_runtime import Lifecycle, wall_clock
-from fairlead_sim.announcer import Announcer
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import DEFAULT, ClusterConfig, read_config
@@ -49,10 +48,11 @@ async def _serve(bus: Bus, service: SimService, cluster: SimCluster, lifecycle: 
     announcer = Announcer(
         bus,
         leadership,
-        SimDoors(bus, cluster.name, service, leadership),
         cluster=cluster.name,
         wake=wake,
         next_rev=cluster.next_rev,
+        clock=wall_clock,
+        doors=SimDoors(bus, cluster.name, service, leadership),
         published=service.published,
     )
     lifecycle.readiness.add("leader", announcer.why_not_ready)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_bus import Asked, Rejected
+from fairlead_bus import Asked, Outgoing, Rejected
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import Codec, Message, to_json, to_packed
 from fairlead_contracts.errors import ContractError
@@ -35,7 +35,7 @@ from fairlead_sim.cluster import SimCluster
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.jobs import JobName
 from fairlead_sim.statements import Statements
-from fairlead_sim.store import Kept, Outgoing, Store, batch_of
+from fairlead_sim.store import Kept, Store, batch_of
 
 BAD_REQUEST = 400
 UNAVAILABLE = 503

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from fairlead_bus import Outgoing
 from fairlead_sim.changes import Changes, Known, Ledger
 from fairlead_sim.errors import StoreError
 from fairlead_sim.jobs import JobName, SimJob
@@ -31,15 +32,6 @@ _packer = msgspec.msgpack.Encoder()
 _job = msgspec.msgpack.Decoder(SimJob)
 _known = msgspec.msgpack.Decoder(Known)
 _ledger = msgspec.msgpack.Decoder(Ledger)
-
-
-class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """One event that is to be published, at least once."""
-
-    seq: int
-    subject: str
-    msg_id: str
-    payload: bytes
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):

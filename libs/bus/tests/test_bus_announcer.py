@@ -1,0 +1,224 @@
+"""An owner's state on NATS: made equal to the truth first, then followed; steps are told before they are hidden."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from itertools import count
+
+import msgspec
+import pytest
+
+from fairlead_bus import (
+    Announcer,
+    Bus,
+    ConnectionSettings,
+    Follower,
+    Leadership,
+    Mirror,
+    Outgoing,
+    Step,
+    Tally,
+    connect,
+)
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.state import STATE, ClassState, State, SyncMark, encode_state, subject_of
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = pytest.mark.integration
+
+CLUSTER = "c1"
+
+
+def a_class(name: str, value: int, *, epoch: int = 0, rev: int = 0) -> ClassState:
+    return ClassState(cluster=CLUSTER, epoch=epoch, rev=rev, name=name, value=value)
+
+
+def stated(*classes: ClassState) -> dict[str, State | None]:
+    return {subject_of(one): one for one in classes}
+
+
+def gone(name: str) -> dict[str, State | None]:
+    return {subject_of(a_class(name, 0)): None}
+
+
+def value_of(state: State | None) -> int | None:
+    return state.value if isinstance(state, ClassState) else None
+
+
+def story(step: Step) -> Iterable[Outgoing]:
+    before, after = value_of(step.before), value_of(step.after)
+    if before != after:
+        name = subjects.parse_state(step.subject).name
+        text = f"{name}:{before}->{after}"
+        yield Outgoing(subject=subjects.event("t", CLUSTER, name), msg_id=text, payload=text.encode())
+
+
+class Owner:
+    """An announcer with its leadership, over one connection."""
+
+    def __init__(self, bus: Bus, replica: str, first_rev: int = 1) -> None:
+        self.wake = asyncio.Event()
+        self.missing: str | None = None
+        revs = count(first_rev)
+        self.leadership = Leadership(bus, role="watcher", cluster=CLUSTER, replica=replica, wake=self.wake)
+        self.announcer = Announcer(
+            bus,
+            self.leadership,
+            cluster=CLUSTER,
+            wake=self.wake,
+            next_rev=lambda: next(revs),
+            clock=lambda: 7,
+            story=story,
+            missing=lambda: self.missing,
+        )
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.leadership.run())
+            group.create_task(self.announcer.run())
+
+    def agreed(self) -> bool:
+        return self.announcer.why_not_ready() is None
+
+
+class Audience:
+    """Somebody who reads what is stated and told."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.mirror: Mirror[State] = Mirror(
+            bus,
+            stream=topology.STATE,
+            filter=subjects.state_filter(CLUSTER),
+            codec=STATE,
+            wake=asyncio.Event(),
+            stamp=lambda state: (state.epoch, state.rev),
+        )
+        self.follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
+        self.news: list[str] = []
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.mirror.run())
+            group.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        async for delivery in self.follower:
+            self.news.append(delivery.payload.decode())
+
+    def values(self) -> dict[str, int]:
+        return {one.name: one.value for one in self.mirror.values.values() if isinstance(one, ClassState)}
+
+    def mark(self) -> SyncMark | None:
+        found = self.mirror.values.get(subjects.mark(CLUSTER))
+        return found if isinstance(found, SyncMark) else None
+
+
+@asynccontextmanager
+async def running(*parts: Owner | Audience) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(part.run()) for part in parts]
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bus: Bus) -> None:
+    right, wrong, unknown = (
+        a_class("right", 1, rev=5),
+        a_class("wrong", 9, rev=5),
+        a_class("unknown", 9, rev=5),
+    )
+    for one in (right, wrong, unknown):
+        await bus.publish(subject_of(one), encode_state(one))
+    owner, audience = Owner(bus, "a", first_rev=100), Audience(bus)
+    owner.announcer.told(stated(a_class("right", 1), a_class("wrong", 2), a_class("new", 3)))
+    async with running(owner, audience):
+        mark = await eventually(audience.mark, 10)
+        assert audience.values() == {"right": 1, "wrong": 2, "new": 3}
+        assert mark is not None
+        assert (mark.incarnation, mark.at) == (bus.incarnation, 7)
+        assert owner.announcer.repaired == 3
+        kept = audience.mirror.values[subject_of(right)]
+        assert (kept.epoch, kept.rev) == (0, 5), "what is right already is left alone"
+        repaired = audience.mirror.values[subject_of(wrong)]
+        assert (repaired.epoch, repaired.rev > 5) == (mark.epoch, True)
+        await eventually(lambda: len(audience.news) == 3, 10)
+        assert sorted(audience.news) == ["new:None->3", "unknown:9->None", "wrong:9->2"]
+
+
+async def test_what_changes_later_is_said_with_its_story(bus: Bus) -> None:
+    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner.announcer.told({})
+    async with running(owner, audience):
+        await eventually(owner.agreed, 10)
+        owner.announcer.told(stated(a_class("x", 1)))
+        await eventually(lambda: audience.values() == {"x": 1}, 10)
+        owner.announcer.told(stated(a_class("x", 2)))
+        await eventually(lambda: audience.values() == {"x": 2}, 10)
+        owner.announcer.told(gone("x"))
+        await eventually(lambda: audience.values() == {}, 10)
+        assert audience.news == ["x:None->1", "x:1->2", "x:2->None"]
+
+
+async def test_nothing_is_reconciled_or_marked_while_the_owner_lacks_something(bus: Bus) -> None:
+    stands = a_class("stands", 1, rev=1)
+    await bus.publish(subject_of(stands), encode_state(stands))
+    owner, audience = Owner(bus, "a", first_rev=2), Audience(bus)
+    owner.missing = "the nodes"
+    owner.announcer.told({})
+    async with running(owner, audience):
+        await eventually(lambda: owner.leadership.epoch, 10)
+        await eventually(lambda: audience.mirror.complete, 10)
+        # Whatever the announcer did on these words is on the stream before the next one of ours.
+        owner.announcer.told(stated(a_class("other", 1)))
+        await bus.publish(subjects.state(CLUSTER, "class", "ours"), encode_state(a_class("ours", 4)))
+        await eventually(lambda: "ours" in audience.values(), 10)
+        assert audience.values() == {"stands": 1, "ours": 4}
+        assert audience.mark() is None
+        owner.missing = None
+        owner.announcer.told({})
+        await eventually(audience.mark, 10)
+        assert audience.values() == {"other": 1}
+
+
+async def test_a_step_during_a_change_of_leader_is_told_by_the_next(
+    bus: Bus, settings: ConnectionSettings
+) -> None:
+    audience = Audience(bus)
+    first = Owner(bus, "a")
+    first.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+    async with running(audience):
+        async with running(first):
+            await eventually(first.agreed, 10)
+        async with connect(settings, name="other") as line:
+            second = Owner(line, "b")
+            second.announcer.told(stated(a_class("x", 5)))
+            async with running(second):
+                await eventually(second.agreed, 10)
+        await eventually(lambda: len(audience.news) == 4, 10)
+        assert sorted(audience.news) == ["x:1->5", "x:None->1", "y:1->None", "y:None->1"]
+
+
+async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_step_is_told_twice(
+    bus: Bus, nats_server: NatsServer, tally: Tally
+) -> None:
+    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner.announcer.told(stated(a_class("x", 1)))
+    async with running(owner, audience):
+        await eventually(owner.agreed, 10)
+        owner.announcer.told(stated(a_class("x", 2)))
+        await eventually(lambda: audience.values() == {"x": 2}, 10)
+        nats_server.kill()
+        owner.announcer.told(stated(a_class("z", 3)))
+        nats_server.start()
+        await eventually(lambda: owner.announcer.reconciled == 2, 20)
+        # As a server crash does: an old value comes back under the nose of its owner.
+        zombie = msgspec.structs.replace(a_class("x", 1), rev=1)
+        await bus.publish(subject_of(zombie), encode_state(zombie))
+        nats_server.kill()
+        nats_server.start()
+        await eventually(lambda: owner.announcer.reconciled == 3, 20)
+        await eventually(lambda: audience.values() == {"x": 2, "z": 3}, 10)
+        assert audience.mark() is not None
+        assert tally.said("announcer.reconciled")[-1]["repaired"] == 1
+        assert set(audience.news) == {"x:None->1", "x:1->2", "z:None->3"}
