@@ -7,6 +7,8 @@ import asyncio
 import sys
 
 import bench_bus
+import bench_kueue
+import bench_kueue_load
 import bench_order
 import bench_stack
 
@@ -16,6 +18,8 @@ BENCHES = {
     "scaling": bench_order.scaling,
     "replay": bench_bus.replay,
     "stack": bench_stack.stack,
+    "kueue": bench_kueue.kueue,
+    "kueue-load": bench_kueue_load.kueue_load,
 }
 
 

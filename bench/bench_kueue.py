@@ -1,0 +1,150 @@
+"""Fairlead beside a real Kueue: 15 k waiting Workloads, and Kueue's own load with Fairlead on and off in one run."""
+
+import asyncio
+import os
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from http import HTTPStatus
+from pathlib import Path
+
+from bench_lines import quantile, say
+
+from fairlead_contracts.document import Grant
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import ADMITTER, KubeLab, LabOptions
+from fairlead_testkit.kubelab.audit import AuditLine
+from fairlead_testkit.process import ServiceProcess
+
+WAITING = 15_000
+TENANTS = [f"team-{number}" for number in range(20)]
+URGENT = "on-call"
+SAMPLES = 200
+ARRIVALS_PER_SECOND = 20
+QUIET_SECONDS = 10.0
+OPTIONS = LabOptions(workers=False, nodes=(), pytorchjobs=False, nodepools=False, requests_in_flight=5000)
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+async def kueue() -> None:
+    """15 k Workloads wait behind a full ClusterQueue on the real API server."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KubeLab(OPTIONS) as lab,
+        Estate(lab, [*TENANTS, URGENT, "keeper"]) as estate,
+    ):
+        pool = estate.queue("shared", 64)
+        estate.workload("keeper", "keeper", 64)
+        fill(estate)
+        urgent = estate.namespaces[URGENT]
+        weights = dict.fromkeys([*TENANTS, URGENT], 1.0)
+        policy = fair_policy(estate, weights, pool, grants=[Grant(tenant=urgent, classes=["urgent"])])
+        fleet = KubeFleet(Path(folder), lab, policy=policy)
+        async with fleet.running() as bus:
+
+            async def known() -> bool:
+                return (await whole_queue(bus, POOL)).waiting >= WAITING
+
+            await eventually(known, 120, what="all Workloads have a place")
+            await starts_of_the_watcher(fleet)
+            tell_memory(fleet)
+            await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
+            await cpu(fleet, "idle", 0)
+            await event_to_level(lab, estate)
+            await cpu(fleet, "arrivals", ARRIVALS_PER_SECOND, estate)
+
+
+def fill(estate: Estate) -> None:
+    """The backlog, made by eight threads."""
+    start = time.perf_counter()
+    names = [(tenant, f"w-{number}") for number in range(WAITING // len(TENANTS)) for tenant in TENANTS]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: estate.workload(*name), names))
+    say("kueue_filled", workloads=WAITING, per_second=WAITING / (time.perf_counter() - start))
+
+
+async def starts_of_the_watcher(fleet: KubeFleet) -> None:
+    """From the start of the process to a state on NATS that is complete and marked."""
+    watcher = fleet.named("watcher")[0]
+    await watcher.stop()
+    start = time.perf_counter()
+    watcher.start()
+    await watcher.ready(120)
+    say("kueue_watcher_start", waiting=WAITING, seconds=time.perf_counter() - start)
+
+
+def tell_memory(fleet: KubeFleet) -> None:
+    """Of each service."""
+    for service in fleet.services.values():
+        say("kueue_memory", service=service.name, waiting=WAITING, rss_mib=resident(service))
+
+
+def resident(service: ServiceProcess) -> float:
+    """Mebibytes."""
+    for line in Path(f"/proc/{service.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def cpu_seconds(service: ServiceProcess) -> float:
+    """That the process has used."""
+    fields = Path(f"/proc/{service.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+async def cpu(fleet: KubeFleet, what: str, per_second: int, estate: Estate | None = None) -> None:
+    """Cores in use by each service over a while, with so many arrivals a second."""
+    before = {service.name: cpu_seconds(service) for service in fleet.services.values()}
+    start = time.perf_counter()
+    for number in range(int(per_second * QUIET_SECONDS)):
+        if estate is not None:
+            await asyncio.to_thread(estate.workload, TENANTS[number % len(TENANTS)], f"late-{number}")
+        await asyncio.sleep(max(0.0, start + (number + 1) / per_second - time.perf_counter()))
+    await asyncio.sleep(max(0.0, start + QUIET_SECONDS - time.perf_counter()))
+    took = time.perf_counter() - start
+    for service in fleet.services.values():
+        cores = (cpu_seconds(service) - before[service.name]) / took
+        say("kueue_cpu", when=what, per_second=per_second, service=service.name, cores=round(cores, 4))
+
+
+async def event_to_level(lab: KubeLab, estate: Estate) -> None:
+    """An urgent Workload appears behind 15 k others: until its level is written, by the API server's own clock."""
+    mark = lab.audit_mark()
+    urgent = {"wdrf.x-k8s.io/urgent": "true"}
+    for number in range(SAMPLES):
+        await asyncio.to_thread(estate.workload, URGENT, f"u-{number}", annotations=urgent)
+        await asyncio.sleep(0.15)
+
+    def written() -> dict[str, AuditLine]:
+        lines = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
+        first: dict[str, AuditLine] = {}
+        for line in lines:
+            if line.code == HTTPStatus.OK:
+                first.setdefault(line.name, line)
+        return first
+
+    await eventually(lambda: sum(name.startswith("u-") for name in written()) == SAMPLES, 60)
+    created = {
+        line.name: answered(line) for line in lab.audit_lines(verb="create", resource="workloads", after=mark)
+    }
+    levels = {name: line for name, line in written().items() if name.startswith("u-")}
+    whole = [(answered(line) - created[name]).total_seconds() for name, line in levels.items()]
+    server = [line.took.total_seconds() for line in levels.values()]
+    for what, seconds in (("kueue_event_to_level", whole), ("kueue_event_to_level_apiserver_part", server)):
+        say(
+            what,
+            waiting=WAITING,
+            samples=len(seconds),
+            p50_ms=1000 * quantile(seconds, 0.5),
+            p99_ms=1000 * quantile(seconds, 0.99),
+        )
+
+
+def answered(line: AuditLine) -> datetime:
+    """When the API server was done with it."""
+    return line.received + line.took
