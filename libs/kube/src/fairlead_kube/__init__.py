@@ -33,7 +33,7 @@ from fairlead_kube.core import (
     WebhookConfiguration,
     WebhookRule,
 )
-from fairlead_kube.demand import pod_count, pod_demand, pod_set_demand, pods_left, workload_demand
+from fairlead_kube.demand import Demand, pod_count, pod_demand, pod_set_demand, pods_left, workload_demand
 from fairlead_kube.discovery import (
     ServedKind,
     Version,
@@ -75,6 +75,8 @@ from fairlead_kube.events import HOLD_SECONDS, EventRecorder
 from fairlead_kube.kubeconfig import contexts
 from fairlead_kube.lever import Lever, LeverProbe, probe_lever
 from fairlead_kube.objects import (
+    Amount,
+    Amounts,
     Condition,
     KubeStruct,
     LabelRequirement,
@@ -211,6 +213,8 @@ __all__ = [
     "AdmissionScope",
     "Affinity",
     "AlreadyExistsError",
+    "Amount",
+    "Amounts",
     "BorrowWithinCohort",
     "Cause",
     "CheckRule",
@@ -226,6 +230,7 @@ __all__ = [
     "ConflictError",
     "Container",
     "CredentialsError",
+    "Demand",
     "Described",
     "Event",
     "EventRecorder",

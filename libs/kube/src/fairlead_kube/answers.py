@@ -25,9 +25,10 @@ _BY_CODE: dict[int, type[StatusError]] = {
     409: ConflictError,
     410: ExpiredError,
     422: InvalidError,
+    429: ThrottledError,
 }
 _SHOWN = 300
-_TOO_MANY, _SERVERS_FAULT, _INTERNAL = 429, 500, "InternalError"
+_SERVERS_FAULT, _INTERNAL = 500, "InternalError"
 _STATUS = msgspec.json.Decoder(Status)
 
 
@@ -43,14 +44,15 @@ def read_status(code: int, body: bytes) -> Status:
 def error_of(status: Status, request: str = "", retry_after: str | None = None) -> StatusError:
     """The error that a Status means; `retry_after` is the header of that name."""
     pause = _seconds(retry_after) or float(status.details.retry_after_seconds if status.details else 0)
-    if status.code == _TOO_MANY:
-        return ThrottledError(status, request, retry_after=pause)
+    return _kind(status)(status, request, retry_after=pause)
+
+
+def _kind(status: Status) -> type[StatusError]:
     if status.code >= _SERVERS_FAULT:
-        kind = InternalError if status.reason == _INTERNAL else ServerError
-        return kind(status, request, retry_after=pause)
+        return InternalError if status.reason == _INTERNAL else ServerError
     if status.reason == "AlreadyExists":
-        return AlreadyExistsError(status, request)
-    return _BY_CODE.get(status.code, RefusedError)(status, request)
+        return AlreadyExistsError
+    return _BY_CODE.get(status.code, RefusedError)
 
 
 def _seconds(header: str | None) -> float:

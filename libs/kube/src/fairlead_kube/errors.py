@@ -91,13 +91,18 @@ class TimedOutError(RetryableKubeError):
 
 
 class StatusError(KubeError):
-    """The API server refused; `status` says how, `request` says what (method and path)."""
+    """The API server refused.
 
-    def __init__(self, status: Status, request: str = "") -> None:
+    `status` says how, `request` says what (method and path), `retry_after` is the pause in seconds that the server
+    asks for, 0 where it names none.
+    """
+
+    def __init__(self, status: Status, request: str = "", *, retry_after: float = 0.0) -> None:
         prefix = f"{request}: " if request else ""
         super().__init__(f"{prefix}{status.message or status.reason or 'refused'} (HTTP {status.code})")
         self.status = status
         self.request = request
+        self.retry_after = retry_after
 
     @property
     def causes(self) -> list[Cause]:
@@ -106,19 +111,11 @@ class StatusError(KubeError):
 
 
 class ThrottledError(StatusError, RetryableKubeError):
-    """429: too many requests. `retry_after` is in seconds, 0 where the server names none."""
-
-    def __init__(self, status: Status, request: str = "", *, retry_after: float = 0.0) -> None:
-        super().__init__(status, request)
-        self.retry_after = retry_after
+    """429: too many requests."""
 
 
 class ServerError(StatusError, RetryableKubeError):
-    """5xx. `retry_after` is in seconds, 0 where the server names none."""
-
-    def __init__(self, status: Status, request: str = "", *, retry_after: float = 0.0) -> None:
-        super().__init__(status, request)
-        self.retry_after = retry_after
+    """5xx."""
 
 
 class InternalError(ServerError):

@@ -15,8 +15,7 @@ from fairlead_kube.errors import (
     MalformedAnswerError,
     NotFoundError,
     RefusedError,
-    ServerError,
-    ThrottledError,
+    StatusError,
     UnreachableError,
 )
 from fairlead_kube.objects import ObjectMeta
@@ -287,7 +286,7 @@ class Reflector[T: Described, U]:
             return 0.0
         self._observer.count("reflector.errors")
         self._observer.note("reflector.error", kind=self._resource.kind, error=str(error))
-        return error.retry_after if isinstance(error, ThrottledError | ServerError) else 0.0
+        return error.retry_after if isinstance(error, StatusError) else 0.0
 
     def _stop_following(self) -> None:
         if self.following:

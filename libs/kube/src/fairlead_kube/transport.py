@@ -1,5 +1,6 @@
 """HTTP to one API server: bytes out, bytes in, errors typed; a long answer line by line."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -181,7 +182,8 @@ async def open_transport(
     Raises:
         ConfigurationError: certificates, keys or tokens that cannot be used.
     """
-    credentials = sign_in(access)
+    # In a thread: a plugin imports a large library.
+    credentials = await asyncio.to_thread(sign_in, access)
     certificate = None
     if isinstance(credentials, Plugin):
         await credentials.authorization(renew=False)

@@ -1,0 +1,59 @@
+"""The token bucket: a burst at once, then the pace, first come first served."""
+
+import asyncio
+
+import pytest
+
+from fairlead_kube import Throttle
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_burst_goes_at_once_and_a_rest_fills_the_bucket() -> None:
+    clock = Clock()
+    throttle = Throttle(10, 3, clock=clock)
+    for _ in range(3):
+        await throttle.acquire()
+    assert (throttle.granted, throttle.waited, throttle.available) == (3, 0, 0)
+    clock.now += 0.2
+    assert throttle.available == 2
+    clock.now += 100
+    assert throttle.available == 3
+
+
+async def test_beyond_the_burst_calls_wait_in_order_and_are_counted() -> None:
+    throttle = Throttle(200, 1)
+    done: list[int] = []
+
+    async def call(number: int) -> None:
+        await throttle.acquire()
+        done.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(5):
+            group.create_task(call(number))
+    assert done == [0, 1, 2, 3, 4]
+    assert throttle.granted == 5
+    assert throttle.waited == 4
+    assert throttle.waited_seconds > 0
+
+
+async def test_a_waiter_that_is_cancelled_takes_nothing() -> None:
+    throttle = Throttle(0.001, 1)
+    await throttle.acquire()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await throttle.acquire()
+    assert throttle.granted == 1
+
+
+@pytest.mark.parametrize(("qps", "burst"), [(0, 1), (-1, 1), (1, 0)])
+def test_limits_that_let_nothing_through_are_refused(qps: float, burst: int) -> None:
+    with pytest.raises(ValueError, match="throttle"):
+        Throttle(qps, burst)
