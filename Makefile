@@ -11,10 +11,10 @@ NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep chaos bench format lock clean
+.PHONY: help setup demo test check lint types deep chaos bench format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## install everything into .venv, where `fairlead` then is
 
@@ -29,6 +29,15 @@ $(STAMP): requirements.lock $(PROJECTS)
 
 demo: $(STAMP) ## three times more jobs than GPUs: watch them ordered fairly; ends within two minutes
 	$(BIN)/fairlead demo
+
+lab-kube: $(STAMP) ## a real Kubernetes with Kueue on loopback, no Docker, no root; built once with Go
+	@$(BIN)/python -m fairlead_testkit.kubelab up
+
+lab-down: $(STAMP) ## end what lab-kube started
+	@$(BIN)/python -m fairlead_testkit.kubelab down
+
+lab-build: $(STAMP) ## only build what lab-kube and the tests of Kueue need
+	@$(BIN)/python -m fairlead_testkit.kubelab build
 
 test: check ## what CI runs
 	$(BIN)/python -m pytest -m "not deep"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.kubelab import GPU, WORKLOADS_ALONE, ApiError, KubeLab, LabOptions, things
-from fairlead_testkit.kubelab.processes import until
+from fairlead_testkit.kubelab.processes import born, until
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
 pytestmark = pytest.mark.kube
@@ -85,4 +85,4 @@ def test_nothing_outlives_the_owner(tmp_path: Path, end: str) -> None:
             assert owner.stdin is not None
             owner.stdin.close()
         owner.wait(30)
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 20, "all have ended")
+    until(lambda: not any(born(pid) for pid in pids), 20, "all have ended")

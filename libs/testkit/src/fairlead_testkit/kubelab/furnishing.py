@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from fairlead_testkit.kubelab import kueue_setup, users
+from fairlead_testkit.kubelab import kueue_setup, things, users
 from fairlead_testkit.kubelab.api import Api, KubeObject, documents, parse
 from fairlead_testkit.kubelab.building import Kit
 from fairlead_testkit.kubelab.errors import ApiError, KubectlError
@@ -22,11 +22,6 @@ RBAC = REPOSITORY / "deploy" / "kustomize" / "rbac"
 TENANT = REPOSITORY / "deploy" / "kustomize" / "tenant"
 
 
-def namespace(name: str, labels: KubeObject | None = None) -> KubeObject:
-    """A Namespace object."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
-
-
 def install_kinds(api: Api, kit: Kit, options: LabOptions) -> None:
     """Kueue's kinds and those of the options; returns when the API server serves all of them.
 
@@ -36,7 +31,7 @@ def install_kinds(api: Api, kit: Kit, options: LabOptions) -> None:
     paths += kit.manifests("pytorchjobs") if options.pytorchjobs else []
     paths += kit.manifests("nodepools") if options.nodepools else []
     kinds = list(documents(*paths, *options.crds))
-    api.apply(namespace(kueue_setup.NAMESPACE), *kinds)
+    api.apply(things.namespace(kueue_setup.NAMESPACE), *kinds)
     for kind in kinds:
         until(functools.partial(_is_served, api, kind), _SECONDS, f"{kind['metadata']['name']} is served")
 
@@ -99,7 +94,7 @@ def examples() -> list[KubeObject]:
 
 def rights(kit: Kit) -> list[KubeObject]:
     """What Fairlead may do, as it is shipped; the lab's token users may do the same."""
-    return [namespace(kueue_setup.NAMESPACE), *_with_token_users(_built(kit, RBAC))]
+    return [things.namespace(kueue_setup.NAMESPACE), *_with_token_users(_built(kit, RBAC))]
 
 
 def submission_rights(kit: Kit, into: str) -> list[KubeObject]:

@@ -114,4 +114,4 @@ class LabOptions:
 
 
 WORKLOADS_ALONE = LabOptions(workers=False, nodes=(), pytorchjobs=False, nodepools=False)
-"""etcd, API server and Kueue: all that raw Workloads need, and twice as fast to start."""
+"""etcd, API server and Kueue: all that raw Workloads need."""

@@ -147,6 +147,19 @@ class LabProcess:
             self.resume()
 
 
+def born(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did; None where there is none, or only its remains.
+
+    Pids are used again; a pid with this is not.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, started = fields[0], fields[19]
+    return None if state in "ZX" else int(started)
+
+
 def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabProcess) -> T:
     """Ask again and again until the condition gives something true, and return that.
 
