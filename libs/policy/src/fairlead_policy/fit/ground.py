@@ -17,6 +17,9 @@ type Bools = NDArray[np.bool_]
 _MUCH = 2**62
 _ONE_POD = 1000
 
+_MANY = 2**31
+"""Pods on one node: no more are counted, so that no sum overflows."""
+
 
 class Ground:
     """The nodes of one zone, by name, beside the shapes of a gang."""
@@ -50,13 +53,13 @@ class Ground:
         return np.array(rows, np.int64).reshape(len(self.shapes), len(self.resources))
 
     def alone(self, shape: int) -> Ints:
-        """How many pods of the shape each node takes when no other shape takes anything; at most its count."""
+        """How many pods of the shape each node takes when no other shape takes anything."""
         if shape not in self._alone:
             self._alone[shape] = self.room(shape, self.free, {})
         return self._alone[shape]
 
     def room(self, shape: int, free: Ints, touched: dict[int, tuple[Card, ...]]) -> Ints:
-        """How many pods of the shape each node takes; at most its count.
+        """How many pods of the shape each node takes, be it more than there are; on cards at most as many as there are.
 
         Args:
             shape: position of the shape.
@@ -64,7 +67,7 @@ class Ground:
             touched: the cards of nodes that are not as they were.
         """
         wanted = np.flatnonzero(self.demand[shape])
-        room: Ints = np.full(len(self.nodes), self.shapes[shape].count, np.int64)
+        room: Ints = np.full(len(self.nodes), _MANY, np.int64)
         if len(wanted):
             room = np.minimum(room, (free[:, wanted] // self.demand[shape, wanted]).min(axis=1))
         room[~self.eligible[shape]] = 0
