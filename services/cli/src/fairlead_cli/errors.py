@@ -31,6 +31,12 @@ class NoScorerAnswersError(NotRunningError):
     """NATS is there, but no scorer answers questions."""
 
 
+class ClusterError(CommandError):
+    """A Kubernetes cluster cannot be reached, or does not let us in."""
+
+    exit_code = 3
+
+
 class ProcessFailedError(CommandError):
     """A child process that cannot be run; the tail of its log tells why."""
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from cyclopts import App, Group
 
-from fairlead_cli.commands import asking, ordering, running, steering, submitting
-from fairlead_cli.commands.options import RUN, STEER, TRY, USE
+from fairlead_cli.commands import asking, checking, ordering, running, steering, submitting
+from fairlead_cli.commands.options import CHECK, RUN, STEER, TRY, USE
 
 HELP = """Fair order for the waiting jobs of shared clusters.
 
@@ -27,6 +27,7 @@ _GROUPS: dict[Group, tuple[Callable[..., object], ...]] = {
     RUN: (running.demo, running.up),
     USE: (submitting.submit, asking.queue, asking.tenants, asking.explain, asking.top),
     TRY: (ordering.order, ordering.snapshot),
+    CHECK: (checking.doctor,),
     STEER: (steering.pause, steering.resume, steering.release),
 }
 for group, functions in _GROUPS.items():

@@ -8,7 +8,8 @@ from cyclopts import Group, Parameter
 RUN = Group("Run it", sort_key=0)
 USE = Group("Submit and ask", sort_key=1)
 TRY = Group("Try it on paper", sort_key=2)
-STEER = Group("Steer it", sort_key=3)
+CHECK = Group("Check a cluster", sort_key=3)
+STEER = Group("Steer it", sort_key=4)
 
 type Format = Literal["table", "json"]
 
@@ -28,3 +29,20 @@ class Reach:
 
 HERE = Reach()
 """The running instance."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Which Kubernetes cluster to look at."""
+
+    kubeconfig: str | None = None
+    """Path of the kubeconfig; $KUBECONFIG, else the pod's own account, else ~/.kube/config, unless given."""
+    context: str | None = None
+    """Of the kubeconfig; its current one unless given."""
+    cluster: str | None = None
+    """The name that Fairlead has for the cluster; the context's unless given."""
+
+
+CURRENT = Cluster()
+"""The kubeconfig's current context."""

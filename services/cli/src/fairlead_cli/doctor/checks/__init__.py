@@ -1,0 +1,51 @@
+"""The checks: pure functions from a survey to findings, a module a theme."""
+
+from collections.abc import Iterator
+
+from fairlead_cli.doctor.checks import (
+    capacity,
+    classes,
+    flavors,
+    gangs,
+    installation,
+    jobs,
+    karpenter,
+    lever,
+    queues,
+    rights,
+    tenants,
+    writers,
+)
+from fairlead_cli.doctor.findings import Check, Finding
+from fairlead_cli.doctor.survey import Survey
+
+CHECKS: tuple[Check, ...] = (
+    *installation.CHECKS,
+    *lever.CHECKS,
+    *rights.CHECKS,
+    *queues.CHECKS,
+    *classes.CHECKS,
+    *tenants.CHECKS,
+    *writers.CHECKS,
+    *flavors.CHECKS,
+    *capacity.CHECKS,
+    *karpenter.CHECKS,
+    *jobs.CHECKS,
+    *gangs.CHECKS,
+)
+
+__all__ = ["CHECKS", "examine", "known_names"]
+
+
+def examine(survey: Survey) -> Iterator[Finding]:
+    """Every check on the survey, in the order of their themes; without Kueue, that alone."""
+    if not survey.kueue.served:
+        yield from installation.ABSENT.run(survey)
+        return
+    for check in CHECKS:
+        yield from check.run(survey)
+
+
+def known_names() -> set[str]:
+    """The names by which findings are accepted."""
+    return {name for check in CHECKS for name in check.names}

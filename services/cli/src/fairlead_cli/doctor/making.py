@@ -1,0 +1,108 @@
+"""What nodes a Karpenter NodePool can make, against what a flavor asks for.
+
+Rules: Karpenter documentation, "NodePools" (`spec.template.spec.requirements`) and "Scheduling": a pod's node selector on
+a label that the pool neither sets nor requires, and that Karpenter does not know, rules the pool out.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from fairlead_kube import LabelRequirement, NodePool, ResourceFlavor
+
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+POOL = "karpenter.sh/nodepool"
+_KNOWN = frozenset(
+    {
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "node.kubernetes.io/instance-type",
+        "node.kubernetes.io/windows-build",
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        CAPACITY_TYPE,
+    }
+)
+_PROVIDERS = ("karpenter.k8s.aws/", "karpenter.azure.com/", "karpenter.k8s.gcp/")
+"""Labels of instance types, GPUs among them, that the provider sets on each node that it makes."""
+
+
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """A label that a flavor asks for and a pool cannot give its nodes."""
+
+    key: str
+    value: str
+    why: str
+    allowed: tuple[str, ...] = ()
+    """What the pool gives instead, where it names it."""
+
+
+def misfits(flavor: ResourceFlavor, pool: NodePool) -> list[Misfit]:
+    """The labels of the flavor that no node of the pool can have; none where it can make what the flavor asks for."""
+    return [
+        misfit
+        for key, value in sorted((flavor.spec.node_labels or {}).items())
+        for misfit in _misfit(key, value, pool)
+    ]
+
+
+def makers(flavor: ResourceFlavor, pools: Iterable[NodePool]) -> list[NodePool]:
+    """The pools that can make what the flavor asks for."""
+    return [pool for pool in pools if not misfits(flavor, pool)]
+
+
+def _misfit(key: str, value: str, pool: NodePool) -> Iterator[Misfit]:
+    template = pool.spec.template
+    fixed = {**(template.metadata.labels or {}), POOL: pool.metadata.name}
+    if key in fixed:
+        if fixed[key] != value:
+            yield Misfit(
+                key=key, value=value, why=f"its nodes have {key}={fixed[key]}", allowed=(fixed[key],)
+            )
+        return
+    required = [one for one in template.spec.requirements or () if one.key == key]
+    if not required and key not in _KNOWN and not key.startswith(_PROVIDERS):
+        why = f"it neither sets nor requires {key}, which Karpenter does not know"
+        yield Misfit(key=key, value=value, why=why)
+    for one in required:
+        if not allows(one, value):
+            allowed = tuple(one.values or ()) if one.operator == "In" else ()
+            yield Misfit(key=key, value=value, why=f"it requires {_words(one)}", allowed=allowed)
+
+
+def allows(requirement: LabelRequirement, value: str) -> bool:
+    """Whether a node label of this value fulfils the requirement."""
+    values = requirement.values or []
+    match requirement.operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return True
+        case "DoesNotExist":
+            return False
+        case "Gt" | "Lt" | "Gte" | "Lte":
+            return _compares(requirement.operator, value, values)
+        case _:
+            return True
+
+
+def _compares(operator: str, value: str, bounds: list[str]) -> bool:
+    try:
+        number, bound = int(value), int(bounds[0])
+    except (ValueError, IndexError):
+        return False
+    match operator:
+        case "Gt":
+            return number > bound
+        case "Lt":
+            return number < bound
+        case "Gte":
+            return number >= bound
+        case _:
+            return number <= bound
+
+
+def _words(requirement: LabelRequirement) -> str:
+    return f"{requirement.key} {requirement.operator} {requirement.values or []}".replace("'", "")
