@@ -180,7 +180,7 @@ def _subject(workloads: list[Workload]) -> tuple[str, str]:
     owner = first.metadata.controller
     kind, name = (owner.kind, owner.name) if owner else ("Workload", first.metadata.name)
     pods = sum(pod_set.count for pod_set in first.spec.pod_sets or ())
-    more = f" ({counted(len(workloads) - 1, 'more')} alike)" if len(workloads) > 1 else ""
+    more = f" (and {len(workloads) - 1} more alike)" if len(workloads) > 1 else ""
     return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
 
 
