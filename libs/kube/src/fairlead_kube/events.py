@@ -1,15 +1,17 @@
 """Kubernetes Events: what a person finds with `kubectl describe`.
 
 Core v1 Events with a count, as that command shows them. The same reason and message about the same object are one
-Event, also over a restart of ours: its name is made of them.
+Event. Takes the rights to create and to patch Events, as client-go's recorder does.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,11 +36,18 @@ _QPS, _BURST = 5.0, 25
 _TRIES = 5
 _REMEMBERED = 4096
 _LONGEST_MESSAGE = 1024
+_LONGEST_NAME = 200
 _DIGEST_BYTES = 8
 
 
+class _Key(NamedTuple):
+    uid: str
+    reason: str
+    message: str
+
+
 class _Occurrence(msgspec.Struct, kw_only=True):
-    """What happened, how often since it was last written."""
+    """What happened, and how often in all."""
 
     involved: ObjectReference
     reason: str
@@ -48,13 +57,20 @@ class _Occurrence(msgspec.Struct, kw_only=True):
     first: float
     last: float
     count: int = 1
+    stands: bool = False
+    """Whether it was written before, under `name`."""
+
+    @property
+    def key(self) -> _Key:
+        """What makes two of them the same."""
+        return _Key(self.involved.uid, self.reason, self.message)
 
     @property
     def name(self) -> str:
-        """The Event's own name."""
-        parts = (self.involved.uid, self.reason, self.message)
-        digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=_DIGEST_BYTES).hexdigest()
-        return f"{self.involved.name[:200]}.{digest}"
+        """The Event's own name: another one after a restart of ours, when the count begins again."""
+        told = "\0".join([*self.key, str(self.first)])
+        digest = hashlib.blake2b(told.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+        return f"{self.involved.name[:_LONGEST_NAME]}.{digest}"
 
     @property
     def namespace(self) -> str:
@@ -88,9 +104,9 @@ class EventRecorder:
         self._observer = observer
         self._capacity = capacity
         self._clock = clock
-        self._waiting: OrderedDict[str, _Occurrence] = OrderedDict()
-        self._held: OrderedDict[str, _Occurrence] = OrderedDict()
-        """What was written, and what happened since: `count` of it is not written yet."""
+        self._waiting: OrderedDict[_Key, _Occurrence] = OrderedDict()
+        self._written: OrderedDict[_Key, _Occurrence] = OrderedDict()
+        """What was written, with what was counted since."""
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -134,22 +150,24 @@ class EventRecorder:
         self._observer.count("events.recorded")
         self._take_in(occurrence)
 
-    def _take_in(self, occurrence: _Occurrence) -> None:
-        name = occurrence.name
-        if (waiting := self._waiting.get(name)) is not None:
-            waiting.count += 1
-            waiting.last = occurrence.last
+    def _take_in(self, new: _Occurrence) -> None:
+        known = self._waiting.get(new.key) or self._written.get(new.key)
+        if known is None:
+            self._queue(new)
             return
-        if (held := self._held.get(name)) is not None:
-            held.count += 1
-            if occurrence.last - held.last < HOLD_SECONDS:
-                self._observer.count("events.held")
-                return
-            occurrence = msgspec.structs.replace(occurrence, first=held.first, count=held.count)
+        known.count += 1
+        if new.key in self._waiting or new.last - known.last < HOLD_SECONDS:
+            self._observer.count("events.held")
+        else:
+            self._queue(known)
+        if new.key in self._waiting:
+            known.last = new.last
+
+    def _queue(self, occurrence: _Occurrence) -> None:
         if len(self._waiting) >= self._capacity:
             self._observer.count("events.dropped")
             return
-        self._waiting[name] = occurrence
+        self._waiting[occurrence.key] = occurrence
         self._idle.clear()
         self._wake.set()
 
@@ -157,8 +175,8 @@ class EventRecorder:
         """Writes what was recorded until cancelled."""
         while True:
             while self._waiting:
-                name, occurrence = self._waiting.popitem(last=False)
-                self._remember(name, occurrence)
+                _, occurrence = self._waiting.popitem(last=False)
+                self._remember(occurrence)
                 await self._try_to_write(occurrence)
             self._idle.set()
             await self._wake.wait()
@@ -168,11 +186,11 @@ class EventRecorder:
         """Returns when everything recorded so far is written or given up; `run` must be running."""
         await self._idle.wait()
 
-    def _remember(self, name: str, occurrence: _Occurrence) -> None:
-        self._held[name] = msgspec.structs.replace(occurrence, count=0)
-        self._held.move_to_end(name)
-        if len(self._held) > _REMEMBERED:
-            self._held.popitem(last=False)
+    def _remember(self, occurrence: _Occurrence) -> None:
+        self._written[occurrence.key] = occurrence
+        self._written.move_to_end(occurrence.key)
+        if len(self._written) > _REMEMBERED:
+            self._written.popitem(last=False)
 
     async def _try_to_write(self, occurrence: _Occurrence) -> None:
         pauses = BackOff()
@@ -193,23 +211,19 @@ class EventRecorder:
         self._observer.note("events.lost", event=occurrence.name, error=str(last_error))
 
     async def _write(self, occurrence: _Occurrence) -> None:
-        """Once more where there is such an Event, else anew: servers forget Events after an hour."""
-        try:
+        """Counts up what stands, else writes anew: servers forget Events after an hour."""
+        if occurrence.stands:
+            patch = {"count": occurrence.count, "lastTimestamp": _timestamp(occurrence.last)}
+            try:
+                await self._client.merge_patch(EVENTS, occurrence.name, patch, occurrence.namespace)
+            except NotFoundError:
+                occurrence.stands = False
+            else:
+                return
+        # A create that was answered too late stands: that is what was wanted.
+        with contextlib.suppress(AlreadyExistsError):
             await self._client.create(EVENTS, self._document(occurrence), occurrence.namespace)
-        except AlreadyExistsError:
-            await self._add(occurrence)
-
-    async def _add(self, occurrence: _Occurrence) -> None:
-        try:
-            standing = await self._client.get(EVENTS, occurrence.name, occurrence.namespace)
-        except NotFoundError:
-            await self._client.create(EVENTS, self._document(occurrence), occurrence.namespace)
-            return
-        patch = {
-            "count": (standing.count or 0) + occurrence.count,
-            "lastTimestamp": _timestamp(occurrence.last),
-        }
-        await self._client.merge_patch(EVENTS, occurrence.name, patch, occurrence.namespace)
+        occurrence.stands = True
 
     def _document(self, occurrence: _Occurrence) -> dict[str, object]:
         return {

@@ -1,0 +1,338 @@
+"""Typed calls on the real API server with the real Kueue: rights, refusals, versions, the lever, Events."""
+
+import asyncio
+import contextlib
+import json
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_kube import (
+    CLUSTER_QUEUES,
+    EVENTS,
+    JOBS,
+    KUEUE,
+    NAMESPACES,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    PRIORITY_BOOST,
+    PYTORCH_JOBS,
+    VALIDATING_WEBHOOKS,
+    WORKLOADS,
+    AlreadyExistsError,
+    ConflictError,
+    EventRecorder,
+    ForbiddenError,
+    InternalError,
+    InvalidError,
+    Key,
+    KubeClient,
+    KubeSettings,
+    Lever,
+    NotFoundError,
+    PartialObject,
+    Reflector,
+    can_i,
+    connect,
+    contexts,
+    pick_version,
+    probe_lever,
+    served,
+    server_version,
+    service_account,
+    whoami,
+    whole,
+)
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, LabOptions, things
+
+pytestmark = pytest.mark.kube
+
+
+@contextlib.asynccontextmanager
+async def client_of(lab: KubeLab, user: str = ADMIN) -> AsyncIterator[KubeClient]:
+    settings = KubeSettings(kubeconfig=str(lab.kubeconfig(user)), write_qps=1000, write_burst=1000)
+    async with connect(settings, user_agent="fairlead-test") as client:
+        yield client
+
+
+@pytest.fixture
+async def client(kube_lab: KubeLab) -> AsyncIterator[KubeClient]:
+    async with client_of(kube_lab) as found:
+        yield found
+
+
+@pytest.fixture
+async def namespace(client: KubeClient) -> str:
+    """A namespace of the test's own. Not deleted: that takes longer than the test, and the lab goes away."""
+    name = f"kube-{uuid.uuid4().hex[:8]}"
+    await client.create(NAMESPACES, {"metadata": {"name": name}})
+    return name
+
+
+def workload(name: str, namespace: str, **annotations: str) -> dict[str, object]:
+    return things.workload(name, namespace, "nowhere", {"cpu": 1}, annotations=annotations)
+
+
+async def test_who_we_are_and_what_is_served_is_told(kube_lab: KubeLab, client: KubeClient) -> None:
+    assert (await server_version(client)).git_version.startswith("v1.")
+    assert (await whoami(client)).username == "admin"
+    assert "workloads" in (await served(client, KUEUE))["v1beta2"]
+    assert (await served(client, ""))["v1"]["pods"].namespaced
+    assert await served(client, "no.such.group") == {}
+    assert contexts(KubeSettings(kubeconfig=str(kube_lab.kubeconfig())))
+
+
+async def test_the_version_is_the_wanted_one_or_the_ripest_that_is_served(client: KubeClient) -> None:
+    assert await pick_version(client, WORKLOADS) == WORKLOADS
+    assert await pick_version(client, PYTORCH_JOBS) == PYTORCH_JOBS
+    assert await pick_version(client, NODE_POOLS) == NODE_POOLS
+    assert await pick_version(client, WORKLOADS.at("v1beta9")) == WORKLOADS
+    assert await pick_version(client, msgspec.structs.replace(WORKLOADS, plural="toys")) is None
+
+
+async def test_rights_are_asked_of_the_server(kube_lab: KubeLab, namespace: str) -> None:
+    async with client_of(kube_lab, WATCHER) as watcher:
+        assert await can_i(watcher, "list", WORKLOADS)
+        assert not await can_i(watcher, "patch", WORKLOADS)
+        with pytest.raises(ForbiddenError) as caught:
+            await watcher.create(NAMESPACES, {"metadata": {"name": "mine"}})
+        assert not caught.value.by_webhook
+    async with client_of(kube_lab, ADMITTER) as admitter:
+        assert await can_i(admitter, "patch", WORKLOADS, namespace=namespace, name="one")
+        assert not await can_i(admitter, "patch", WORKLOADS, subresource="status")
+
+
+async def test_an_object_is_made_read_patched_applied_and_deleted(client: KubeClient, namespace: str) -> None:
+    made = await client.create(WORKLOADS, workload("one", namespace))
+    assert (made.spec.queue_name, made.active) == ("nowhere", True)
+    with pytest.raises(AlreadyExistsError):
+        await client.create(WORKLOADS, workload("one", namespace))
+    boost = {"metadata": {"annotations": {PRIORITY_BOOST: "12"}}}
+    tried = await client.merge_patch(WORKLOADS, "one", boost, namespace, dry_run=True)
+    assert tried.metadata.annotation(PRIORITY_BOOST) == "12"
+    assert (await client.get(WORKLOADS, "one", namespace)).metadata.annotation(PRIORITY_BOOST) is None
+    patched = await client.merge_patch(WORKLOADS, "one", boost, namespace, field_manager="fairlead")
+    assert patched.metadata.annotation(PRIORITY_BOOST) == "12"
+    with pytest.raises(ConflictError):
+        await client.merge_patch(
+            WORKLOADS, "one", boost, namespace, resource_version=made.metadata.resource_version
+        )
+    gone = {"metadata": {"annotations": {PRIORITY_BOOST: None}}}
+    assert (await client.merge_patch(WORKLOADS, "one", gone, namespace)).metadata.annotation(
+        PRIORITY_BOOST
+    ) is None
+    applied = await client.apply(
+        WORKLOADS, "one", {"spec": {"priority": 7}}, namespace, field_manager="fairlead"
+    )
+    assert applied.spec.priority == 7
+    with pytest.raises(ConflictError):
+        await client.delete(WORKLOADS, "one", namespace, uid=str(uuid.uuid4()))
+    await client.delete(WORKLOADS, "one", namespace, uid=made.metadata.uid)
+    with pytest.raises(NotFoundError):
+        await client.get(WORKLOADS, "one", namespace)
+
+
+async def test_a_status_is_patched_by_its_subresource(client: KubeClient, namespace: str) -> None:
+    await client.create(WORKLOADS, workload("one", namespace))
+    finished = {
+        "type": "Finished",
+        "status": "True",
+        "reason": "Succeeded",
+        "message": "done",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    patch = {"status": {"conditions": [finished]}}
+    found = await client.merge_patch(WORKLOADS, "one", patch, namespace, subresource="status")
+    assert found.holds("Finished")
+
+
+async def test_refusals_name_the_field_and_who_refused(client: KubeClient, namespace: str) -> None:
+    with pytest.raises(InvalidError) as invalid:
+        await client.create(WORKLOADS, {"metadata": {"name": "bad"}, "spec": {"podSets": []}}, namespace)
+    assert [cause.field for cause in invalid.value.causes] == ["spec.podSets"]
+    with pytest.raises(ForbiddenError) as forbidden:
+        await client.create(WORKLOADS, workload("bad", namespace, **{PRIORITY_BOOST: "1e3"}))
+    assert forbidden.value.by_webhook
+
+
+async def test_lists_are_read_in_pages_and_selected(client: KubeClient, namespace: str) -> None:
+    for number in range(5):
+        await client.create(WORKLOADS, workload(f"w{number}", namespace))
+    everything = await client.list(WORKLOADS, namespace, limit=2)
+    assert [one.metadata.name for one in everything] == [f"w{number}" for number in range(5)]
+    [found] = await client.list(WORKLOADS, namespace, field_selector="metadata.name=w3")
+    assert found.metadata.name == "w3"
+    headers = await client.list(WORKLOADS.metadata(), namespace)
+    assert [type(one) for one in headers] == [PartialObject] * 5
+    assert (await client.get(WORKLOADS.metadata(), "w1", namespace)).metadata.name == "w1"
+
+
+async def test_a_job_is_made_as_the_tenants_service_account(
+    kube_lab: KubeLab, client: KubeClient, namespace: str
+) -> None:
+    kube_lab.open_to_submissions(namespace)
+    job = things.job("train", namespace, "nowhere", {"cpu": 1})
+    user = service_account(namespace, "fairlead-submitter")
+    async with client_of(kube_lab, ADMITTER) as admitter:
+        with pytest.raises(ForbiddenError):
+            await admitter.create(JOBS, job)
+
+        async def create() -> bool:
+            try:
+                return (await admitter.create(JOBS, job, impersonate=user)).spec.suspend
+            except ForbiddenError:  # the grant takes a moment to be known
+                return False
+
+        assert await eventually(create)
+    assert (await client.get(JOBS, "train", namespace)).spec.suspend
+
+
+async def test_all_kinds_of_the_lab_are_decoded(client: KubeClient) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    await client.create(
+        CLUSTER_QUEUES, things.cluster_queue(queue, {"cpu": "8500m"}, flavor="none", cohort="c")
+    )
+    found = await client.get(CLUSTER_QUEUES, queue)
+    assert found.spec.parent == "c"
+    assert found.spec.preemption.within_cluster_queue == "Never"
+    nodes = await client.list(NODES)
+    assert all(one.ready for one in nodes)
+    assert {(one.status.allocatable or {}).get("nvidia.com/gpu") for one in nodes} == {"8", None}
+    assert any(
+        webhook.sees(KUEUE, "workloads", "CREATE")
+        for one in await client.list(VALIDATING_WEBHOOKS)
+        for webhook in one.webhooks or ()
+    )
+    await client.list(PODS)
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def count(self, what: str, amount: int = 1) -> None:
+        self.counts[what] += amount
+
+    def note(self, what: str, **facts: object) -> None:
+        del what, facts
+
+
+async def test_events_stand_on_their_object_and_count_up(
+    kube_lab: KubeLab, client: KubeClient, namespace: str
+) -> None:
+    made = await client.create(WORKLOADS, workload("one", namespace))
+    heard = Heard()
+    now = 1_800_000_000.0
+    async with client_of(kube_lab, ADMITTER) as admitter, asyncio.TaskGroup() as group:
+        recorder = EventRecorder(
+            admitter, component="fairlead-test", observer=heard, capacity=2, clock=lambda: now
+        )
+        for _ in range(3):
+            recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
+        recorder.record(WORKLOADS, made.metadata, "Other", "x" * 2000)
+        recorder.record(WORKLOADS, made.metadata, "TooMany", "no room")
+        task = group.create_task(recorder.run())
+        await recorder.flush()
+        assert heard.counts["events.dropped"] == 1
+        now += 10
+        recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
+        await recorder.flush()
+        [event] = await client.list(EVENTS, namespace, field_selector="reason=Refused")
+        assert (event.count, event.type, event.involved_object.uid) == (3, "Warning", made.metadata.uid)
+        now += 400
+        recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
+        await recorder.flush()
+        [event] = await client.list(EVENTS, namespace, field_selector="reason=Refused")
+        assert (event.count, event.at) == (5, 1_800_000_410_000_000)
+        await client.delete(EVENTS, event.metadata.name, namespace)  # as the server does after an hour
+        now += 400
+        recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
+        await recorder.flush()
+        [event] = await client.list(EVENTS, namespace, field_selector="reason=Refused")
+        assert event.count == 6
+        recorder.record(
+            WORKLOADS, msgspec.structs.replace(made.metadata, namespace="no-such"), "Lost", "nowhere"
+        )
+        await recorder.flush()
+        task.cancel()
+    assert "class urgent is not granted" in kube_lab.kubectl("describe", "workload", "one", "-n", namespace)
+    # The one recorded last is about the same uid, but in a namespace that is not there.
+    assert heard.counts["events.lost"] == 1
+    assert heard.counts["events.written"] == 4
+
+
+async def test_a_deleted_namespace_takes_its_objects_out_of_the_mirror(
+    client: KubeClient, namespace: str
+) -> None:
+    for number in range(20):
+        await client.create(WORKLOADS, workload(f"w{number}", namespace))
+    wake = asyncio.Event()
+    metadata = Reflector(client, WORKLOADS.metadata(), project=whole, wake=wake)
+    full = Reflector(client, WORKLOADS, project=lambda one: one.metadata.uid, wake=wake, namespace=namespace)
+
+    def standing() -> int:
+        return len(full.values) + sum(key.namespace == namespace for key in metadata.values)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one.run()) for one in (metadata, full)]
+        await eventually(lambda: standing() == 40, on=wake)
+        assert metadata.take().changed[Key(namespace, "w0")] is not None
+        full.take()
+        await client.delete(NAMESPACES, namespace)
+        await eventually(lambda: standing() == 0, 60, on=wake)
+        assert full.take().changed == {Key(namespace, f"w{number}"): None for number in range(20)}
+        for task in tasks:
+            task.cancel()
+
+
+async def test_the_lever_is_found_where_boosts_are_read(kube_lab: KubeLab) -> None:
+    async with client_of(kube_lab, ADMITTER) as admitter:
+        found = await probe_lever(admitter, "fairlead")
+        assert found.lever is Lever.BOOST
+        assert (await probe_lever(admitter, "default")).lever is Lever.UNKNOWN  # no right to
+        assert await admitter.list(WORKLOADS, "fairlead") == []  # nothing was stored
+
+
+async def test_the_lever_without_boosts_without_webhooks_and_while_kueue_is_down(
+    kube_labs: Callable[[LabOptions], KubeLab],
+) -> None:
+    options = LabOptions(gates={}, workers=False, nodes=(), pytorchjobs=False, nodepools=False)
+    lab = await asyncio.to_thread(kube_labs, options)
+    async with client_of(lab, ADMITTER) as admitter, client_of(lab) as admin:
+        assert (await probe_lever(admitter, "fairlead")).lever is Lever.PRIORITY
+        await asyncio.to_thread(lab.process("kueue").kill)
+        with pytest.raises(InternalError):
+            await probe_lever(admitter, "fairlead")
+        for one in await admin.list(VALIDATING_WEBHOOKS):
+            await admin.delete(VALIDATING_WEBHOOKS, one.metadata.name)
+        mutating = msgspec.structs.replace(VALIDATING_WEBHOOKS, plural="mutatingwebhookconfigurations")
+        for one in await admin.list(mutating):
+            await admin.delete(mutating, one.metadata.name)
+
+        async def unknown() -> bool:  # the API server hears of it after a moment
+            with contextlib.suppress(InternalError):
+                return (await probe_lever(admitter, "fairlead")).lever is Lever.UNKNOWN
+            return False
+
+        await eventually(unknown)
+
+
+async def test_a_kubeconfig_with_client_certificates_and_plain_data_connects(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    """What the lab has by file, here as data and under a second context."""
+    shown = json.loads(kube_lab.kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
+    shown["contexts"].append({"name": "second", "context": shown["contexts"][0]["context"]})
+    shown["current-context"] = "absent"
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(shown))
+    async with connect(
+        KubeSettings(kubeconfig=str(path), context="second"), user_agent="fairlead-test"
+    ) as client:
+        assert (await whoami(client)).username == "admin"
