@@ -77,14 +77,22 @@ class KubeClient:
             timeout=timeout,
         )
 
-    async def get[T](self, resource: Resource[T], name: str, namespace: str | None = None) -> T:
+    async def get[T](
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str | None = None,
+        *,
+        impersonate: str | None = None,
+    ) -> T:
         """One object.
 
         Raises:
             NotFoundError: there is no such object.
         """
         path = resource.path(namespace, name)
-        return _decode(resource, await self.request("GET", path, accept=accepted(resource)), path)
+        answer = await self.request("GET", path, accept=accepted(resource), impersonate=impersonate)
+        return _decode(resource, answer, path)
 
     async def list[T](
         self,
@@ -94,6 +102,7 @@ class KubeClient:
         label_selector: str | None = None,
         field_selector: str | None = None,
         limit: int = PAGE,
+        impersonate: str | None = None,
     ) -> list[T]:
         """All objects, of one namespace or of all; `limit` of them a request.
 
@@ -104,7 +113,9 @@ class KubeClient:
         while True:
             found: list[T] = []
             try:
-                async for page in self.pages(resource, path, {**query, "limit": str(limit)}):
+                async for page in self.pages(
+                    resource, path, {**query, "limit": str(limit)}, impersonate=impersonate
+                ):
                     found += [_decode(resource, item, path) for item in page.items or ()]
             except ExpiredError:
                 self.observer.count("list.expired")
@@ -112,12 +123,19 @@ class KubeClient:
                 return found
 
     async def pages[T](
-        self, resource: Resource[T], path: str, query: Mapping[str, str]
+        self,
+        resource: Resource[T],
+        path: str,
+        query: Mapping[str, str],
+        *,
+        impersonate: str | None = None,
     ) -> AsyncIterator[RawPage]:
         """The pages of a list, one after the other."""
         asked = dict(query)
         while True:
-            body = await self.request("GET", path, query=asked, accept=accepted(resource, "List"))
+            body = await self.request(
+                "GET", path, query=asked, accept=accepted(resource, "List"), impersonate=impersonate
+            )
             try:
                 page = _PAGE.decode(body)
             except msgspec.DecodeError as error:
