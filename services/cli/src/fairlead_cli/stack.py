@@ -1,4 +1,7 @@
-"""A whole Fairlead on this machine: nats-server, scorers, admitter and a simulated cluster as child processes."""
+"""A whole Fairlead on this machine, as child processes: nats-server, scorers, and for each cluster its admitter.
+
+A cluster is a simulated one, which runs here, too, or Kubernetes clusters, which get a watcher each.
+"""
 
 import asyncio
 import fcntl
@@ -12,6 +15,7 @@ from typing import IO
 import msgspec
 
 from fairlead_bus import Bus, connect, provision
+from fairlead_cli.clusters import KubeTarget
 from fairlead_cli.connection import connection_settings
 from fairlead_cli.errors import CommandError, InputError, ProcessFailedError
 from fairlead_cli.policy_files import apply_policy
@@ -36,11 +40,21 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = "sim"
     """Name of the simulated cluster; None runs none."""
     cluster_file: Path | None = None
+    kubernetes: Sequence[KubeTarget] = ()
+    """Clusters to steer."""
+    dry_run: bool = False
+    """Let admitters say what they would write, and write nothing."""
     nats: str | None = None
     """An address to use; None runs an embedded server."""
     port: int | None = None
     """Of the embedded server; None takes a free one."""
     environ: Mapping[str, str]
+
+    @property
+    def clusters(self) -> list[str]:
+        """The names of all its clusters."""
+        simulated = [self.cluster] if self.cluster else []
+        return [*simulated, *(target.cluster for target in self.kubernetes)]
 
 
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,8 +116,7 @@ async def _fail_with(held: Keeper) -> None:
 
 async def _prepare(bus: Bus, plan: StackPlan) -> list[str]:
     """Streams, buckets, durables and the policy, before the first service looks for them."""
-    clusters = [plan.cluster] if plan.cluster else []
-    created = await provision(bus, topology(clusters))
+    created = await provision(bus, topology(plan.clusters))
     revision, written = await apply_policy(bus, plan.policy, keep=plan.keep_policy)
     return [
         *([f"{len(created)} streams, buckets and durables created or changed on NATS"] if created else []),
@@ -112,14 +125,30 @@ async def _prepare(bus: Bus, plan: StackPlan) -> list[str]:
 
 
 def _services(plan: StackPlan, url: str) -> list[Program]:
+    rehearsing = ["--dry-run"] if plan.dry_run else []
     programs = [_service(plan, url, "scorer", f"scorer-{number}") for number in range(1, plan.scorers + 1)]
     if plan.cluster:
         cluster = ["--cluster", plan.cluster]
         store = ["--store", str(plan.store / f"cluster-{plan.cluster}.db")]
         config = ["--cluster-file", str(plan.cluster_file)] if plan.cluster_file else []
         programs.insert(0, _service(plan, url, "sim", f"sim-{plan.cluster}", [*cluster, *store, *config]))
-        programs.append(_service(plan, url, "admitter", f"admitter-{plan.cluster}", cluster))
+        programs.append(_service(plan, url, "admitter", admitter_of(plan.cluster), [*cluster, *rehearsing]))
+    for target in plan.kubernetes:
+        flags = _kube_flags(target)
+        programs.insert(0, _service(plan, url, "watcher", f"watcher-{target.cluster}", flags))
+        steering = ["--frontend", "kueue", *flags, *rehearsing]
+        programs.append(_service(plan, url, "admitter", admitter_of(target.cluster), steering))
     return programs
+
+
+def admitter_of(cluster: str) -> str:
+    """What the cluster's admitter is called, its log file too."""
+    return f"admitter-{cluster}"
+
+
+def _kube_flags(target: KubeTarget) -> list[str]:
+    flags = {"--cluster": target.cluster, "--kubeconfig": target.kubeconfig, "--context": target.context}
+    return [word for flag, value in flags.items() if value for word in (flag, value)]
 
 
 def _service(plan: StackPlan, url: str, service: str, name: str, flags: Sequence[str] = ()) -> Program:

@@ -4,20 +4,26 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from fairlead_cli.clusters import KubeTarget
 from fairlead_cli.connection import connection_settings
 from fairlead_cli.console import say, warn
+from fairlead_cli.examining import examined
 from fairlead_cli.instance import RunningInstance, forget, remember, state_directory
 from fairlead_cli.policy_files import read_policy, shipped_policy
 from fairlead_cli.readiness import wait_answering
+from fairlead_cli.rehearsing import rehearsed
 from fairlead_cli.stack import Stack, StackPlan, child_environment, running
 
-LAPTOP = "laptop"
+LAPTOP, KUBERNETES = "laptop", "kubernetes"
+"""Policies that ship with the command, for a first start."""
 ADDRESS = "FAIRLEAD_NATS_URL"
+_LONGEST_NAME = 200
+"""Of a directory, whatever clusters are called."""
 
 
 class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +32,11 @@ class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
     nats: str | None = None
     policy: Path | None = None
     scorers: int = 2
-    cluster: str = "sim"
+    cluster: str | None = "sim"
     cluster_file: Path | None = None
+    kubernetes: Sequence[KubeTarget] = ()
+    lever: str | None = None
+    dry_run: bool = False
     store: Path | None = None
     port: int | None = None
 
@@ -35,21 +44,15 @@ class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
 async def stay_up(flags: UpFlags) -> int:
     """Run until a signal asks for the end; returns the exit code."""
     state = state_directory(os.environ)
-    plan = StackPlan(
-        store=(flags.store or state / "store").absolute(),
-        policy=shipped_policy(LAPTOP) if flags.policy is None else read_policy(flags.policy),
-        keep_policy=flags.policy is None,
-        scorers=flags.scorers,
-        cluster=flags.cluster,
-        cluster_file=flags.cluster_file,
-        nats=flags.nats,
-        port=flags.port,
-        environ=child_environment(os.environ),
-    )
+    plan = _plan(flags, state)
     say("starting …")
     with ending_on_signals() as end:
-        async with running(plan, say=say) as stack:
+        rehearsal = rehearsed(plan) if plan.dry_run else contextlib.nullcontext()
+        async with rehearsal, running(plan, say=say) as stack:
             with _remembered(state, RunningInstance(url=stack.url, pid=os.getpid(), store=str(plan.store))):
+                for note in stack.notes:
+                    say(note)
+                await examined(flags.kubernetes, stack.bus, lever=flags.lever, dry_run=flags.dry_run, end=end)
                 await _introduce(stack, plan, end)
                 await end.wait()
             say("ending …")
@@ -57,25 +60,50 @@ async def stay_up(flags: UpFlags) -> int:
     return 0
 
 
+def _plan(flags: UpFlags, state: Path) -> StackPlan:
+    # Each set of clusters has a store of its own: a policy made for one would be odd on another.
+    names = "+".join(target.cluster for target in flags.kubernetes)[:_LONGEST_NAME]
+    store = state / (f"store-{names}" if names else "store")
+    default = KUBERNETES if flags.kubernetes else LAPTOP
+    return StackPlan(
+        store=(flags.store or store).absolute(),
+        policy=shipped_policy(default) if flags.policy is None else read_policy(flags.policy),
+        keep_policy=flags.policy is None,
+        scorers=flags.scorers,
+        cluster=flags.cluster,
+        cluster_file=flags.cluster_file,
+        kubernetes=flags.kubernetes,
+        dry_run=flags.dry_run,
+        nats=flags.nats,
+        port=flags.port,
+        environ=child_environment(os.environ),
+    )
+
+
 async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     """Say what runs once it answers, and what to type next."""
-    for note in stack.notes:
-        say(note)
     ready = await wait_answering(stack.bus, end)
     if end.is_set():
         return
     if not ready:
         warn(f"the scorers do not answer for a pool yet; their logs: {plan.store / 'logs'}")
-    cluster = f", cluster {plan.cluster}" if plan.cluster else ""
-    say(f"running: {plan.scorers} scorers, an admitter{cluster}; logs in {plan.store / 'logs'}")
+    say(f"running: {plan.scorers} scorers, {_steering(plan)}; logs in {plan.store / 'logs'}")
     say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
     if os.environ.get(ADDRESS, stack.url) != stack.url:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
     say("")
     say("In another terminal:")
-    say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
+    if not plan.kubernetes:
+        say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
+
+
+def _steering(plan: StackPlan) -> str:
+    if plan.kubernetes:
+        named = ", ".join(target.cluster for target in plan.kubernetes)
+        return f"a watcher and an admitter for {named}" + (" (dry run)" if plan.dry_run else "")
+    return "an admitter" + (f", cluster {plan.cluster}" if plan.cluster else "")
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ _GROUPS: dict[Group, tuple[Callable[..., object], ...]] = {
     USE: (submitting.submit, asking.queue, asking.tenants, asking.explain, asking.top),
     TRY: (ordering.order, ordering.snapshot),
     CHECK: (checking.doctor,),
-    STEER: (steering.pause, steering.resume, steering.release),
+    STEER: (steering.approve, steering.pause, steering.resume, steering.release),
 }
 for group, functions in _GROUPS.items():
     for function in functions:

@@ -1,7 +1,8 @@
 """`fairlead up` and `fairlead demo`: whole instances on this machine."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -12,12 +13,19 @@ def up(
     nats: str | None = None,
     policy: Path | None = None,
     scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=64))] = 2,
-    cluster: str = "sim",
+    kubeconfig: str | None = None,
+    context: Annotated[Sequence[str], Parameter(negative="")] = (),
+    cluster: str | None = None,
     cluster_file: Path | None = None,
+    lever: Literal["boost", "priority"] | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
     store: Path | None = None,
     port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
 ) -> int:
     """Run Fairlead on this machine: NATS, scorers, an admitter and a simulated cluster. Ctrl-C ends all of it.
+
+    With --kubeconfig or --context it steers Kueue on Kubernetes clusters in place of the simulated one. Nothing is written
+    to a cluster until `fairlead doctor` passes for it, which runs once at the start.
 
     Jobs, queue and policy are kept in the store: the next `up` goes on where this one ended.
 
@@ -26,27 +34,44 @@ def up(
     nats:
         Use this NATS instead of an embedded one.
     policy:
-        A policy file to put in force; unless given, the one that is stored, or three teams with weights 3, 2 and 1.
+        A policy file to put in force; unless given, the one that is stored, or three teams with weights 3, 2 and 1. With
+        Kubernetes: or every namespace with weight 1.
     scorers:
         How many scorers share the work.
+    kubeconfig:
+        Path of the kubeconfig of the Kubernetes clusters to steer.
+    context:
+        Of the kubeconfig; may be given several times, for several clusters. Its current one unless given.
     cluster:
-        Name of the simulated cluster.
+        Name of the simulated cluster, `sim` unless given; or of the only Kubernetes cluster, named after its context
+        unless given.
     cluster_file:
         YAML with its nodes, queues and accounts; four nodes of eight GPUs unless given.
+    lever:
+        What Kueue obeys, where it cannot be asked: the boost annotation, or spec.priority.
+    dry_run:
+        Say what would be written, and write nothing.
     store:
         Directory for all data; one under ~/.local/state/fairlead unless given.
     port:
         Port of the embedded NATS; a free one unless given.
     """
+    from fairlead_cli.clusters import targets
     from fairlead_cli.connection import run
     from fairlead_cli.upping import UpFlags, stay_up
 
+    kubernetes = (
+        targets(kubeconfig=kubeconfig, contexts=context, cluster=cluster) if kubeconfig or context else []
+    )
     flags = UpFlags(
         nats=nats,
         policy=policy,
         scorers=scorers,
-        cluster=cluster,
+        cluster=None if kubernetes else cluster or "sim",
         cluster_file=cluster_file,
+        kubernetes=kubernetes,
+        lever=lever,
+        dry_run=dry_run,
         store=store,
         port=port,
     )

@@ -1,9 +1,9 @@
-"""`fairlead pause`, `resume`, `release`, `policy`: an operator's word."""
+"""`fairlead approve`, `pause`, `resume`, `release`, `policy`: an operator's word."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairlead_cli.commands.options import HERE, STEER, Output, Reach
 
@@ -62,6 +62,42 @@ def release(pool: str | None = None, /, *, by: str | None = None, why: str = "",
     from fairlead_contracts.control import Mode
 
     _steer(Mode.RELEASED, pool, by, why, reach)
+
+
+def approve(
+    job: str,
+    /,
+    *,
+    urgency: Annotated[str | None, Parameter(name="--class")] = None,
+    tenant: str | None = None,
+    withdraw: Annotated[bool, Parameter(negative="")] = False,
+    by: str | None = None,
+    why: str = "",
+    reach: Reach = HERE,
+) -> None:
+    """Grant a class to one job, recorded in the policy with who granted it and why.
+
+    Parameters
+    ----------
+    job:
+        Its id, uid, submission id or `<scope>/<id>`, or the name of the Job that it was made for.
+    urgency:
+        The class; unless given, the one that the job asked for and was not granted, or else the highest.
+    tenant:
+        Whose job it is, where several have one of that name.
+    withdraw:
+        Take back what was granted to the job.
+    by:
+        Who says so; the user of this machine unless given.
+    why:
+        The reason, for those who come after.
+    """
+    from fairlead_cli import approving
+    from fairlead_cli.connection import run
+    from fairlead_cli.steering import this_user
+
+    approval = approving.Approval(job=job, urgency=urgency, tenant=tenant, by=by or this_user(), why=why)
+    run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval))
 
 
 def _steer(mode: "Mode", pool: str | None, by: str | None, why: str, reach: Reach) -> None:

@@ -37,6 +37,8 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     nats: str | None = None
     by: str = ""
     revoke: bool = False
+    dry_run: bool = False
+    """Look, and give no leave."""
     as_json: bool = False
 
 
@@ -85,12 +87,12 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> Report:
     async with opened(flags.target) as client:
         survey = await take(client, question)
     verdict = judge(survey, examine(survey), flags.accept)
-    cleared, said = await _settle(survey, verdict, bus, by=flags.by)
+    cleared, said = await _settle(survey, verdict, bus, flags)
     return report(survey, verdict, policy=source, cleared=cleared, said=said)
 
 
 async def _settle(
-    survey: Survey, verdict: Verdict, bus: Bus | None, *, by: str
+    survey: Survey, verdict: Verdict, bus: Bus | None, flags: DoctorFlags
 ) -> tuple[Clearance | None, list[str]]:
     """Give leave where it follows; what stands afterwards, and what to say."""
     said = [closing(survey, verdict)]
@@ -98,7 +100,9 @@ async def _settle(
     before = survey.clearance
     if bus is None:
         return None, [*said, "no NATS is reached: this was a look, and no leave to write was given or taken"]
-    clearance = verdict.clearance(survey, by=by, at=datetime.now(UTC))
+    if flags.dry_run:
+        return before, [*said, "a dry run: nothing is written, and no leave was given"]
+    clearance = verdict.clearance(survey, by=flags.by, at=datetime.now(UTC))
     if clearance is None:
         return before, [*said, *_refusal(survey, verdict)]
     if before is not None and (before.lever, before.accepted) == (clearance.lever, clearance.accepted):
