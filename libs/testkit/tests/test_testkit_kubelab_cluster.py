@@ -110,6 +110,13 @@ def test_a_raw_workload_can_be_finished_by_hand(kube_lab: KubeLab, tenant: str) 
     kube_lab.until(lambda: "two" in admitted(kube_lab, tenant), 20, "the second is admitted")
 
 
+def test_versions_are_converted_by_kueue(kube_lab: KubeLab, tenant: str) -> None:
+    queue = things.cluster_queue(f"{tenant}-old", {GPU: 1}, flavor=tenant, cohort=tenant)
+    kube_lab.api.create(queue)
+    old = kube_lab.api.get(f"/apis/kueue.x-k8s.io/v1beta1/clusterqueues/{tenant}-old")
+    assert old["spec"]["cohort"] == queue["spec"]["cohortName"]  # the field's name in each version
+
+
 def test_the_probe_is_refused_by_kueue_where_boosts_are_read(kube_lab: KubeLab) -> None:
     with pytest.raises(ApiError) as refusal:
         kube_lab.api_as(ADMITTER).create(

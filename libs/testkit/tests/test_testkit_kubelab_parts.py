@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.kubelab import GPU, WORKLOADS_ALONE, ApiError, KubeLab, LabOptions, things
+from fairlead_testkit.kubelab import (
+    GPU,
+    WORKLOADS_ALONE,
+    ApiError,
+    KubeLab,
+    LabOptions,
+    detached,
+    furnishing,
+    things,
+)
 from fairlead_testkit.kubelab.processes import born, until
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
@@ -47,7 +56,10 @@ def test_objects_outlive_restarts_and_gates_can_be_changed(kube_labs: LabFactory
     assert min(lab.memory().values()) > 1 << 20
 
 
-def test_configuration_is_passed_on_and_webhooks_can_be_left_out(kube_labs: LabFactory) -> None:
+def test_without_root_webhooks_and_limits_kueue_runs_as_configured(
+    kube_labs: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     options = LabOptions(
         workers=False,
         nodes=(),
@@ -56,8 +68,49 @@ def test_configuration_is_passed_on_and_webhooks_can_be_left_out(kube_labs: LabF
         kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
     )
     lab = kube_labs(options)
+    assert "--user" in lab.process("kueue").command
+    assert not Path("/etc/kueue").exists()
+    assert "LessThanInitialShare" in lab.process("kueue").log  # Kueue says what it was configured with
     assert probe(lab) == ""
-    assert '"fairSharing"' in lab.process("kueue").log or "fairSharing:" in lab.process("kueue").log
+    pids = lab.pids().values()
+    lab.stop()
+    assert not any(born(pid) for pid in pids)
+
+
+def test_the_detached_lab_stays_until_it_is_told_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def command_line(word: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "fairlead_testkit.kubelab", word]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    assert command_line("down") == (0, "No lab is up.\n")
+    assert command_line("status") == (1, "No lab is up.\n")
+    try:
+        code, said = command_line("up")
+        found = detached.running()
+        assert code == 0
+        assert found is not None
+        assert f"export KUBECONFIG={found.kubeconfig}\n" in said
+        code, said = command_line("up")
+        assert code == 0
+        assert "is up already" in said
+        assert detached.running() == found
+        kubectl = [str(Path(found.binaries) / "kubectl"), f"--kubeconfig={found.kubeconfig}"]
+        for job in ("team-a", "team-b", "team-c"):
+            example = furnishing.REPOSITORY / "deploy" / "examples" / "kueue" / f"{job}.yaml"
+            subprocess.run([*kubectl, "create", "-f", str(example)], check=True, capture_output=True)
+        waited = [*kubectl, "wait", "workloads", "--all", "-A", "--for=condition=Admitted", "--timeout=40s"]
+        assert (
+            subprocess.run(waited, check=True, capture_output=True, text=True).stdout.count("condition met")
+            == 3
+        )
+    finally:
+        assert command_line("down")[0] == 0
+    assert not any(born(pid) for pid in found.parts.values())
 
 
 OWNER = """
@@ -68,21 +121,14 @@ from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab
 lab = KubeLab(WORKLOADS_ALONE, Path(sys.argv[1])).start()
 print(*lab.pids().values(), flush=True)
 sys.stdin.read()
-lab.stop()
 """
 
 
-@pytest.mark.parametrize("end", ["stop", "kill -9"])
-def test_nothing_outlives_the_owner(tmp_path: Path, end: str) -> None:
+def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
         assert len(pids) == 3
-        if end == "kill -9":
-            os.kill(owner.pid, signal.SIGKILL)
-        else:
-            assert owner.stdin is not None
-            owner.stdin.close()
-        owner.wait(30)
+        os.kill(owner.pid, signal.SIGKILL)
     until(lambda: not any(born(pid) for pid in pids), 20, "all have ended")

@@ -22,31 +22,41 @@ RBAC = REPOSITORY / "deploy" / "kustomize" / "rbac"
 TENANT = REPOSITORY / "deploy" / "kustomize" / "tenant"
 
 
-def install_kinds(api: Api, kit: Kit, options: LabOptions) -> None:
+def install_kinds(api: Api, kit: Kit, options: LabOptions, *, port: int, bundle: str) -> None:
     """Kueue's kinds and those of the options; returns when the API server serves all of them.
 
-    Kueue does not start where one is missing.
+    Kueue does not start where one is missing. What it converts between versions it converts here, too.
+
+    Args:
+        api: of the admin.
+        kit: holds the kinds.
+        options: which of them.
+        port: of Kueue's webhooks.
+        bundle: who signed its certificate, in base64.
     """
-    paths = kit.manifests("kueue-crds")
-    paths += kit.manifests("pytorchjobs") if options.pytorchjobs else []
+    kinds = list(documents(*kit.manifests("kueue-crds")))
+    if options.webhooks:
+        kinds = [kueue_setup.converted(kind, port=port, bundle=bundle) for kind in kinds]
+    paths = kit.manifests("pytorchjobs") if options.pytorchjobs else []
     paths += kit.manifests("nodepools") if options.nodepools else []
-    kinds = list(documents(*paths, *options.crds))
-    api.apply(things.namespace(kueue_setup.NAMESPACE), *kinds)
+    kinds += documents(*paths, *options.crds)
+    for kind in kinds:
+        api.create(kind)  # not applied: of 700 kB of schemas the server would work out who owns which field
     for kind in kinds:
         until(functools.partial(_is_served, api, kind), _SECONDS, f"{kind['metadata']['name']} is served")
 
 
 def _is_served(api: Api, kind: KubeObject) -> bool:
     """Whether the kind is in what the server offers, and a list of it is answered: each takes its own moment."""
-    names = kind["spec"]["names"]
-    version = next(version["name"] for version in kind["spec"]["versions"] if version["served"])
+    plural = kind["spec"]["names"]["plural"]
+    version = next(version["name"] for version in kind["spec"]["versions"] if version["storage"])
     path = f"/apis/{kind['spec']['group']}/{version}"
     try:
         offered = {resource["name"] for resource in api.get(path)["resources"]}
-        api.get(f"{path}/{names['plural']}", limit="1")
+        api.get(f"{path}/{plural}", limit="1")
     except ApiError:
         return False
-    return names["plural"] in offered
+    return plural in offered
 
 
 def register_webhooks(api: Api, kit: Kit, options: LabOptions, *, port: int, bundle: str) -> None:

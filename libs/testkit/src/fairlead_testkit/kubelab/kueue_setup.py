@@ -12,6 +12,8 @@ from fairlead_testkit.kubelab.options import LabOptions
 
 NAMESPACE = "kueue-system"
 _INSTALLED = frozenset({"workloads", "clusterqueues", "cohorts", "resourceflavors", "jobs", "pods"})
+# The kinds whose versions differ in more than their name, as config/components/crd/kustomization.yaml of Kueue has them.
+_CONVERTED = frozenset({"workloads", "clusterqueues", "localqueues", "cohorts", "multikueueclusters"})
 _SYSTEM_NAMESPACES = {
     "matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
@@ -80,6 +82,15 @@ def on_loopback(
                 hook["namespaceSelector"] = _SYSTEM_NAMESPACES
         name = f"kueue-{found['metadata']['name']}"
         yield {**found, "metadata": {"name": name}, "webhooks": hooks}
+
+
+def converted(kind: KubeObject, *, port: int, bundle: str) -> KubeObject:
+    """A kind of Kueue's, its versions converted by Kueue's webhook, where they need that."""
+    if kind["spec"]["names"]["plural"] not in _CONVERTED:
+        return kind
+    client = {"url": f"https://{LOOPBACK}:{port}/convert", "caBundle": bundle}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    return {**kind, "spec": {**kind["spec"], "conversion": {"strategy": "Webhook", "webhook": webhook}}}
 
 
 def with_certificates(command: list[str], pair: Path, folder: Path) -> list[str]:

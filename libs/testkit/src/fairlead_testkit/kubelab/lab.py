@@ -76,7 +76,7 @@ class KubeLab:
             self._prepare()
             self._start_apiserver()
             self._start_workers()
-            furnishing.install_kinds(self.api, self.kit, self.options)
+            self._install_kinds()
             self._start_kueue()
             self._furnish()
             self._await_kueue()
@@ -279,6 +279,7 @@ class KubeLab:
     def _prepare(self) -> None:
         layout = self._layout
         layout.logs.mkdir(parents=True, exist_ok=True)
+        layout.folder.chmod(0o700)  # tokens and keys
         self._ports = Ports.free()
         self._certificates.make()
         users.write_token_file(layout.tokens, self._certificates.authority)
@@ -321,6 +322,10 @@ class KubeLab:
             pair=self._certificates.pair("kueue"),
         )
         self._layout.kueue_configuration.write_text(json.dumps(kueue_setup.merged(found, more)))
+
+    def _install_kinds(self) -> None:
+        port, bundle = self._taken.webhook, self._certificates.bundle
+        furnishing.install_kinds(self.api, self.kit, self.options, port=port, bundle=bundle)
 
     def _furnish(self) -> None:
         if self.options.webhooks:
