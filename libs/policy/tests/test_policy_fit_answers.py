@@ -261,8 +261,8 @@ def cards(*used: int, memory: int = 24_576) -> tuple[Card, ...]:
     )
 
 
-def fraction(count: int = 1, **ask: int) -> PodShape:
-    return PodShape(count=count, name="workers", vgpus=(VgpuAsk(**{"count": 1, **ask}),))
+def fraction(pods: int = 1, **ask: int) -> PodShape:
+    return PodShape(count=pods, name="workers", vgpus=(VgpuAsk(**{"count": 1, **ask}),))
 
 
 def test_memory_free_in_all_but_on_no_card() -> None:
@@ -322,6 +322,14 @@ def test_a_card_in_mig_mode_leaves_the_answer_open() -> None:
     answer = unfit(place(gang(fraction(memory=1000)), [node("a", cards=(mig,))]))
     assert not answer.exact
     assert in_words(answer.obstacles[0]) == "workers: of 1 card, 1 in MIG mode, which is not looked into."
+
+
+def test_some_pods_on_cards_and_why_not_more() -> None:
+    nodes = [node("a", cards=cards(0, 20_000)), node("b", cards=cards(0))]
+    assert said(place(gang(fraction(6, memory=10_000)), nodes)) == [
+        "workers: 4 of 6 pods fit.",
+        "workers: of 3 cards, 1 short of memory.",
+    ]
 
 
 def test_why_cards_refuse_is_counted() -> None:

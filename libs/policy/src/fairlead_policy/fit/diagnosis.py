@@ -57,6 +57,8 @@ def _of_shape(ground: Ground, number: int) -> Iterator[Obstacle]:
     if fits:
         yield PodsShort(shape=shape.name, wanted=shape.count, fits=fits)
         yield from _total_short(shape, usable)
+        for ask in shape.vgpus:
+            yield from _refusals(shape, ask, [card for node in usable for card in node.cards])
     else:
         yield from _one_pod(shape, usable)
 
@@ -129,6 +131,10 @@ def _one_ask(shape: PodShape, ask: VgpuAsk, nodes: Sequence[Node]) -> Iterator[O
             yield TooFewCards(shape=shape.name, wanted=ask.count, most=max(taking), have=have)
     else:
         yield from _short_cards(shape, ask, [card for card in cards if barred(card, shape.wishes) is None])
+    yield from _refusals(shape, ask, cards)
+
+
+def _refusals(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[Obstacle]:
     refusals = Counter(str(why) for card in cards if (why := refusal_of(card, ask, shape.wishes)) is not None)
     if refusals:
         yield CardRefusals(shape=shape.name, cards=len(cards), refused=dict(sorted(refusals.items())))

@@ -39,7 +39,8 @@ def place(
     returned that does not hold when checked pod by pod. "Fits" means that the pods can be put so; the cluster's own
     scheduler chooses for itself and may still get stuck.
 
-    The answer does not depend on the order of the nodes.
+    The answer does not depend on the order of the nodes. A free node more never turns a fit into none where answers are
+    exact; heuristics alone promise no such thing.
 
     Args:
         gang: what is to be placed.
