@@ -12,7 +12,7 @@ from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_admitter.steering import GONE, LevelWrite
-from fairlead_admitter.written import Written
+from fairlead_admitter.written import Landed, Written
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
@@ -30,14 +30,15 @@ def writes(count: int) -> list[LevelWrite]:
 class Frontend:
     """Answers each write when told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_order: bool = True) -> None:
+        self.keeps_order = keeps_order
         self.begun: list[str] = []
         self.go = asyncio.Event()
         self.trouble: dict[str, Exception] = {}
         self.most = 0
         self._now = 0
 
-    async def write(self, job: JobState, level: int) -> int | None:
+    async def write(self, job: JobState, level: int) -> Landed | None:
         assert level
         self.begun.append(job.id)
         self._now += 1
@@ -48,11 +49,11 @@ class Frontend:
                 raise self.trouble[job.id]
         finally:
             self._now -= 1
-        return None if job.id == "j2" else job.rev + 1
+        return None if job.id == "j2" else Landed(mark="m", rev=job.rev + 1)
 
 
 def application(frontend: Frontend, written: Written, at_once: int = 100) -> Application:
-    return Application(frontend, written, lambda _: None, in_flight=4, at_once=at_once)
+    return Application(frontend, written, lambda _: None, in_flight=4, at_once=at_once, longest=9.0)
 
 
 async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
@@ -171,18 +172,18 @@ def test_the_strictest_word_holds(one: Mode | None, all_: Mode | None, mode: Mod
     view = PolicyView()
     for pool, said in (("c1/gpu", one), (None, all_)):
         if said is not None:
-            view.hear(word(pool), to_json(a_control(mode=said)))
+            view.words.hear(word(pool), to_json(a_control(mode=said)))
     assert view.mode("c1/gpu") is mode
 
 
 def test_a_word_that_cannot_be_read_pauses_until_it_is_taken_back() -> None:
     view = PolicyView()
-    view.hear(word(None), b"stop!")
+    view.words.hear(word(None), b"stop!")
     assert view.mode("c1/gpu") is Mode.PAUSED
-    assert word(None) in view.unreadable
-    view.hear(word(None), None)
+    assert word(None) in view.words.unreadable
+    view.words.hear(word(None), None)
     assert view.mode("c1/gpu") is Mode.ACTIVE
-    assert not view.unreadable
+    assert not view.words.unreadable
 
 
 def test_only_a_decision_that_knew_something_new_is_measured() -> None:

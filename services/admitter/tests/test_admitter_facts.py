@@ -9,6 +9,12 @@ from fairlead_contracts import subjects
 from fairlead_contracts.state import JobState, Phase, State, subject_of
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
 
+
+def waiting_in(facts: ClusterFacts, queue: str = "main") -> int:
+    """How many jobs wait in the queue, by its indexes."""
+    return sum(len(ties) for queued in facts.queued(queue).values() for ties in queued.waiting.values())
+
+
 QUEUE = subjects.state("c1", "queue", "main")
 
 
@@ -16,11 +22,11 @@ def test_a_job_that_starts_is_admitted_and_leaves_the_queue() -> None:
     facts = ClusterFacts("c1")
     waiting = a_job("x")
     facts.apply({subject_of(waiting): waiting})
-    assert facts.queued("main").waiting == 1
+    assert waiting_in(facts) == 1
     running = a_job("x", phase=Phase.RUNNING, rev=2)
     (change,) = facts.apply({subject_of(running): running})
     assert change.admitted
-    assert facts.queued("main").waiting == 0
+    assert waiting_in(facts) == 0
     assert facts.job("team-a/x") is running
 
 
@@ -32,7 +38,7 @@ def test_a_job_of_the_same_name_is_another_job() -> None:
     changes = facts.apply({subject_of(second): second})
     assert [(change.before, change.after) for change in changes] == [(first, None), (None, second)]
     assert facts.job("team-a/x") is None
-    assert facts.queued("main").waiting == 1
+    assert waiting_in(facts) == 1
 
 
 def test_a_scope_goes_through_the_queue_of_its_tenant_state() -> None:
@@ -54,9 +60,8 @@ def test_jobs_are_sorted_anew_when_the_default_level_of_their_queue_becomes_know
     labelled, plain = a_job("l", level=0), a_job("p", level=50)
     facts.apply({subject_of(labelled): labelled, subject_of(plain): plain})
     facts.apply({QUEUE: a_queue(default_level=50)})
-    assert list(facts.queued("main").labelled) == [labelled.uid]
-    assert facts.queued("main").unlabelled.first_outside(()) == (plain.queue_time, plain.uid)
-    assert facts.queued("main").waiting == 2
+    assert list(facts.moved("main")) == [labelled.uid]
+    assert waiting_in(facts) == 2
 
 
 @pytest.mark.parametrize("tombstone_first", [True, False])
@@ -71,11 +76,11 @@ def test_a_job_whose_account_changes_is_still_the_same_job(tombstone_first: bool
         assert [(change.before, change.after) for change in changes[0]] == [(before, after)]
         assert changes[1] == []
     assert facts.job("u") is after
-    assert facts.queued("main").waiting == 1
-    assert facts.queued("main").labelled == {"u": after}
+    assert waiting_in(facts) == 1
+    assert list(facts.moved("main")) == ["u"]
     facts.apply({subject_of(after): None})
     assert facts.job("u") is None
-    assert facts.queued("main").waiting == 0
+    assert waiting_in(facts) == 0
 
 
 def test_of_two_subjects_of_one_job_the_newer_word_counts_and_the_older_stands_in_for_it() -> None:
@@ -85,7 +90,7 @@ def test_of_two_subjects_of_one_job_the_newer_word_counts_and_the_older_stands_i
     assert facts.job("u") is newer
     (change,) = facts.apply({subject_of(newer): None})
     assert (change.before, change.after) == (newer, older)
-    assert facts.queued("main").waiting == 1
+    assert waiting_in(facts) == 1
 
 
 STATES = st.lists(
@@ -100,13 +105,24 @@ STATES = st.lists(
 )
 
 
-@given(STATES, st.sets(st.integers(0, 7)))
+@given(
+    STATES, st.lists(st.dictionaries(st.integers(0, 7), st.sampled_from(["urgent", "normal"])), max_size=3)
+)
 def test_the_kept_indexes_equal_a_look_at_everything(
-    steps: list[tuple[int, Phase | None, int, int, str]], window: set[int]
+    steps: list[tuple[int, Phase | None, int, int, str]], policies: list[dict[int, str]]
 ) -> None:
     facts = ClusterFacts("c1")
     truth: dict[str, JobState] = {}
-    for number, phase, level, time, queue in steps:
+    classes: dict[str, str] = {}
+
+    def class_of(job: JobState) -> str:
+        return classes.get(job.id, "normal")
+
+    facts.classify(class_of)
+    for turn, (number, phase, level, time, queue) in enumerate(steps):
+        if policies and turn % 10 == 9:
+            classes = {f"j{number}": urgency for number, urgency in policies.pop().items()}
+            facts.classify(class_of)
         subject = subject_of(a_job(f"j{number}"))
         job: State | None = None
         if phase is None:
@@ -116,14 +132,20 @@ def test_the_kept_indexes_equal_a_look_at_everything(
                 f"j{number}", phase=phase, level=level, queue_time=NOW + time, queue=queue
             )
         facts.apply({subject: job})
-    covered = {f"team-a/j{number}" for number in window}
     for queue in ("main", "other"):
-        queued = facts.queued(queue)
         here = [job for job in truth.values() if job.queue == queue and job.phase is not Phase.RUNNING]
+        assert set(facts.moved(queue)) == {job.uid for job in here if job.level}
+        kept = [
+            (urgency, level, tie)
+            for urgency, queued in facts.queued(queue).items()
+            for level, ties in queued.waiting.items()
+            for tie in ties.in_order()
+        ]
         waiting = [job for job in here if job.phase is Phase.WAITING]
-        assert queued.waiting == len(waiting)
-        assert set(queued.labelled) == {job.uid for job in here if job.level}
-        plain = [(job.queue_time, job.uid) for job in waiting if not job.level]
-        assert len(queued.unlabelled) == len(plain)
-        outside = min((tie for tie in plain if tie[1] not in covered), default=None)
-        assert queued.unlabelled.first_outside(covered) == outside
+        assert sorted(kept) == sorted(
+            (class_of(job), job.level, (job.queue_time, job.uid)) for job in waiting
+        )
+        for urgency, queued in facts.queued(queue).items():
+            above = [job for job in here if job.level > 5 and class_of(job) == urgency]
+            assert sorted(queued.above(5)) == sorted(job.uid for job in above)
+            assert all(facts.urgency(job.uid) == urgency for job in above)

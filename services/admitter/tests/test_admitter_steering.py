@@ -10,22 +10,17 @@ from hypothesis import strategies as st
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.fronts import Origin
 from fairlead_admitter.merging import Beginning
-from fairlead_admitter.steering import (
-    GONE,
-    Ranked,
-    SteeringPlan,
-    common_band,
-    steer,
-    take_back,
-    take_window,
-)
-from fairlead_admitter.written import Written
+from fairlead_admitter.segments import Segment, common_band
+from fairlead_admitter.steering import GONE, SteeringPlan, steer, take_back
+from fairlead_admitter.window import Ranked, take_window
+from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase, subject_of
 from fairlead_policy import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)
+ONE_BAND = [Segment(band=BAND)]
 
 
 class Cluster:
@@ -59,7 +54,7 @@ class Cluster:
     def plan(self, wanted: Sequence[str], size: int = 100) -> SteeringPlan:
         places = [a_place(uid=uid) for uid in wanted]
         window = self.window(places, size)
-        return steer(window, self.facts, ["main"], self.written, BAND)
+        return steer(window, self.facts, ["main"], self.written, ONE_BAND)
 
     def window(self, places: Sequence[Place], size: int, waiting: int = 0) -> list[Ranked]:
         decision = a_decision()
@@ -72,13 +67,14 @@ class Cluster:
         for write in plan.writes[:most]:
             uid = write.job.uid
             self.written.send(uid, write.level)
-            rev = None
+            landed = None
             if self.truth[uid].phase is Phase.WAITING:
                 assert self.truth[uid].level != write.level or write.drifted, "written twice"
                 self.set(uid, level=write.level)
                 rev = self.truth[uid].rev
+                landed = Landed(mark=str(rev), rev=rev)
                 self.writes += 1
-            self.written.land(self.facts.job(uid) or write.job, write.level, rev)
+            self.written.land(self.facts.job(uid) or write.job, write.level, landed, 0.0)
 
     def order(self) -> list[str]:
         """As the frontend starts them."""
@@ -206,14 +202,14 @@ def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
     cluster.show()
     cluster.set(wanted[3], phase=Phase.HELD)
     cluster.show()
-    plan = take_back(cluster.facts, ["main"], cluster.written, {"main": 0})
+    plan = take_back(cluster.facts, ["main"], cluster.written)
     assert {write.job.uid for write in plan.writes} >= {wanted[0], wanted[3]}
     befores = [write.before for write in plan.writes]
     assert befores == sorted(befores)
     for write in plan.writes:
         cluster.set(write.job.uid, level=write.level)
     cluster.show()
-    assert take_back(cluster.facts, ["main"], cluster.written, {"main": 0}).writes == []
+    assert take_back(cluster.facts, ["main"], cluster.written).writes == []
     assert all(job.level == 0 for job in cluster.truth.values())
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_admitter.written import FIGHT_ROUNDS, FIGHT_SECONDS, Sighting, Written
+from fairlead_admitter.written import DOUBT_SECONDS, FIGHT_ROUNDS, FIGHT_SECONDS, Landed, Sighting, Written
 from fairlead_contracts.state import JobState
 from fairlead_testkit.builders import a_job
 
@@ -13,7 +13,7 @@ def seen(level: int, rev: int) -> JobState:
 
 def write(written: Written, job: JobState, level: int, rev: int | None) -> None:
     written.send(job.uid, level)
-    written.land(job, level, rev)
+    written.land(job, level, None if rev is None else Landed(mark=str(rev), rev=rev), 0.0)
 
 
 def test_a_confirmed_level_counts_until_the_state_shows_it() -> None:
@@ -39,7 +39,7 @@ def test_a_reply_may_come_after_the_state() -> None:
     written = Written()
     written.send("team-a/x", 7)
     assert written.see(seen(7, 2), seen(0, 1), 0.0) is Sighting.EXPECTED
-    written.land(seen(7, 2), 7, 2)
+    written.land(seen(7, 2), 7, Landed(mark="2", rev=2), 0.0)
     assert written.pending() == []
 
 
@@ -119,3 +119,73 @@ def test_with_a_new_lead_what_stands_is_taken_as_it_is(rev: int | None) -> None:
     written.begin_anew()
     assert written.level_of(seen(0, 1)) == 0
     assert not written.leaves_alone(seen(0, 1))
+
+
+def blind(written: Written, job: JobState, level: int, now: float = 0.0, *, stood: bool = False) -> Sighting:
+    """A write to a frontend that can't know which revision of the state will show it."""
+    written.send(job.uid, level)
+    return written.land(job, level, Landed(mark="m", stood=stood), now)
+
+
+def test_without_revisions_the_level_itself_shows_that_a_write_was_seen() -> None:
+    written = Written()
+    blind(written, seen(0, 1), 7)
+    assert written.level_of(seen(0, 1)) == 7
+    # Something else of the job changed before: the write is still on its way here.
+    assert written.see(seen(0, 2), seen(0, 1), 0.1) is Sighting.EXPECTED
+    assert written.level_of(seen(0, 2)) == 7
+    assert written.see(seen(7, 3), seen(0, 2), 0.2) is Sighting.EXPECTED
+    assert written.pending() == []
+
+
+def test_without_revisions_levels_are_seen_in_the_order_of_their_writing() -> None:
+    written = Written()
+    blind(written, seen(7, 1), 9)
+    blind(written, seen(7, 1), 7)
+    blind(written, seen(7, 1), 8)
+    assert written.level_of(seen(7, 1)) == 8
+    for rev, (before, level) in enumerate([(7, 7), (7, 9), (9, 7), (7, 8)], start=2):
+        assert written.see(seen(level, rev), seen(before, rev - 1), 0.1) is Sighting.EXPECTED
+    assert written.pending() == []
+
+
+def test_without_revisions_a_strangers_level_is_drift_at_once() -> None:
+    written = Written()
+    blind(written, seen(0, 1), 7)
+    assert written.see(seen(3, 2), seen(0, 1), 0.1) is Sighting.DRIFT
+    assert written.level_of(seen(3, 2)) == 3
+    # It was written before ours and only shown first: ours comes to light now.
+    assert written.see(seen(7, 3), seen(3, 2), 0.2) is Sighting.EXPECTED
+
+
+def test_what_was_overwritten_before_anybody_saw_it_is_found_out_and_fought_over_only_so_often() -> None:
+    written, now, sightings = Written(), 0.0, []
+    blind(written, seen(0, 1), 7)
+    for _ in range(FIGHT_ROUNDS + 1):
+        now += DOUBT_SECONDS
+        written.doubt(now)
+        assert written.level_of(seen(0, 1)) == 0
+        sightings.append(blind(written, seen(0, 1), 7, now))
+    assert sightings == [Sighting.DRIFT] * FIGHT_ROUNDS + [Sighting.FIGHT]
+    assert written.leaves_alone(seen(0, 9))
+
+
+def test_a_watcher_that_is_late_is_no_fight() -> None:
+    written, now = Written(), 0.0
+    blind(written, seen(0, 1), 7)
+    for _ in range(3 * FIGHT_ROUNDS):
+        now += DOUBT_SECONDS
+        written.doubt(now)
+        assert blind(written, seen(0, 1), 7, now, stood=True) is Sighting.EXPECTED
+        assert written.level_of(seen(0, 1)) == 7
+    assert written.see(seen(7, 2), seen(0, 1), now) is Sighting.EXPECTED
+
+
+def test_a_fight_is_noticed_without_revisions_too() -> None:
+    written, rev, sightings = Written(), 1, []
+    for number in range(FIGHT_ROUNDS + 1):
+        blind(written, seen(0, rev), 7, float(number))
+        written.see(seen(7, rev + 1), seen(0, rev), float(number))
+        rev += 2
+        sightings.append(written.see(seen(0, rev), seen(7, rev - 1), float(number)))
+    assert sightings[-1] is Sighting.FIGHT

@@ -14,6 +14,7 @@ from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
 from fairlead_policy.flips import next_flip_of
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.operators import OperatorWords, clearance_of, is_word, words_on
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.preemption import preempting_settings
@@ -30,6 +31,7 @@ from fairlead_policy.snapshots import (
 )
 from fairlead_policy.stating import snapshot_of
 from fairlead_policy.ties import Tie, TieIndex
+from fairlead_policy.withholding import may_preempt, why_uncleared, why_withheld
 
 __all__ = [
     "PLAIN_BAND",
@@ -38,6 +40,7 @@ __all__ = [
     "LabelledJob",
     "LevelPlan",
     "NarrowBand",
+    "OperatorWords",
     "OrderedPool",
     "PlannedLevels",
     "PoolOrder",
@@ -49,7 +52,10 @@ __all__ = [
     "WaitingJob",
     "class_bands",
     "class_in_words",
+    "clearance_of",
     "duration",
+    "is_word",
+    "may_preempt",
     "merge_places",
     "narrow_bands",
     "next_flip_of",
@@ -62,4 +68,7 @@ __all__ = [
     "snapshot_of",
     "sort_key",
     "terms_in_words",
+    "why_uncleared",
+    "why_withheld",
+    "words_on",
 ]

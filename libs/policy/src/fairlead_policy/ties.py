@@ -4,7 +4,7 @@
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from fairlead_contracts.instants import Micros
 
@@ -50,6 +50,11 @@ class TieIndex:
         """The first tie whose job is not in the window. Costs the jobs of the window that stand before it."""
         self._settle()
         return next((tie for tie in self._ties if tie[1] not in window), None)
+
+    def in_order(self) -> Iterator[Tie]:
+        """All ties, the first one first."""
+        self._settle()
+        return iter(self._ties)
 
     def _settle(self) -> None:
         if len(self._added) <= _FEW:

@@ -15,7 +15,10 @@ from fairlead_admitter.lanes import Lane, LeaderLanes
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.patience import Patience
+from fairlead_admitter.planning import Planner
 from fairlead_admitter.record import Record
+from fairlead_admitter.releasing import Release
+from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
@@ -61,6 +64,10 @@ class Admitter:
         self._record = Record(lifecycle.metrics, settings.cluster)
         self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
+        self._setbacks = Setbacks(time.monotonic, settings.stale_after_seconds)
+        self._release = Release(
+            frontend.sweep, self._record, Setbacks(time.monotonic, settings.stale_after_seconds)
+        )
         self._creator = PatientCreator(frontend.jobs)
         self._desk = Desk(bus, self._record.answered)
 
@@ -84,6 +91,7 @@ class Admitter:
             self._watch.facts.job,
             in_flight=self._settings.writes_in_flight,
             at_once=self._settings.writes_per_pass,
+            longest=self._settings.pass_seconds,
         )
         # The lanes outlive a short loss of the connection: their worker knows how to, and trust ends by itself.
         lanes = LeaderLanes(
@@ -99,6 +107,7 @@ class Admitter:
             tasks.start("watch", self._watch.run())
             tasks.start("leadership", leadership.run())
             tasks.start("steersman", self._steersman(carrier, lead).run())
+            tasks.start("release", self._release.run())
             tasks.start("lanes", lanes.run())
             for name, run in self._frontend.background.items():
                 tasks.start(name, run())
@@ -118,13 +127,23 @@ class Admitter:
             tasks.start("steersman", self._steersman(carrier, lead).run())
 
     def _steersman(self, carrier: Carrier, lead: Callable[[], int | None]) -> Steersman:
+        planner = Planner(
+            self._watch,
+            self._written,
+            record=self._record,
+            patience=self._patience,
+            release=self._release,
+            tick=self._settings.tick_seconds,
+        )
         return Steersman(
             self._watch,
+            planner,
             carrier,
             self._written,
             events=LevelEvents(self._bus, self._watch.policy, self._record),
             record=self._record,
             patience=self._patience,
+            setbacks=self._setbacks,
             lead=lead,
             wake=self._wake,
             tick=self._settings.tick_seconds,
@@ -165,8 +184,10 @@ class Admitter:
         readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.lawless())
         readiness.add("decisions", lambda: self._patience.stale() if lead() is not None else None)
         readiness.add("frontend", self._frontend_trouble)
+        readiness.add("levels", self._setbacks.trouble)
         readiness.add("answers", lambda: self._desk.trouble)
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
+        readiness.tell("withheld", self._record.told_withheld)
 
     def _frontend_trouble(self) -> str | None:
         held = self._creator.held

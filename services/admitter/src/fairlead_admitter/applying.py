@@ -2,35 +2,43 @@
 
 Order matters: raised jobs first, the front first, then lowered ones, the back first; so that no job overtakes one
 that shall stay ahead, not even for a moment. Waiting for each reply before the next write would keep that order at
-the price of a round trip a level. So writes are pipelined: each is sent after the one before it was *sent*, over one
-connection, and a port promises to carry out what it is given in that order (an adapter whose frontend gives no such
-promise takes one at a time). A write that fails in the middle leaves those behind it ahead of their time until the
-next pass, which writes it again.
+the price of a round trip a level.
+
+A frontend that carries out what it is given over one connection in that order is written to in a pipeline: each write
+is sent after the one before it was *sent*. One that promises no order, as an API server, is written to side by side
+where order does not matter: a write waits only for those before it that it could overtake (see `must_follow`). A
+write that fails in the middle leaves those behind it ahead of their time until the next pass, which writes it again.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
-from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
-from fairlead_admitter.steering import LevelWrite
-from fairlead_admitter.written import Written
+from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.steering import Cause, LevelWrite
+from fairlead_admitter.written import Landed, Sighting, Written
 from fairlead_contracts.state import JobState
 
 
 class LevelWriter(Protocol):
-    """Writes levels to a frontend, in the order in which the calls began."""
+    """Writes levels to a frontend."""
 
-    async def write(self, job: JobState, level: int) -> int | None:
-        """Give a waiting job a level.
+    @property
+    def keeps_order(self) -> bool:
+        """Whether writes take effect in the order in which the calls began."""
+
+    async def write(self, job: JobState, level: int) -> Landed | None:
+        """Give a job a level.
 
         Returns:
-            The job's revision after the write; None where it waits no more.
+            The confirmation; None where the job is not in that phase any more: it waited, and waits no more.
 
         Raises:
             FrontendDownError: nobody knows whether it was written.
+            FrontendForbiddenError: it lets us write no levels at all.
             FrontendRefusedError: the frontend will not take this level.
         """
 
@@ -38,8 +46,9 @@ class LevelWriter(Protocol):
 class Applied(msgspec.Struct):
     """What became of a plan's writes."""
 
-    landed: list[tuple[LevelWrite, int]] = []
-    """With the revision that each made."""
+    landed: list[tuple[LevelWrite, Landed]] = []
+    drifted: list[tuple[LevelWrite, Sighting]] = []
+    """Those that turned out to repair what somebody had overwritten before it was seen."""
     gone: int = 0
     """Jobs that waited no more."""
     failed: int = 0
@@ -47,6 +56,10 @@ class Applied(msgspec.Struct):
     """Not sent: the right to write, or the room in this pass, ended before them."""
     trouble: str = ""
     """Why the last failed one failed."""
+    down: bool = False
+    """Whether the frontend did not answer: it should be left alone for a while."""
+    retry_after: float = 0.0
+    forbidden: bool = False
 
 
 class Rehearsal:
@@ -78,6 +91,8 @@ class Application:
         newest: the newest state of a job, by uid.
         in_flight: how many writes may be on the way at once.
         at_once: how many writes of one plan are carried out; the rest is planned anew from what stands then.
+        longest: for how many seconds a plan is carried out: a frontend that is slow, or that we are slow to, shall
+            not keep us from looking.
     """
 
     def __init__(
@@ -88,12 +103,14 @@ class Application:
         *,
         in_flight: int,
         at_once: int,
+        longest: float,
     ) -> None:
         self._writer = writer
         self._written = written
         self._newest = newest
         self._in_flight = in_flight
         self._at_once = at_once
+        self._longest = longest
 
     async def carry_out(
         self,
@@ -103,34 +120,99 @@ class Application:
     ) -> Applied:
         """Write front to back as long as `may_write` says so; asked before each write."""
         applied = Applied()
+        end = time.monotonic() + self._longest
         room = asyncio.Semaphore(self._in_flight)
+        sent: list[tuple[LevelWrite, asyncio.Task[None]]] = []
         async with asyncio.TaskGroup() as group:
             for number, write in enumerate(writes):
                 await room.acquire()
-                if number >= self._at_once or applied.failed or not may_write():
-                    applied.withheld = len(writes) - number
+                spent = number >= self._at_once or time.monotonic() > end
+                if spent or applied.failed or not may_write():
+                    applied.withheld += len(writes) - number
                     room.release()
                     break
-                self._written.send(write.job.uid, write.level)
+                before = self._to_wait_for(write, sent)
                 # Tasks take their first step in the order of their making: that is the order of sending.
-                group.create_task(self._write(write, applied, room))
+                task = group.create_task(self._in_turn(write, before, applied, room, may_write))
+                sent.append((write, task))
         return applied
 
-    async def _write(self, write: LevelWrite, applied: Applied, room: asyncio.Semaphore) -> None:
+    def _to_wait_for(
+        self, write: LevelWrite, sent: Sequence[tuple[LevelWrite, asyncio.Task[None]]]
+    ) -> list[asyncio.Task[None]]:
+        if self._writer.keeps_order:
+            return []
+        return [task for earlier, task in sent if not task.done() and must_follow(write, earlier)]
+
+    async def _in_turn(
+        self,
+        write: LevelWrite,
+        before: Sequence[asyncio.Task[None]],
+        applied: Applied,
+        room: asyncio.Semaphore,
+        may_write: Callable[[], bool],
+    ) -> None:
         try:
-            rev = await self._writer.write(write.job, write.level)
+            if before:
+                await asyncio.wait(before)
+                if applied.failed or not may_write():
+                    applied.withheld += 1
+                    return
+            await self._write(write, applied)
+        finally:
+            room.release()
+
+    async def _write(self, write: LevelWrite, applied: Applied) -> None:
+        self._written.send(write.job.uid, write.level)
+        try:
+            landed = await self._writer.write(write.job, write.level)
         except FrontendDownError as error:
             applied.failed += 1
-            applied.trouble = str(error)
+            applied.trouble, applied.down = str(error), True
+            applied.retry_after = max(applied.retry_after, error.retry_after)
+        except FrontendForbiddenError as error:
+            applied.failed += 1
+            applied.trouble, applied.down, applied.forbidden = str(error), True, True
         except FrontendRefusedError as error:
             applied.failed += 1
             applied.trouble = str(error)
-            self._written.land(self._newest(write.job.uid) or write.job, write.level, None)
+            self._land(write, None)
         else:
-            self._written.land(self._newest(write.job.uid) or write.job, write.level, rev)
-            if rev is None:
+            sighting = self._land(write, landed)
+            if sighting is not Sighting.EXPECTED:
+                applied.drifted.append((write, sighting))
+            if landed is None:
                 applied.gone += 1
             else:
-                applied.landed.append((write, rev))
-        finally:
-            room.release()
+                applied.landed.append((write, landed))
+
+    def _land(self, write: LevelWrite, landed: Landed | None) -> Sighting:
+        if write.cause is Cause.PROTECT:
+            return Sighting.EXPECTED  # it runs: its state is not compared with what we wrote
+        newest = self._newest(write.job.uid) or write.job
+        return self._written.land(newest, write.level, landed, time.monotonic())
+
+
+def must_follow(write: LevelWrite, earlier: LevelWrite) -> bool:
+    """Whether a write could turn a pair round, for a moment, if it took effect before an earlier one of its plan.
+
+    Raised jobs come front first: the later one may not pass the earlier one while that still stands where it was,
+    unless it stood before it anyway. Lowered ones come back first: the later one may not fall behind the earlier
+    one. A raised and a lowered job end in the wanted order, whichever of the writes comes first. Who trespasses
+    stands before others wrongly, and one who runs stands in no order.
+    """
+    if {write.cause, earlier.cause} & {Cause.TRESPASS, Cause.PROTECT}:
+        return False
+    raised = write.level > write.before
+    if raised is not (earlier.level > earlier.before):
+        return False
+    if raised:
+        return _stands(earlier, earlier.before) < _stands(write, write.before) and _stands(
+            write, write.level
+        ) < _stands(earlier, earlier.before)
+    return _stands(write, write.before) < _stands(earlier, earlier.before) < _stands(write, write.level)
+
+
+def _stands(write: LevelWrite, level: int) -> tuple[int, int, str]:
+    """Where the job stands at that level among others, the lower the nearer to the front."""
+    return -level, write.job.queue_time, write.job.uid

@@ -6,7 +6,18 @@ class AdmitterError(Exception):
 
 
 class FrontendDownError(AdmitterError):
-    """The frontend does not answer. Retryable: what was asked for may or may not have been done."""
+    """The frontend does not answer. Retryable: what was asked for may or may not have been done.
+
+    `retry_after`: seconds that it asked us to wait for; 0 where it named none.
+    """
+
+    def __init__(self, text: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class FrontendForbiddenError(AdmitterError):
+    """The frontend knows us and lets us do nothing of this kind. Somebody has to give us the right to."""
 
 
 class FrontendRefusedError(AdmitterError):

@@ -1,14 +1,16 @@
 """What the admitter knows of its own cluster, kept up change by change.
 
-A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue, the labelled ones and the order of the
-unlabelled ones are kept as changes come in.
+A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue and class, the jobs of each level are kept in
+the frontend's order as changes come in.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from fairlead_admitter.queued import QueuedJobs
 from fairlead_contracts.state import (
+    ClassState,
     JobState,
     Phase,
     PoolState,
@@ -17,7 +19,6 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import TieIndex
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
@@ -38,32 +39,6 @@ class JobChange(msgspec.Struct, frozen=True):
         )
 
 
-class QueuedJobs:
-    """The queued jobs of one queue, apart by whether they carry a level."""
-
-    def __init__(self) -> None:
-        self.default_level = 0
-        self.waiting = 0
-        self.labelled: dict[str, JobState] = {}
-        """By uid: those whose level is not the default, held ones too."""
-        self.unlabelled = TieIndex()
-        """Those that wait at the default level."""
-
-    def put(self, job: JobState) -> None:
-        """The job stands in the queue now."""
-        self.waiting += job.phase is Phase.WAITING
-        if job.level != self.default_level:
-            self.labelled[job.uid] = job
-        elif job.phase is Phase.WAITING:
-            self.unlabelled.put(job.uid, job.queue_time)
-
-    def take(self, job: JobState) -> None:
-        """The job, as it was put, doesn't stand in the queue any more."""
-        self.waiting -= job.phase is Phase.WAITING
-        self.labelled.pop(job.uid, None)
-        self.unlabelled.discard(job.uid)
-
-
 class ClusterFacts:
     """One cluster's jobs, queues, pools and tenants."""
 
@@ -71,6 +46,8 @@ class ClusterFacts:
         self.cluster = cluster
         self.queues: dict[str, QueueState] = {}
         self.pools: dict[str, PoolState] = {}
+        self.classes: dict[str, int] = {}
+        """What the cluster itself says of a class: the level of its jobs when nobody steers."""
         self.mark: SyncMark | None = None
         """Says on which incarnation of the server the state was made equal to the cluster."""
         self._queues_by_scope: dict[str, dict[str, str]] = {}
@@ -78,29 +55,64 @@ class ClusterFacts:
         self._jobs: dict[str, JobState] = {}
         self._shadowed: dict[str, list[JobState]] = {}
         """By uid, what older subjects still say of a job: rarely anything."""
-        self._queued: dict[str, QueuedJobs] = {}
+        self._class_of: Callable[[JobState], str] = _everybodys
+        self._urgency: dict[str, str] = {}
+        """The class under which a queued job is kept, by uid."""
+        self._queued: dict[str, dict[str, QueuedJobs]] = {}
+        """By queue and class."""
+        self._moved: dict[str, set[str]] = {}
+        """By queue, the uids of queued jobs that don't have the level that they would have if nobody steered."""
 
     def job(self, uid: str) -> JobState | None:
         """The job of that uid, in whatever phase."""
         return self._jobs.get(uid)
 
-    def queued(self, queue: str) -> QueuedJobs:
-        """The queued jobs of one queue."""
-        return self._queued.get(queue) or QueuedJobs()
+    def queued(self, queue: str) -> Mapping[str, QueuedJobs]:
+        """The queued jobs of one queue, by class."""
+        return self._queued.get(queue, {})
+
+    def moved(self, queue: str) -> Iterable[str]:
+        """The uids of its queued jobs whose level is not what it would be if nobody steered."""
+        return self._moved.get(queue, ())
+
+    def urgency(self, uid: str) -> str | None:
+        """The class of a queued job."""
+        return self._urgency.get(uid)
+
+    def unsteered(self, job: JobState) -> int:
+        """The level that the job would have if nobody steered."""
+        queue = self.queues.get(job.queue)
+        return job.base if queue is None or queue.bands_by_class else queue.default_level
 
     def queue_of(self, scope: str) -> str | None:
         """The queue through which a scope's jobs go; the first tenant's by name where there are several."""
         queues = self._queues_by_scope.get(scope, {})
         return queues[min(queues)] if queues else None
 
+    def queue_behind(self, scope: str, door: str) -> str | None:
+        """The queue that a tenant's door leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
+        return self._queues_by_scope.get(scope, {}).get(door)
+
     def queued_jobs(self) -> Iterator[JobState]:
         """Every job that waits or is held."""
         return (job for job in self._jobs.values() if job.phase in _QUEUED)
 
+    def running_jobs(self) -> Iterator[JobState]:
+        """Every job that runs."""
+        return (job for job in self._jobs.values() if job.phase is Phase.RUNNING)
+
+    def classify(self, class_of: Callable[[JobState], str]) -> None:
+        """Another policy holds: jobs have the classes that this says. Costs a look at every queued job."""
+        self._class_of = class_of
+        for job in self.queued_jobs():
+            if class_of(job) != self._urgency[job.uid]:
+                self._leave_queue(job)
+                self._enter_queue(job)
+
     def apply(self, changes: Mapping[str, State | None]) -> list[JobChange]:
         """Take in what changed, by state subject; None means deleted. Returns what happened to jobs."""
         jobs: list[JobChange] = []
-        relabel: set[str] = set()
+        moved: set[str] = set()
         for subject, after in changes.items():
             before = self._objects.pop(subject, None)
             if after is not None:
@@ -108,8 +120,8 @@ class ClusterFacts:
             if isinstance(before, JobState) or isinstance(after, JobState):
                 jobs += self._replace_job(before, after)
             else:
-                relabel |= self._replace_other(before, after)
-        self._relabel(relabel)
+                moved |= self._replace_other(before, after)
+        self._look_for_moved(moved)
         return jobs
 
     def _replace_job(self, before: State | None, after: State | None) -> Iterable[JobChange]:
@@ -154,47 +166,73 @@ class ClusterFacts:
     def _put(self, job: JobState) -> None:
         self._jobs[job.uid] = job
         if job.phase in _QUEUED:
-            self._at(job.queue).put(job)
+            self._enter_queue(job)
 
     def _take(self, job: JobState) -> None:
         del self._jobs[job.uid]
         if job.phase in _QUEUED:
-            self._at(job.queue).take(job)
+            self._leave_queue(job)
+
+    def _enter_queue(self, job: JobState) -> None:
+        urgency = self._urgency[job.uid] = self._class_of(job)
+        self._queued.setdefault(job.queue, {}).setdefault(urgency, QueuedJobs()).put(job)
+        if job.level != self.unsteered(job):
+            self._moved.setdefault(job.queue, set()).add(job.uid)
+
+    def _leave_queue(self, job: JobState) -> None:
+        self._queued[job.queue][self._urgency.pop(job.uid)].take(job)
+        self._moved.get(job.queue, set()).discard(job.uid)
 
     def _replace_other(self, before: State | None, after: State | None) -> set[str]:
-        """Returns the queues whose default level changed: their jobs must be sorted anew."""
-        match before:
-            case QueueState():
-                self.queues.pop(before.name, None)
-            case PoolState():
-                self.pools.pop(before.name, None)
-            case TenantState():
-                self._queues_by_scope.get(before.scope, {}).pop(before.name, None)
-            case SyncMark():
-                self.mark = None
+        """Returns the queues of which it must be found anew what their jobs' levels would be if nobody steered."""
+        self._drop(before)
         match after:
             case QueueState():
                 self.queues[after.name] = after
-                return {after.name} if self._at(after.name).default_level != after.default_level else set()
+                return set() if _unsteered_alike(before, after) else {after.name}
             case PoolState():
                 self.pools[after.name] = after
+            case ClassState():
+                self.classes[after.name] = after.value
             case TenantState():
                 self._queues_by_scope.setdefault(after.scope, {})[after.name] = after.queue
             case SyncMark():
                 self.mark = after
         return set()
 
-    def _relabel(self, queues: set[str]) -> None:
+    def _drop(self, state: State | None) -> None:
+        match state:
+            case QueueState():
+                self.queues.pop(state.name, None)
+            case PoolState():
+                self.pools.pop(state.name, None)
+            case ClassState():
+                self.classes.pop(state.name, None)
+            case TenantState():
+                self._queues_by_scope.get(state.scope, {}).pop(state.name, None)
+            case SyncMark():
+                self.mark = None
+
+    def _look_for_moved(self, queues: set[str]) -> None:
         for queue in queues:
-            fresh = self._queued[queue] = QueuedJobs()
-            fresh.default_level = self.queues[queue].default_level
+            self._moved[queue] = set()
         if queues:
             for job in self.queued_jobs():
-                if job.queue in queues:
-                    self._queued[job.queue].put(job)
+                if job.queue in queues and job.level != self.unsteered(job):
+                    self._moved[job.queue].add(job.uid)
 
-    def _at(self, queue: str) -> QueuedJobs:
-        return self._queued.setdefault(queue, QueuedJobs())
+
+def _everybodys(_: JobState) -> str:
+    """The class of every job before a policy is known."""
+    return ""
+
+
+def _unsteered_alike(before: State | None, after: QueueState) -> bool:
+    return (
+        isinstance(before, QueueState)
+        and before.default_level == after.default_level
+        and before.bands_by_class == after.bands_by_class
+    )
 
 
 def _stamp(job: JobState) -> tuple[int, int]:

@@ -22,9 +22,9 @@ class LevelEvents:
         self._lost = 0
         self._why = ""
 
-    async def log(self, pool: str, write: LevelWrite, rev: int, decision: Decision | None) -> None:
+    async def log(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
         """Publish the event of one write; its acks are awaited in `flush`."""
-        event = self._event(pool, write, rev, decision)
+        event = self._event(pool, write, mark, decision)
         subject = subjects.event(event.tenant, event.cluster, event.job)
         try:
             await self._publisher.put(subject, to_json(event), msg_id=event.id)
@@ -43,10 +43,10 @@ class LevelEvents:
             self._record.event_lost(self._lost, self._why)
             self._lost = 0
 
-    def _event(self, pool: str, write: LevelWrite, rev: int, decision: Decision | None) -> LevelWritten:
+    def _event(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> LevelWritten:
         job = write.job
         return LevelWritten(
-            id=f"level-{job.uid}-{rev}",
+            id=f"level-{job.uid}-{mark}",
             at=datetime.now(UTC),
             cluster=job.cluster,
             tenant=write.place.tenant if write.place is not None else self._policy.tenant_of(job),

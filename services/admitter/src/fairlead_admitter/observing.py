@@ -11,7 +11,7 @@ import structlog
 
 from fairlead_admitter.facts import ClusterFacts, JobChange
 from fairlead_admitter.fronts import Fronts, Holders, Verdict
-from fairlead_admitter.policy_view import DOCUMENT_SUBJECT, PolicyView, control_words
+from fairlead_admitter.policy_view import DOCUMENT_SUBJECT, PolicyView
 from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import Codec
@@ -19,7 +19,7 @@ from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.document import decode_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.state import STATE, State
-from fairlead_policy import Rulebook
+from fairlead_policy import Rulebook, clearance_of, is_word, words_on
 
 SCORER = "scorer"
 """The role whose leases say who may decide."""
@@ -148,8 +148,7 @@ class Watch:
 
     def control_stands(self, pool: str) -> bool:
         """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
-        keys = (subjects.control_key(pool), subjects.control_key(None))
-        words = (subjects.kv_subject(topology.POLICY, key) for key in keys)
+        words = [*words_on(pool), clearance_of(self.facts.cluster)]
         return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
 
     async def look(self) -> Sight:
@@ -181,12 +180,11 @@ class Watch:
 
     async def _look_at_policy(self) -> None:
         changed = self._policy.take().changed
-        for subject in control_words(changed):
+        for subject in filter(is_word, changed):
             self._heard[subject] = changed[subject]
-            self.policy.hear(subject, changed[subject])
-            if subject in self.policy.unreadable:
-                why = self.policy.unreadable[subject]
-                self._log.error("control unreadable, taken as paused", key=subject, why=why)
+            self.policy.words.hear(subject, changed[subject])
+            if why := self.policy.words.unreadable.get(subject):
+                self._log.error("an operator's word is unreadable, taken as a stop", key=subject, why=why)
         self._document_due = self._document_due or DOCUMENT_SUBJECT in changed
         if self._document_due:
             await self._read_document()
@@ -199,13 +197,17 @@ class Watch:
             return  # NATS is away: nothing is written meanwhile, and the next look asks again
         self._document_due = False
         if entry is None:
-            self.policy.enact(None)
+            self._enact(None)
             return
         try:
-            self.policy.enact(Rulebook(decode_document(entry.value), entry.rev))
+            self._enact(Rulebook(decode_document(entry.value), entry.rev))
         except DocumentError as error:
             # The last valid one stays; scorers do the same, and a decision of another revision isn't followed.
             self._log.error("policy does not validate", revision=entry.rev, why=str(error))
+
+    def _enact(self, rulebook: Rulebook | None) -> None:
+        self.policy.enact(rulebook)
+        self.facts.classify(self.policy.urgency_of)
 
 
 def _stamp(state: State) -> tuple[int, int]:

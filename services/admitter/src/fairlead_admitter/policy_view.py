@@ -1,18 +1,16 @@
 """The policy bucket as the admitter reads it: the document with its revision, and the operators' words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.control import CONTROL, Mode
+from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.errors import ContractError
 from fairlead_contracts.state import JobState, QueueState
-from fairlead_policy import Rulebook
+from fairlead_policy import OperatorWords, Rulebook
 
 DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
 _NO_POLICY = Rulebook(PolicyDocument(tenants=[]), 0)
-_STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
 
 
 class PolicyView:
@@ -20,35 +18,19 @@ class PolicyView:
 
     def __init__(self) -> None:
         self.rulebook: Rulebook | None = None
-        self.clearance: Clearance | None = None
-        """The leave to steer this cluster, where an operator gave one."""
-        self._modes: dict[str, Mode] = {}
-        self.unreadable: dict[str, str] = {}
-        """Operators' words that can't be read, by subject, and why. They pause: to stop is never the wrong guess."""
+        self.words = OperatorWords()
 
     def enact(self, rulebook: Rulebook | None) -> None:
         """Follow this document from now on; None where there is none."""
         self.rulebook = rulebook
 
-    def hear(self, subject: str, payload: bytes | None) -> None:
-        """Take note of an operator's word; None where it was taken back."""
-        self._modes.pop(subject, None)
-        self.unreadable.pop(subject, None)
-        if payload is None:
-            return
-        try:
-            self._modes[subject] = CONTROL.decode(payload).mode
-        except ContractError as error:
-            self.unreadable[subject] = str(error)
-            self._modes[subject] = Mode.PAUSED
-
     def mode(self, pool: str) -> Mode:
         """The strictest word on this pool and on all pools."""
-        words = (
-            self._modes.get(subjects.kv_subject(topology.POLICY, subjects.control_key(name)), Mode.ACTIVE)
-            for name in (pool, None)
-        )
-        return max(words, key=_STRICTNESS.index)
+        return self.words.mode(pool)
+
+    def clearance(self, cluster: str) -> Clearance | None:
+        """The leave to steer the cluster; None where nobody gave it."""
+        return self.words.clearance(cluster)
 
     def queues_by_pool(self, cluster: str, queues: Mapping[str, QueueState]) -> dict[str, frozenset[str]]:
         """The cluster's queues by the policy's pools; by the pools that the cluster states where no policy is known."""
@@ -67,9 +49,3 @@ class PolicyView:
         if self.rulebook is None:
             return ""
         return self.rulebook.class_of(job, self.rulebook.tenant_of(job)).urgency
-
-
-def control_words(changed: Iterable[str]) -> list[str]:
-    """The subjects among these that hold operators' words."""
-    prefix = subjects.kv_subject(topology.POLICY, "control.")
-    return [subject for subject in changed if subject.startswith(prefix)]

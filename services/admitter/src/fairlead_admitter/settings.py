@@ -33,6 +33,8 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """Level writes that may be on their way to the frontend at once."""
     writes_per_pass: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 256
     """Level writes of one plan before what stands is looked at again."""
+    pass_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 1.0
+    """How long one plan is carried out before what stands is looked at again."""
     frontend_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 2.0
     """How long to wait for the simulated cluster's reply to one write or creation."""
     submissions_in_progress: Annotated[int, msgspec.Meta(ge=1, le=2048)] = 64

@@ -2,21 +2,47 @@
 
 The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
 somebody, is in the next plan again (level-triggered). The arithmetic is that of `plan_levels` in policy.
+
+Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class, and each is
+planned within its own band. A job that stands above the band of its class, because it names a priority class that
+nobody granted to it, is a *trespasser*: it is lowered to the floor of its class wherever it stands.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import enum
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.merging import Beginning
+from fairlead_admitter.queued import QueuedJobs
+from fairlead_admitter.segments import Segment
+from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.state import JobState, Phase, QueueState
-from fairlead_policy import Band, LabelledJob, plan_levels
+from fairlead_contracts.state import JobState, Phase
+from fairlead_policy import LabelledJob, Tie, TieIndex, plan_levels
 
 GONE = -1
 """The rank of a job that is not in the window: its level is taken back."""
+_TRESPASSERS = 1_000
+"""Trespassers that one plan lowers: more than a pass writes."""
+
+
+class Cause(enum.StrEnum):
+    """Why a level is written."""
+
+    FRONT = "front"
+    """The job is in the window."""
+    LEFT = "left"
+    """It is not any more, and would stand in front of some that are."""
+    TRESPASS = "trespass"
+    """It stands above its class."""
+    RELEASE = "release"
+    """An operator said so."""
+    PROTECT = "protect"
+    """It runs, and nothing that waits shall stop it."""
 
 
 class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +54,7 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     """Place in the pool's merged front, from 0; GONE for a job outside of the window."""
     place: Place | None
+    cause: Cause = Cause.FRONT
     drifted: bool = False
     """Whether it repairs what another writer did."""
 
@@ -35,18 +62,19 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     def because(self) -> str:
         """The reason in words, for the event log."""
         if self.place is None:
-            return "not at the front any more: back to the default level"
+            return _BECAUSE[self.cause]
         place = self.place
         tag = "without bound" if place.unbounded else f"{place.tag:.6g}"
         return f"place {self.rank}: class {place.urgency}, tag {tag} by {place.dominant or 'nothing'}"
 
 
-class Ranked(msgspec.Struct, frozen=True):
-    """A place of the merged front whose job waits in this cluster."""
-
-    rank: int
-    place: Place
-    job: JobState
+_BECAUSE = {
+    Cause.FRONT: "at the front",
+    Cause.LEFT: "not at the front any more: back to the default level",
+    Cause.TRESPASS: "stands above its class: its priority class was not granted to it",
+    Cause.RELEASE: "released: back to the level that it has when nobody steers",
+    Cause.PROTECT: "it runs: nothing that waits in its class may stop it",
+}
 
 
 class SteeringPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,58 +87,12 @@ class SteeringPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the window that are not written to: fought over, or just gone."""
 
 
-def common_band(queues: Iterable[QueueState]) -> Band | None:
-    """The band in which every queue of a pool takes levels; None where there is none, or the defaults differ."""
-    known = list(queues)
-    defaults = {queue.default_level for queue in known}
-    lowest = max((queue.lowest_level for queue in known), default=0)
-    highest = min((queue.highest_level for queue in known), default=0)
-    if len(defaults) != 1 or lowest > highest:
-        return None
-    return Band(default=defaults.pop(), lowest=lowest, highest=highest)
-
-
-class Window(msgspec.Struct, frozen=True):
-    """The jobs to label, in the wanted order."""
-
-    ranked: list[Ranked]
-    closed: bool
-    """Whether it ends by its own rule, and not where the places given to it end."""
-
-
-def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: ClusterFacts, size: int) -> Window:
-    """The places that are labelled: the front of the pool, as far as it is known without gaps.
-
-    A shard publishes the first `size` places of each queue. Behind a queue's `size`-th place others of the same queue
-    may be missing, and they stand unlabelled, behind everything labelled. So the window ends with the place that
-    fills the first queue which has more waiting: no job is labelled in front of one that the order puts before it.
-
-    Args:
-        beginning: of the pool's merged front, of all clusters.
-        waiting: how many wait in each of this cluster's queues, as the decisions say.
-        facts: of this cluster.
-        size: how many places of a queue make its front (the policy's `window`).
-    """
-    ranked: list[Ranked] = []
-    taken: set[str] = set()
-    seen = dict.fromkeys(waiting, 0)
-    for rank, place in enumerate(beginning.places):
-        origin = beginning.origins[place.uid]
-        if origin.cluster != facts.cluster:
-            continue
-        job = facts.job(place.uid)
-        # A job whose tenant changed is in two shards' fronts until the old one's owner has decided, too.
-        if job is not None and job.phase is Phase.WAITING and job.uid not in taken:
-            taken.add(job.uid)
-            ranked.append(Ranked(rank, place, job))
-        seen[origin.queue] += 1
-        if seen[origin.queue] == size and waiting[origin.queue] > size:
-            return Window(ranked, closed=True)
-    return Window(ranked, closed=beginning.whole)
-
-
 def steer(
-    window: Sequence[Ranked], facts: ClusterFacts, queues: Iterable[str], written: Written, band: Band
+    window: Sequence[Ranked],
+    facts: ClusterFacts,
+    queues: Iterable[str],
+    written: Written,
+    segments: Sequence[Segment],
 ) -> SteeringPlan:
     """The writes that make the cluster follow the window.
 
@@ -119,23 +101,33 @@ def steer(
         facts: of this cluster.
         queues: the pool's queues in this cluster.
         written: what was written and isn't seen yet.
-        band: the levels that may be given.
+        segments: the bands, highest first; each job of the queues belongs to one.
     """
     followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
-    inside = {ranked.job.uid: ranked for ranked in window}
-    outside = _outside(facts, queues, written, inside, band.default)
-    plan = plan_levels([_labelled(ranked.job, written) for ranked in followed], list(outside.values()), band)
+    scene = _Scene(facts, list(queues), written, {ranked.job.uid: ranked for ranked in window})
+    parts = [_Part(segment, followed, scene) for segment in segments]
+    # By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be
+    # lowered at any moment: whatever of the window it stands before, it does so wrongly.
+    front = heapq.merge(
+        chain.from_iterable(part.raised for part in parts),
+        sorted(
+            chain.from_iterable(part.trespassing for part in parts),
+            key=lambda write: write.before,
+            reverse=True,
+        ),
+        key=lambda write: max(write.before, write.level),
+        reverse=True,
+    )
+    back = chain.from_iterable(part.lowered for part in reversed(parts))
     return SteeringPlan(
-        writes=[_write(uid, level, inside, facts, written) for uid, level in plan.writes],
-        kept=plan.kept,
+        writes=[*front, *back],
+        kept=sum(part.kept for part in parts),
         window=len(followed),
         left_alone=len(window) - len(followed),
     )
 
 
-def take_back(
-    facts: ClusterFacts, queues: Iterable[str], written: Written, defaults: Mapping[str, int]
-) -> SteeringPlan:
+def take_back(facts: ClusterFacts, queues: Iterable[str], written: Written) -> SteeringPlan:
     """The writes that take every level of these queues away again, held jobs' too.
 
     The level that stands lowest goes first: a job that lost its level never stands behind one that keeps a lower one
@@ -145,75 +137,149 @@ def take_back(
         LevelWrite(
             job=job,
             before=written.level_of(job),
-            level=defaults[queue],
+            level=facts.unsteered(job),
             rank=GONE,
             place=None,
+            cause=Cause.RELEASE,
             drifted=written.drifted(job.uid),
         )
         for queue in queues
-        for job in _maybe_labelled(facts, queue, written)
-        if written.level_of(job) != defaults[queue] and not written.leaves_alone(job)
+        for job in _maybe_moved(facts, queue, written)
+        if written.level_of(job) != facts.unsteered(job) and not written.leaves_alone(job)
     ]
     writes.sort(key=lambda write: (write.before, -write.job.queue_time, write.job.uid))
     return SteeringPlan(writes=writes)
 
 
-def _maybe_labelled(facts: ClusterFacts, queue: str, written: Written) -> list[JobState]:
+def _maybe_moved(facts: ClusterFacts, queue: str, written: Written) -> Iterator[JobState]:
     """Queued jobs of the queue that carry a level, or will be seen to carry one, or lose one."""
-    jobs = dict(facts.queued(queue).labelled)
-    for uid in written.pending():
+    for uid in {*facts.moved(queue), *written.pending()}:
         job = facts.job(uid)
         if job is not None and job.queue == queue and job.phase in (Phase.WAITING, Phase.HELD):
-            jobs[uid] = job
-    return list(jobs.values())
+            yield job
 
 
-def _outside(
-    facts: ClusterFacts,
-    queues: Iterable[str],
-    written: Written,
-    inside: Mapping[str, Ranked],
-    default: int,
-) -> dict[str, LabelledJob]:
-    """What the plan must know of the jobs that are not in the window: the labelled, and the first of the others.
+class _Scene:
+    """What all segments of one plan are made from."""
 
-    A labelled job that is left alone is not named: it can't be moved, so nothing is planned around it.
-    """
-    outside: dict[str, LabelledJob] = {}
-    pending = {
-        job.uid: job for uid in written.pending() if (job := facts.job(uid)) and job.phase is Phase.WAITING
-    }
-    covered = inside.keys() | pending.keys()
-    for queue in queues:
-        queued = facts.queued(queue)
-        for job in queued.labelled.values():
-            if job.uid not in inside and job.phase is Phase.WAITING and not written.leaves_alone(job):
-                outside[job.uid] = _labelled(job, written)
-        first = queued.unlabelled.first_outside(covered)
-        if first is not None:
-            outside[first[1]] = LabelledJob(uid=first[1], level=default, tie=first)
-    known = set(queues)
-    for uid, job in pending.items():
-        if uid not in inside and job.queue in known and not written.leaves_alone(job):
-            outside[uid] = _labelled(job, written)
-    return outside
+    def __init__(
+        self, facts: ClusterFacts, queues: list[str], written: Written, inside: Mapping[str, Ranked]
+    ) -> None:
+        self.facts = facts
+        self.written = written
+        self.inside = inside
+        self._queues = frozenset(queues)
+        self._by_class: dict[str, list[QueuedJobs]] = {}
+        for queue in queues:
+            for urgency, queued in facts.queued(queue).items():
+                self._by_class.setdefault(urgency, []).append(queued)
+        self.pending = {uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)}
+        """Waiting jobs of the queues whose newest level the state doesn't show yet."""
+        self.covered = inside.keys() | self.pending.keys()
+
+    def _waits(self, job: JobState) -> bool:
+        return job.phase is Phase.WAITING and job.queue in self._queues
+
+    def queued(self, segment: Segment) -> list[QueuedJobs]:
+        """The segment's jobs in each queue and class."""
+        return [
+            queued for urgency, parts in self._by_class.items() if segment.takes(urgency) for queued in parts
+        ]
+
+    def belongs(self, uid: str, segment: Segment) -> bool:
+        """Whether the queued job is one of the segment's."""
+        return segment.takes(self.facts.urgency(uid))
+
+    def labelled(self, job: JobState) -> LabelledJob:
+        """The job as it stands, or will be seen to stand."""
+        return LabelledJob(uid=job.uid, level=self.written.level_of(job), tie=(job.queue_time, job.uid))
+
+    def write(self, uid: str, level: int, cause: Cause) -> LevelWrite:
+        """The write of a level to a job that is in the window, or outside of it for this cause."""
+        ranked = self.inside.get(uid)
+        job = ranked.job if ranked is not None else self.facts.job(uid)
+        assert job is not None  # noqa: S101 # plans name only jobs that they were given
+        return LevelWrite(
+            job=job,
+            before=self.written.level_of(job),
+            level=level,
+            rank=GONE if ranked is None else ranked.rank,
+            place=None if ranked is None else ranked.place,
+            cause=cause if ranked is None else Cause.FRONT,
+            drifted=self.written.drifted(uid),
+        )
 
 
-def _labelled(job: JobState, written: Written) -> LabelledJob:
-    return LabelledJob(uid=job.uid, level=written.level_of(job), tie=(job.queue_time, job.uid))
+class _Part:
+    """The plan of one segment."""
 
+    def __init__(self, segment: Segment, window: Sequence[Ranked], scene: _Scene) -> None:
+        self._segment = segment
+        self._scene = scene
+        mine = [scene.labelled(ranked.job) for ranked in window if scene.belongs(ranked.job.uid, segment)]
+        plan = plan_levels(mine, self._outside(len(mine) + 1), segment.band)
+        writes = [scene.write(uid, level, Cause.LEFT) for uid, level in plan.writes]
+        self.kept = plan.kept
+        self.raised = [write for write in writes if write.level > write.before]
+        self.lowered = [write for write in writes if write.level <= write.before]
+        self.trespassing = list(islice(self._trespassers(), _TRESPASSERS))
 
-def _write(
-    uid: str, level: int, inside: Mapping[str, Ranked], facts: ClusterFacts, written: Written
-) -> LevelWrite:
-    ranked = inside.get(uid)
-    job = ranked.job if ranked is not None else facts.job(uid)
-    assert job is not None  # noqa: S101 # plan_levels names only jobs that it was given
-    return LevelWrite(
-        job=job,
-        before=written.level_of(job),
-        level=level,
-        rank=GONE if ranked is None else ranked.rank,
-        place=None if ranked is None else ranked.place,
-        drifted=written.drifted(uid),
-    )
+    def _outside(self, most: int) -> list[LabelledJob]:
+        """What the plan must know of the jobs that are not in the window.
+
+        Of each level the first jobs, at most as many as the window has and one more: to lower so many is never
+        cheaper than to label the window above them. At the default level the first one speaks for all. A labelled
+        job that is left alone is not named: it can't be moved, so nothing is planned around it.
+        """
+        band, scene = self._segment.band, self._scene
+        outside: list[LabelledJob] = []
+        for queued in scene.queued(self._segment):
+            for level, ties in queued.waiting.items():
+                if level == band.default:
+                    firsts = islice(self._uncovered(ties), 1)
+                elif level > band.default:
+                    firsts = islice(filter(self._movable, self._uncovered(ties)), most)
+                else:
+                    continue  # stands behind the segment anyway
+                outside += [LabelledJob(uid=tie[1], level=self._settled(level), tie=tie) for tie in firsts]
+        outside += [
+            msgspec.structs.replace(job, level=self._settled(job.level))
+            for job in map(scene.labelled, self._pending_outside())
+        ]
+        return outside
+
+    def _settled(self, level: int) -> int:
+        """A trespasser's level counts as what it will be."""
+        return self._segment.band.default if self._segment.trespassed(level) else level
+
+    def _trespassers(self) -> Iterator[LevelWrite]:
+        band, scene = self._segment.band, self._scene
+        if self._segment.ceiling is None:
+            return
+        known = chain.from_iterable(
+            queued.above(self._segment.ceiling) for queued in scene.queued(self._segment)
+        )
+        seen = (uid for uid in known if uid not in scene.covered and not self._left_alone(uid))
+        unseen = (
+            job.uid
+            for job in self._pending_outside()
+            if self._segment.trespassed(scene.written.level_of(job))
+        )
+        for uid in chain(seen, unseen):
+            yield scene.write(uid, band.default, Cause.TRESPASS)
+
+    def _pending_outside(self) -> Iterator[JobState]:
+        scene = self._scene
+        for uid, job in scene.pending.items():
+            if uid not in scene.inside and scene.belongs(uid, self._segment) and not self._left_alone(uid):
+                yield job
+
+    def _uncovered(self, ties: TieIndex) -> Iterator[Tie]:
+        return (tie for tie in ties.in_order() if tie[1] not in self._scene.covered)
+
+    def _movable(self, tie: Tie) -> bool:
+        return not self._left_alone(tie[1])
+
+    def _left_alone(self, uid: str) -> bool:
+        job = self._scene.facts.job(uid)
+        return job is None or self._scene.written.leaves_alone(job)

@@ -3,16 +3,38 @@
 The state that shows a level comes later than the reply that confirms it. Until it does, the written level counts:
 nothing is written twice. A level that changes without a write of ours is *drift*, and the next pass repairs it. The
 same job overwritten again and again is a *fight* with another writer: ended with an alarm, not fought.
+
+How a write is found again in the state depends on the frontend. Where its reply names the revision that the state
+will show, that revision tells. Where it can't (an API server counts by itself, and the state's revisions are the
+watcher's), the level tells: a state that shows the written level has seen the write. Then a level that is
+overwritten before anybody saw it is never shown, so belief in a confirmed write ends after `DOUBT_SECONDS`: the level
+is written again, and the frontend says whether it still stood.
 """
 
 import enum
 from collections import deque
+
+import msgspec
 
 from fairlead_contracts.state import JobState
 
 FIGHT_ROUNDS = 3
 """A job that somebody else relabelled more often than this within the period is left alone."""
 FIGHT_SECONDS = 60.0
+DOUBT_SECONDS = 10.0
+"""How long a confirmed level is believed in that the state doesn't show; far above the usual way through the watcher
+(some tenths of a second). A doubt costs one read of the frontend, and four in a minute that turn out right a fight."""
+
+
+class Landed(msgspec.Struct, frozen=True, kw_only=True):
+    """A frontend's confirmation of one write."""
+
+    mark: str
+    """Tells this write from all others to the same job."""
+    rev: int | None = None
+    """The revision of the job's state that shows it; None where the frontend can't know it."""
+    stood: bool = False
+    """Whether the level stood there already, as written before: nobody touched it since."""
 
 
 class Sighting(enum.StrEnum):
@@ -25,34 +47,59 @@ class Sighting(enum.StrEnum):
     """Once too often: from now on the job is left alone."""
 
 
+class _Unseen(msgspec.Struct, frozen=True):
+    """A confirmed write that the state doesn't show yet."""
+
+    level: int
+    rev: int | None
+    at: float
+
+
 class _Trail:
     """Our writes to one job."""
 
-    __slots__ = ("drifts", "fought", "given", "refused_at", "sent", "unseen")
+    __slots__ = ("blind", "doubted", "drifts", "fought", "given", "last", "refused_at", "sent", "unseen")
 
     def __init__(self) -> None:
         self.sent: list[int] = []
         """Levels without a reply: they may have landed."""
-        self.unseen: dict[int, int] = {}
-        """Levels by the revision that they made, until the state shows that revision."""
+        self.unseen: list[_Unseen] = []
+        """In the order of their landing."""
+        self.last: int | None = None
+        """The level that was confirmed last."""
         self.given = False
+        self.blind = False
+        """Whether no revision shows our writes."""
+        self.doubted = False
+        """Whether the last level was confirmed and not seen for so long that somebody may have overwritten it."""
         self.drifts: deque[float] = deque(maxlen=FIGHT_ROUNDS + 1)
         self.fought = False
         self.refused_at = -1
 
     def explains(self, job: JobState, before: JobState | None) -> bool:
         """Whether the job's level is what our writes, or nobody's, left there."""
-        passed = [rev for rev in self.unseen if rev <= job.rev]
-        last = self.unseen[max(passed)] if passed else None
-        for rev in passed:
-            del self.unseen[rev]
-        if job.level == last:
+        passed = [unseen for unseen in self.unseen if unseen.rev is not None and unseen.rev <= job.rev]
+        if passed:
+            del self.unseen[: len(passed)]
+            if job.level == passed[-1].level:
+                return True
+        elif before is None or before.level == job.level:
             return True
-        if job.level in self.sent:
+        return self._recognises(job.level)
+
+    def _recognises(self, level: int) -> bool:
+        """Whether the level is one of ours that only now comes to light."""
+        if level in self.sent:
             # What was sent before it has landed earlier or never will.
-            del self.sent[: self.sent.index(job.level)]
+            del self.sent[: self.sent.index(level)]
             return True
-        return last is None and (before is None or before.level == job.level)
+        shown = [unseen.level for unseen in self.unseen if unseen.rev is None]
+        if level in shown:
+            del self.unseen[: shown.index(level) + 1]
+            return True
+        if self.blind:
+            self.unseen.clear()
+        return self.blind and level == self.last
 
 
 class Written:
@@ -61,13 +108,13 @@ class Written:
     def __init__(self) -> None:
         self._trails: dict[str, _Trail] = {}
         self._fought: set[str] = set()
+        self._blind: deque[tuple[float, str]] = deque()
+        """Landings that no revision will show, in the order of time."""
 
     def level_of(self, job: JobState) -> int:
         """The level that the job has, or will be seen to have."""
         trail = self._trails.get(job.uid)
-        if trail is None or not trail.unseen:
-            return job.level
-        return trail.unseen[max(trail.unseen)]
+        return job.level if trail is None or not trail.unseen else trail.unseen[-1].level
 
     def leaves_alone(self, job: JobState) -> bool:
         """Whether writing to this job is of no use now: it is fought over, or said to wait no more."""
@@ -94,23 +141,32 @@ class Written:
         if level not in trail.sent:
             trail.sent.append(level)
 
-    def land(self, job: JobState, level: int, rev: int | None) -> None:
+    def land(self, job: JobState, level: int, landed: Landed | None, now: float) -> Sighting:
         """The frontend confirmed a write.
 
         Args:
             job: the newest state of the job here. It may already show the write: a reply can come after the state.
             level: what was written.
-            rev: the job's revision after the write; None: no such job waits any more.
+            landed: the confirmation; None: no such job waits any more.
+            now: seconds of a monotonic clock.
+
+        Returns:
+            DRIFT or FIGHT where this repaired what somebody had overwritten unseen.
         """
         trail = self._trails.setdefault(job.uid, _Trail())
         if level in trail.sent:
             trail.sent.remove(level)
-        if rev is None:
+        if landed is None:
             trail.refused_at = job.rev
-            return
-        trail.given = True
-        if rev > job.rev:
-            trail.unseen[rev] = level
+            return Sighting.EXPECTED
+        overwritten = trail.doubted and trail.last == level and not landed.stood
+        trail.given, trail.doubted, trail.last, trail.blind = True, False, level, landed.rev is None
+        if landed.rev is None and (trail.unseen or level != job.level):
+            trail.unseen.append(_Unseen(level, None, now))
+            self._blind.append((now, job.uid))
+        elif landed.rev is not None and landed.rev > job.rev:
+            trail.unseen.append(_Unseen(level, landed.rev, now))
+        return self._overwritten(job.uid, trail, now) if overwritten else Sighting.EXPECTED
 
     def see(self, job: JobState, before: JobState | None, now: float) -> Sighting:
         """Take note of the state of a queued job.
@@ -126,20 +182,33 @@ class Written:
         if not trail.given and not trail.drifts:
             return Sighting.EXPECTED
         trail.given = False
-        trail.drifts.append(now)
-        full = len(trail.drifts) > FIGHT_ROUNDS
-        if full and now - trail.drifts[0] <= FIGHT_SECONDS and not trail.fought:
-            trail.fought = True
-            self._fought.add(job.uid)
-            return Sighting.FIGHT
-        return Sighting.DRIFT
+        return self._overwritten(job.uid, trail, now)
+
+    def doubt(self, now: float) -> None:
+        """Believe no longer in levels that were confirmed long ago and are still not seen."""
+        while self._blind and self._blind[0][0] <= now - DOUBT_SECONDS:
+            at, uid = self._blind.popleft()
+            trail = self._trails.get(uid)
+            if trail is not None and any(unseen.rev is None and unseen.at <= at for unseen in trail.unseen):
+                trail.unseen = [unseen for unseen in trail.unseen if unseen.rev is not None or unseen.at > at]
+                trail.doubted = not trail.unseen
 
     def begin_anew(self) -> None:
         """Another replica may have written meanwhile: what stands is taken as it is."""
         self._trails.clear()
         self._fought.clear()
+        self._blind.clear()
 
     def forget(self, uid: str) -> None:
         """The job is not queued any more."""
         self._trails.pop(uid, None)
         self._fought.discard(uid)
+
+    def _overwritten(self, uid: str, trail: _Trail, now: float) -> Sighting:
+        trail.drifts.append(now)
+        full = len(trail.drifts) > FIGHT_ROUNDS
+        if full and now - trail.drifts[0] <= FIGHT_SECONDS and not trail.fought:
+            trail.fought = True
+            self._fought.add(uid)
+            return Sighting.FIGHT
+        return Sighting.DRIFT

@@ -1,25 +1,130 @@
-"""Kueue as a frontend: levels as the boost annotation or as the priority of Workloads."""
+"""Levels in Kueue: the boost annotation of a Workload, or its priority.
 
+Kueue orders by the effective priority, `spec.priority` plus the boost (Kueue KEP-7990). So the boost of a level is
+level - base, and no annotation at all where they are equal. Where the gate PriorityBoost is off, `spec.priority` is
+the level, and the base is noted in an annotation at the first write: it is never read back from what we wrote.
+"""
+
+from collections import OrderedDict
 from collections.abc import Callable
 
-from fairlead_admitter.errors import FrontendRefusedError
-from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.state import JobState
-from fairlead_kube import KubeClient
+from fairlead_admitter.errors import FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.frontends.kueue_calls import KueueCalls
+from fairlead_admitter.written import Landed
+from fairlead_contracts.clearance import Lever
+from fairlead_contracts.state import JobState, Phase
+from fairlead_kube import PRIORITY_BOOST, Workload
+
+BASE_PRIORITY = "fairlead.dev/base-priority"
+"""Notes what `spec.priority` was before we wrote to it."""
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
+"""Both the boost and the priority are int32."""
+_REMEMBERED = 4096
 
 
 class KueueLevels:
     """Writes levels to Workloads.
 
+    A write is one merge patch. Whether the Workload still waits is seen in the answer: to ask for it before would
+    cost a request a level, and still not be sure. A boost that lands on a Workload that was just admitted changes
+    nothing: it has one anyway if it came from the front.
+
     Args:
-        client: of the cluster.
-        clearance: the operator's leave to steer, which names the lever; None where there is none.
+        calls: on the cluster's Workloads.
+        lever: the one that the operator's leave to steer names; None without a leave.
     """
 
-    def __init__(self, client: KubeClient, clearance: Callable[[], Clearance | None]) -> None:
-        self._client = client
-        self._clearance = clearance
+    keeps_order = False
+    """An API server carries out concurrent requests in any order."""
 
-    async def write(self, job: JobState, level: int) -> int | None:
-        """Give a waiting Workload a level; see LevelWriter."""
-        raise FrontendRefusedError(f"{job.id}: level {level} is not written to Kueue yet")
+    def __init__(self, calls: KueueCalls, lever: Callable[[], Lever | None]) -> None:
+        self._calls = calls
+        self._lever = lever
+        self._last: OrderedDict[str, int] = OrderedDict()
+        """The level last written, by uid: asked for the same again, somebody may have overwritten it."""
+
+    async def write(self, job: JobState, level: int) -> Landed | None:
+        """Give a waiting or a running Workload a level; see LevelWriter."""
+        lever = self._lever()
+        if lever is None:
+            raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")
+        if not LOWEST <= level - job.base <= HIGHEST or not LOWEST <= level <= HIGHEST:
+            raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
+        if self._last.get(job.uid) == level:
+            workload = await self._calls.look(job.scope, job.id, job.uid)
+            if workload is None or effective_priority(workload) == level:
+                return self._landed(job, level, workload, stood=True)
+        workload = await self._give(job, level, lever)
+        return self._landed(job, level, workload, stood=False)
+
+    async def _give(self, job: JobState, level: int, lever: Lever) -> Workload | None:
+        if lever == "priority":
+            steered = level != job.base
+            marks = {BASE_PRIORITY: str(job.base) if steered else None, PRIORITY_BOOST: None}
+            return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=level)
+        marks = {PRIORITY_BOOST: boost(level - job.base)}
+        workload = await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
+        if workload is None or effective_priority(workload) == level:
+            return workload
+        return await self._correct(job, level, workload)
+
+    async def _correct(self, job: JobState, level: int, workload: Workload) -> Workload | None:
+        """The priority below our boost is not the base: the lever was the other one before, or somebody edited it."""
+        noted = noted_base(workload)
+        if noted is not None:
+            marks = {PRIORITY_BOOST: boost(level - noted), BASE_PRIORITY: None}
+            return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=noted)
+        if level == job.base:
+            raise FrontendRefusedError(
+                f"{job.scope}/{job.id}: its priority {workload.spec.priority} was set by somebody else; "
+                f"its class gives it {job.base}"
+            )
+        # With this lever we never write the priority: what stands there is what the boost is added to.
+        marks = {PRIORITY_BOOST: boost(level - (workload.spec.priority or 0))}
+        return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
+
+    def _landed(self, job: JobState, level: int, workload: Workload | None, *, stood: bool) -> Landed | None:
+        if workload is None or phase_of(workload) is not _one_of_two(job.phase):
+            self._last.pop(job.uid, None)
+            return None
+        if effective_priority(workload) != level:
+            raise FrontendRefusedError(f"{job.scope}/{job.id}: stands at {effective_priority(workload)}")
+        self._last[job.uid] = level
+        self._last.move_to_end(job.uid)
+        if len(self._last) > _REMEMBERED:
+            self._last.popitem(last=False)
+        return Landed(mark=workload.metadata.resource_version, stood=stood)
+
+
+def boost(amount: int) -> str | None:
+    """The value of the annotation; None for none."""
+    return str(amount) if amount else None
+
+
+def effective_priority(workload: Workload) -> int:
+    """What Kueue orders by. An invalid boost counts as none."""
+    return (workload.spec.priority or 0) + (_int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
+
+
+def noted_base(workload: Workload) -> int | None:
+    """The priority that we found when we first wrote to it; None where we never did."""
+    return _int32(workload.metadata.annotation(BASE_PRIORITY))
+
+
+def phase_of(workload: Workload) -> Phase:
+    """RUNNING, ENDED, or WAITING: whether it is held is the watcher's to say."""
+    if workload.holds("Finished") or workload.metadata.deletion_timestamp is not None:
+        return Phase.ENDED
+    return Phase.RUNNING if workload.holds("QuotaReserved") else Phase.WAITING
+
+
+def _one_of_two(phase: Phase) -> Phase:
+    return Phase.WAITING if phase is Phase.HELD else phase
+
+
+def _int32(text: str | None) -> int | None:
+    """As Kueue reads it (strconv.ParseInt base 10, 32 bits); None where it is none."""
+    if text is None or not text.removeprefix("-").removeprefix("+").isdecimal() or not text.isascii():
+        return None
+    value = int(text)
+    return value if LOWEST <= value <= HIGHEST else None

@@ -9,11 +9,15 @@ import msgspec
 from fairlead_admitter.applying import LevelWriter
 from fairlead_admitter.creation import Created, JobCreator, JobOrder
 from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
+from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.sim import SimFrontend
 from fairlead_admitter.observing import Watch
+from fairlead_admitter.releasing import Sweep
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
+from fairlead_contracts.clearance import Lever
 from fairlead_kube import KubeClient, KubeObserver, KubeSettings
 from fairlead_kube import connect as connect_kube
 
@@ -26,6 +30,8 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
 
     levels: LevelWriter
     jobs: JobCreator
+    sweep: Sweep | None = None
+    """Cleans what runs or finished, where that carries marks."""
     background: Mapping[str, Background] = {}
     """By name, what must run beside them."""
 
@@ -47,11 +53,20 @@ async def open_frontend(
             async with connect_kube(
                 _kube_settings(settings), user_agent="fairlead-admitter", observer=observer
             ) as client:
-                yield _kueue(client, watch)
+                yield _kueue(client, settings, watch)
 
 
-def _kueue(client: KubeClient, watch: Watch) -> Frontend:
-    return Frontend(levels=KueueLevels(client, lambda: watch.policy.clearance), jobs=_NoDoor())
+def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Frontend:
+    def lever() -> Lever | None:
+        clearance = watch.policy.clearance(settings.cluster)
+        return None if clearance is None else clearance.lever
+
+    calls = KueueCalls(client)
+    return Frontend(
+        levels=KueueLevels(calls, lever),
+        jobs=_NoDoor(),
+        sweep=KueueSweep(client, calls, watch.facts.queue_behind),
+    )
 
 
 def _kube_settings(settings: AdmitterSettings) -> KubeSettings:

@@ -2,6 +2,7 @@
 
 from fairlead_admitter.creation import Created, Creation, JobOrder
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.written import Landed
 from fairlead_bus import Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import Message, to_packed
@@ -27,10 +28,13 @@ class SimFrontend:
         self._cluster = cluster
         self._patience = patience_seconds
 
-    async def write(self, job: JobState, level: int) -> int | None:
+    keeps_order = True
+
+    async def write(self, job: JobState, level: int) -> Landed | None:
         """Give a waiting job a level; see LevelWriter."""
         order = SetLevel(scope=job.scope, id=job.id, uid=job.uid, level=level)
-        return SET_LEVEL_REPLY.decode(await self._ask("level", order)).rev
+        rev = SET_LEVEL_REPLY.decode(await self._ask("level", order)).rev
+        return None if rev is None else Landed(mark=str(rev), rev=rev)
 
     async def create(self, order: JobOrder) -> Created:
         """Make a job of a submission; see JobCreator."""

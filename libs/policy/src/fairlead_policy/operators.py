@@ -1,0 +1,72 @@
+"""The operators' words in the policy bucket: pause, resume, release, and leave to steer a cluster.
+
+Readers of the bucket give each key that changed, and ask what holds.
+"""
+
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import CLEARANCE, Clearance
+from fairlead_contracts.control import CONTROL, Mode
+from fairlead_contracts.errors import ContractError
+
+_STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
+_CONTROL = subjects.kv_subject(topology.POLICY, "control.")
+_CLEARANCE = subjects.kv_subject(topology.POLICY, "clearance.")
+
+
+class OperatorWords:
+    """What operators said and did not take back."""
+
+    def __init__(self) -> None:
+        self._modes: dict[str, Mode] = {}
+        self._clearances: dict[str, Clearance] = {}
+        self.unreadable: dict[str, str] = {}
+        """Words that can't be read, by subject, and why. They pause, or clear nothing: to stop is never the wrong
+        guess."""
+
+    def hear(self, subject: str, payload: bytes | None) -> bool:
+        """Take note of what stands at a subject of the bucket now; None where it was taken back.
+
+        Returns:
+            Whether the subject holds an operator's word at all.
+        """
+        if not is_word(subject):
+            return False
+        for heard in (self._modes, self._clearances, self.unreadable):
+            heard.pop(subject, None)
+        if payload is None:
+            return True
+        try:
+            if subject.startswith(_CONTROL):
+                self._modes[subject] = CONTROL.decode(payload).mode
+            else:
+                self._clearances[subject] = CLEARANCE.decode(payload)
+        except ContractError as error:
+            self.unreadable[subject] = str(error)
+            if subject.startswith(_CONTROL):
+                self._modes[subject] = Mode.PAUSED
+        return True
+
+    def mode(self, pool: str) -> Mode:
+        """The strictest word on this pool and on all pools."""
+        words = (self._modes.get(subject, Mode.ACTIVE) for subject in words_on(pool))
+        return max(words, key=_STRICTNESS.index)
+
+    def clearance(self, cluster: str) -> Clearance | None:
+        """The leave to steer the cluster; None where nobody gave it."""
+        return self._clearances.get(clearance_of(cluster))
+
+
+def is_word(subject: str) -> bool:
+    """Whether an operator's word stands at the subject, or may."""
+    return subject.startswith((_CONTROL, _CLEARANCE))
+
+
+def words_on(pool: str) -> list[str]:
+    """The subjects of the words that hold for a pool: its own, and the one for all."""
+    keys = (subjects.control_key(pool), subjects.control_key(None))
+    return [subjects.kv_subject(topology.POLICY, key) for key in keys]
+
+
+def clearance_of(cluster: str) -> str:
+    """The subject of the leave to steer a cluster."""
+    return subjects.kv_subject(topology.POLICY, subjects.clearance_key(cluster))

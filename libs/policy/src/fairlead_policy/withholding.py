@@ -1,0 +1,63 @@
+"""Why levels are withheld from a cluster: the one judgement that writers follow and people are told."""
+
+from collections.abc import Collection
+
+from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.control import Mode
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.state import QueueState
+from fairlead_policy.preemption import preempting_settings
+
+_NEEDS_NO_CLEARANCE = "sim"
+"""A simulated cluster is nobody's: nothing can be broken there."""
+
+
+def why_uncleared(cluster: str, queues: Collection[QueueState], clearance: Clearance | None) -> str:
+    """Why nothing at all may be written to the cluster, not even a level taken back; empty where it may."""
+    if clearance is not None or all(queue.frontend == _NEEDS_NO_CLEARANCE for queue in queues):
+        return ""
+    return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"
+
+
+def why_withheld(
+    document: PolicyDocument,
+    cluster: str,
+    queues: Collection[QueueState],
+    clearance: Clearance | None,
+    mode: Mode,
+) -> str:
+    """Why a pool's order is not written to a cluster, in words; empty where it is.
+
+    Args:
+        document: the policy.
+        cluster: where it would be written.
+        queues: the pool's queues in that cluster.
+        clearance: the leave to steer the cluster.
+        mode: the operators' strictest word on the pool.
+    """
+    if uncleared := why_uncleared(cluster, queues, clearance):
+        return uncleared
+    if mode is Mode.PAUSED:
+        return "paused by an operator: the levels that stand, stand"
+    if mode is Mode.RELEASED:
+        return "released by an operator: no level of ours is left"
+    if document.preemption == "never":
+        return _why_preempting(queues)
+    return ""
+
+
+def may_preempt(queues: Collection[QueueState]) -> bool:
+    """Whether a level in one of these queues could stop a running job."""
+    return any(preempting_settings(queue.preemption) for queue in queues)
+
+
+def _why_preempting(queues: Collection[QueueState]) -> str:
+    for queue in sorted(queues, key=lambda queue: queue.name):
+        settings = preempting_settings(queue.preemption)
+        if settings:
+            told = ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
+            return (
+                f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "
+                "`preemption: never`; set it to Never in the queue, or `preemption: protect` or `accept` in the policy"
+            )
+    return ""

@@ -1,0 +1,121 @@
+"""Calls on the Workloads of a cluster, and what its refusals mean to the admitter."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
+from fairlead_kube import (
+    WORKLOADS,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    KubeClient,
+    KubeError,
+    NotFoundError,
+    Resource,
+    RetryableKubeError,
+    ServerError,
+    ThrottledError,
+    UnauthorizedError,
+    Workload,
+    pick_version,
+)
+
+FIELD_MANAGER = "fairlead"
+_UID = "metadata.uid"
+
+
+@contextlib.contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Errors of the API server as the admitter's own.
+
+    Raises:
+        FrontendDownError: it may work later. Kueue's webhook is in the way of every write (failurePolicy Fail), so a
+            restart of Kueue looks like this too.
+        FrontendForbiddenError: we have no right to.
+        FrontendRefusedError: it will not take this.
+    """
+    try:
+        yield
+    except (ThrottledError, ServerError) as error:
+        raise FrontendDownError(f"{what}: {error}", retry_after=error.retry_after) from error
+    except RetryableKubeError as error:
+        raise FrontendDownError(f"{what}: {error}") from error
+    except UnauthorizedError as error:
+        raise FrontendForbiddenError(f"{what}: {error}") from error
+    except ForbiddenError as error:
+        if error.by_webhook:
+            raise FrontendRefusedError(f"{what}: {error}") from error
+        raise FrontendForbiddenError(f"{what}: {error}") from error
+    except KubeError as error:
+        raise FrontendRefusedError(f"{what}: {error}") from error
+
+
+class KueueCalls:
+    """Workloads by name and uid, in the version that the cluster serves."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._workloads: Resource[Workload] | None = None
+
+    async def workloads(self) -> Resource[Workload]:
+        """The kind, in the version to use: v1beta1 refuses patches of admitted Workloads in some versions."""
+        if self._workloads is None:
+            with telling("Workloads"):
+                self._workloads = await pick_version(self._client, WORKLOADS)
+        if self._workloads is None:
+            raise FrontendDownError("the cluster serves no Workloads: Kueue is not installed there")
+        return self._workloads
+
+    async def look(self, namespace: str, name: str, uid: str) -> Workload | None:
+        """The Workload as it is; None where it is gone, or another one has its name."""
+        resource = await self.workloads()
+        try:
+            with telling(f"get Workload {namespace}/{name}"):
+                found = await self._client.get(resource, name, namespace)
+        except FrontendRefusedError as error:
+            if isinstance(error.__cause__, NotFoundError):
+                return None
+            raise
+        return found if found.metadata.uid == uid else None
+
+    async def patch(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        annotations: Mapping[str, str | None],
+        priority: int | None = None,
+    ) -> Workload | None:
+        """The Workload after the patch; None where it is gone, or another one has its name.
+
+        The uid goes with the patch: it cannot be changed, so the API server refuses the patch of another object that
+        took the name. There is no resourceVersion in it: Kueue writes to waiting Workloads all the time, and what
+        we write is ours alone, so there is no change by somebody else that it could undo.
+        """
+        resource = await self.workloads()
+        body: dict[str, object] = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
+        if priority is not None:
+            body["spec"] = {"priority": priority}
+        try:
+            with telling(f"patch Workload {namespace}/{name}"):
+                return await self._client.merge_patch(
+                    resource, name, body, namespace, field_manager=FIELD_MANAGER
+                )
+        except (FrontendDownError, FrontendRefusedError) as error:
+            if await self._is_gone(error.__cause__, namespace, name, uid):
+                return None
+            raise
+
+    async def _is_gone(self, cause: BaseException | None, namespace: str, name: str, uid: str) -> bool:
+        match cause:
+            case NotFoundError():
+                return True
+            case InvalidError():
+                return any(one.field == _UID for one in cause.causes)
+            case ConflictError():
+                # Either the uid, or too many writes by others at once: only a look can tell.
+                return await self.look(namespace, name, uid) is None
+            case _:
+                return False

@@ -1,0 +1,167 @@
+"""What to write for one pool now: whether at all, and if so, which levels follow from its order."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from fairlead_admitter.fronts import Doubt, Origin, PoolFront, Unsettled
+from fairlead_admitter.merging import MergedFront
+from fairlead_admitter.observing import Watch
+from fairlead_admitter.pace import Pace
+from fairlead_admitter.patience import Patience
+from fairlead_admitter.protection import Protection
+from fairlead_admitter.record import Record
+from fairlead_admitter.releasing import Release
+from fairlead_admitter.segments import Segment, bands_of, segments_of
+from fairlead_admitter.steering import LevelWrite, SteeringPlan, steer, take_back
+from fairlead_admitter.window import Window, take_window
+from fairlead_admitter.written import Written
+from fairlead_contracts.control import Mode
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.state import QueueState
+from fairlead_policy import Rulebook, may_preempt, why_uncleared, why_withheld
+from fairlead_runtime import wall_clock
+
+_NOTHING = SteeringPlan(writes=[])
+_NO_DOCUMENT = PolicyDocument(tenants=[])
+
+
+class Planner:
+    """Decides pool by pool.
+
+    Args:
+        watch: what is seen.
+        written: the trail of writes.
+        record: metrics and log.
+        patience: how long pools have lacked an order.
+        release: cleans what a release leaves behind.
+        tick: seconds for which an order is kept that nothing but time changes.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        written: Written,
+        *,
+        record: Record,
+        patience: Patience,
+        release: Release,
+        tick: float,
+    ) -> None:
+        self._watch = watch
+        self._written = written
+        self._record = record
+        self._patience = patience
+        self._release = release
+        self._tick = tick
+        self.pace = Pace()
+        self.protection = Protection()
+        self._merged: dict[str, tuple[float, MergedFront]] = {}
+
+    def keep(self, pools: Mapping[str, frozenset[str]]) -> None:
+        """Only these pools are there at all."""
+        self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
+        self.pace.keep(pools)
+        self._record.keep_withheld(pools)
+
+    def begin_anew(self) -> None:
+        """This replica leads from now on, or stands by."""
+        self.protection.begin_anew(self._watch.facts)
+        self._release.begin_anew()
+
+    def origins(self, pool: str) -> Mapping[str, Origin]:
+        """Which decision placed a job, by uid."""
+        _, merged = self._merged.get(pool, (0.0, None))
+        return merged.beginning.origins if merged is not None else {}
+
+    def decide(self, pool: str, names: frozenset[str], may_write: Callable[[], bool]) -> SteeringPlan:
+        """What to write for the pool now."""
+        queues = [self._watch.facts.queues[name] for name in sorted(names)]
+        if self._watch.policy.mode(pool) is Mode.RELEASED:
+            return self._take_back(pool, queues, may_write)
+        self._release.over(pool)
+        rulebook = self._watch.policy.rulebook
+        withheld = self._why_withheld(pool, queues, _NO_DOCUMENT if rulebook is None else rulebook.document)
+        self._record.withheld(pool, withheld)
+        if withheld:
+            self._patience.excuse(pool)
+            return _NOTHING
+        with self._record.pass_time.labels(pool).time():
+            return self._follow(pool, queues, rulebook)
+
+    def _why_withheld(self, pool: str, queues: list[QueueState], document: PolicyDocument) -> str:
+        cluster, policy = self._watch.facts.cluster, self._watch.policy
+        return why_withheld(document, cluster, queues, policy.clearance(cluster), policy.mode(pool))
+
+    def _take_back(self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]) -> SteeringPlan:
+        self._patience.excuse(pool)
+        cluster, policy = self._watch.facts.cluster, self._watch.policy
+        uncleared = why_uncleared(cluster, queues, policy.clearance(cluster))
+        self._record.withheld(pool, uncleared or "released by an operator")
+        if uncleared:
+            return _NOTHING
+        names = [queue.name for queue in queues]
+        plan = take_back(self._watch.facts, names, self._written)
+        if not plan.writes:
+            self._release.wanted(pool, names, may_write)
+        return plan
+
+    def _follow(self, pool: str, queues: list[QueueState], rulebook: Rulebook | None) -> SteeringPlan:
+        if rulebook is None:
+            self._patience.lack(pool, Unsettled(doubt=Doubt.NO_POLICY))
+            return _NOTHING
+        front = self._watch.fronts.settle(
+            pool,
+            shards=rulebook.document.shards,
+            policy=rulebook.revision,
+            holders=self._watch.holders(),
+        )
+        segments = self._segments(queues, rulebook)
+        if not segments and isinstance(front, PoolFront):
+            front = Unsettled(doubt=Doubt.NO_BAND)
+        if isinstance(front, Unsettled):
+            self._patience.lack(pool, front)
+            return _NOTHING
+        self._patience.satisfy(pool)
+        window = self._take_window(pool, front, rulebook)
+        names = [queue.name for queue in queues]
+        plan = steer(window.ranked, self._watch.facts, names, self._written, segments)
+        self._record.planned(pool, kept=plan.kept, window=plan.window)
+        return SteeringPlan(
+            writes=[*self._lifts(queues, segments, rulebook), *plan.writes],
+            kept=plan.kept,
+            window=plan.window,
+            left_alone=plan.left_alone,
+        )
+
+    def _segments(self, queues: list[QueueState], rulebook: Rulebook) -> list[Segment]:
+        document = rulebook.document
+        bands = bands_of(document.classes, self._watch.facts.classes, document.bands.width)
+        return segments_of(queues, bands, protect=document.preemption == "protect")
+
+    def _lifts(
+        self, queues: list[QueueState], segments: list[Segment], rulebook: Rulebook
+    ) -> list[LevelWrite]:
+        if rulebook.document.preemption != "protect":
+            return []
+        names = {queue.name for queue in queues if may_preempt([queue])}
+        return self.protection.lifts(names, segments, self._watch.policy.urgency_of)
+
+    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook) -> Window:
+        merged = self._merge(pool, front, rulebook)
+        waiting = front.waiting(self._watch.facts.cluster)
+        size = self.pace.size(pool, rulebook.document.window)
+        window = take_window(merged.beginning, waiting, self._watch.facts, size)
+        while not window.closed:
+            window = take_window(merged.deepen(), waiting, self._watch.facts, size)
+        return window
+
+    def _merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
+        """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick."""
+        now = time.monotonic()
+        made, known = self._merged.get(pool, (0.0, None))
+        if known is not None and known.front.same_as(front) and now - made < self._tick:
+            return known
+        rules = rulebook.pool_rules(pool, front.basis.capacity)
+        merged = MergedFront(front, rules, wall_clock(), rulebook.document.window)
+        self._merged[pool] = (now, merged)
+        return merged

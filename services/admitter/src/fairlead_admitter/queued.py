@@ -1,0 +1,49 @@
+"""The queued jobs of one class in one queue, by the level that they have.
+
+Jobs share few levels: the default, those of the labelled front, and the values of priority classes. So a pass looks
+at the first jobs of each level and never at all jobs.
+"""
+
+from collections.abc import Iterator
+
+from fairlead_contracts.state import JobState, Phase
+from fairlead_policy import TieIndex
+
+
+class QueuedJobs:
+    """Those that wait, in the frontend's own order within each level; and those that are held."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, TieIndex] = {}
+        """By level."""
+        self.held: dict[int, set[str]] = {}
+        """Uids by level."""
+
+    def put(self, job: JobState) -> None:
+        """The job stands in the queue now."""
+        if job.phase is Phase.WAITING:
+            self.waiting.setdefault(job.level, TieIndex()).put(job.uid, job.queue_time)
+        else:
+            self.held.setdefault(job.level, set()).add(job.uid)
+
+    def take(self, job: JobState) -> None:
+        """The job, as it was put, doesn't stand in the queue any more."""
+        if job.phase is Phase.WAITING:
+            ties = self.waiting[job.level]
+            ties.discard(job.uid)
+            if not ties:
+                del self.waiting[job.level]
+        else:
+            uids = self.held[job.level]
+            uids.discard(job.uid)
+            if not uids:
+                del self.held[job.level]
+
+    def above(self, level: int) -> Iterator[str]:
+        """The uids of all that stand above this level, held ones too; the highest first, then in the frontend's order."""
+        for at in sorted({*self.waiting, *self.held}, reverse=True):
+            if at <= level:
+                return
+            if at in self.waiting:
+                yield from (uid for _, uid in self.waiting[at].in_order())
+            yield from sorted(self.held.get(at, ()))

@@ -1,0 +1,51 @@
+"""How long the frontend is left alone after writes that failed, and what is said of it."""
+
+import random
+from collections.abc import Callable
+
+FIRST_SECONDS = 0.25
+LONGEST_SECONDS = 30.0
+
+
+class Setbacks:
+    """Counts failures in a row. One success ends them.
+
+    Args:
+        clock: monotonic seconds.
+        patience: after so many seconds of failures in a row it is a reason not to be ready.
+    """
+
+    def __init__(self, clock: Callable[[], float], patience: float) -> None:
+        self._clock = clock
+        self._patience = patience
+        self._row = 0
+        self._since = 0.0
+        self._until = 0.0
+        self._why = ""
+        self._forbidden = False
+
+    @property
+    def seconds_left(self) -> float:
+        """For how long nothing is to be written; 0 where writing may be tried."""
+        return max(0.0, self._until - self._clock())
+
+    def failed(self, why: str, *, retry_after: float = 0.0, forbidden: bool = False) -> None:
+        """The frontend did not answer, or lets us write nothing."""
+        now = self._clock()
+        if not self._row:
+            self._since = now
+        wait = LONGEST_SECONDS if forbidden else min(FIRST_SECONDS * 2**self._row, LONGEST_SECONDS)
+        # Jitter: several admitters of one API server shall not all come back in the same instant.
+        self._until = now + max(retry_after, wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
+        self._row = min(self._row + 1, 16)
+        self._why, self._forbidden = why, forbidden
+
+    def succeeded(self) -> None:
+        """A write landed."""
+        self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False
+
+    def trouble(self) -> str | None:
+        """What a person has to see to; None while it is nothing, or may pass by itself."""
+        if not self._row or not (self._forbidden or self._clock() - self._since > self._patience):
+            return None
+        return f"levels can't be written: {self._why}"

@@ -1,0 +1,57 @@
+"""The window: the front of a pool, as far as it is labelled."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.merging import Beginning
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.state import JobState, Phase
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A place of the merged front whose job waits in this cluster."""
+
+    rank: int
+    place: Place
+    job: JobState
+
+
+class Window(msgspec.Struct, frozen=True):
+    """The jobs to label, in the wanted order."""
+
+    ranked: list[Ranked]
+    closed: bool
+    """Whether it ends by its own rule, and not where the places given to it end."""
+
+
+def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: ClusterFacts, size: int) -> Window:
+    """The places that are labelled: the front of the pool, as far as it is known without gaps.
+
+    A shard publishes the first `size` places of each queue. Behind a queue's `size`-th place others of the same queue
+    may be missing, and they stand unlabelled, behind everything labelled. So the window ends with the place that
+    fills the first queue which has more waiting: no job is labelled in front of one that the order puts before it.
+
+    Args:
+        beginning: of the pool's merged front, of all clusters.
+        waiting: how many wait in each of this cluster's queues, as the decisions say.
+        facts: of this cluster.
+        size: how many places of a queue make its front (the policy's `window`).
+    """
+    ranked: list[Ranked] = []
+    taken: set[str] = set()
+    seen = dict.fromkeys(waiting, 0)
+    for rank, place in enumerate(beginning.places):
+        origin = beginning.origins[place.uid]
+        if origin.cluster != facts.cluster:
+            continue
+        job = facts.job(place.uid)
+        # A job whose tenant changed is in two shards' fronts until the old one's owner has decided, too.
+        if job is not None and job.phase is Phase.WAITING and job.uid not in taken:
+            taken.add(job.uid)
+            ranked.append(Ranked(rank, place, job))
+        seen[origin.queue] += 1
+        if seen[origin.queue] == size and waiting[origin.queue] > size:
+            return Window(ranked, closed=True)
+    return Window(ranked, closed=beginning.whole)
