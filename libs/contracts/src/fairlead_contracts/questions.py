@@ -40,6 +40,8 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     place: Place
+    owner: str | None = None
+    """What the job was made for, as `<kind>/<name>`: people know that name."""
 
 
 class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,8 @@ class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     capacity: dict[str, int]
     tenants: list[TenantLine]
+    steering: list[Steering] = []
+    """Of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
 
 
