@@ -1,6 +1,7 @@
 import io
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from rich.console import Console, RenderableType
 
 from fairlead_cli.live import Pulse, dashboard
@@ -17,6 +18,7 @@ from fairlead_contracts.questions import (
     PoolTenants,
     QueueReply,
     RankedPlace,
+    Steering,
     TenantLine,
     TenantsReply,
 )
@@ -124,6 +126,62 @@ def test_an_explanation_shows_all_terms() -> None:
         "its tenant holds a quarter",
     ):
         assert part in text
+
+
+KUEUE = Steering(
+    cluster="lab",
+    frontend="kueue",
+    enforcement="tie-break",
+    enforcement_why="its queues have quota of their own",
+    withheld="paused by ann",
+)
+
+
+def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
+    found = Explanation(
+        cluster="lab",
+        scope="team-a",
+        id="job-train-1f2e3",
+        uid="u1",
+        phase="waiting",
+        queue="main",
+        level=7,
+        base=5,
+        owner="Job/train",
+        said="insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
+        steering=KUEUE,
+    )
+    text = shown(explain_view(ExplainReply(at=NOW, found=[found])))
+    for part in (
+        "team-a/train (Job; its Workload is job-train-1f2e3) on lab",
+        "7 (5 when nobody steers)",
+        "tie-break: its queues have quota of their own",
+        "paused by ann",
+        "8 more needed",
+    ):
+        assert part in text
+
+
+def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
+    place = RankedPlace(rank=0, place=PLACE, owner="Job/known")
+    queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=1, places=[place], steering=[KUEUE])])
+    [pool] = TENANTS.pools
+    tenants = TenantsReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=[KUEUE])])
+    idle = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[KUEUE])])
+    frame = dashboard("Fairlead", tenants=tenants, queue=queue, pulse=Pulse())
+    for view in (queue_view(queue), tenants_view(tenants), frame, queue_view(idle)):
+        text = shown(view)
+        assert "lab (kueue) takes the order as a tie-break: its queues have quota of their own" in text
+        assert "lab: nothing is written: paused by ann" in text
+    assert "known" in shown(queue_view(queue))
+    assert "train [red]" not in shown(queue_view(queue))
+
+
+def test_a_plain_simulated_cluster_is_no_news() -> None:
+    steering = [Steering(cluster="sim", frontend="sim", enforcement="exact")]
+    [pool] = QUEUE.pools
+    text = shown(queue_view(QueueReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=steering)])))
+    assert "exactly" not in text
 
 
 def test_a_bar_marks_the_entitlement_inside_and_outside() -> None:

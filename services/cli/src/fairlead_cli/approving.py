@@ -77,15 +77,22 @@ async def withdraw(nats: str | None, approval: Approval) -> None:
         names = {approval.job, *(one.uid for one in found)}
 
         async def change(document: PolicyDocument) -> PolicyDocument:
-            if not any(grant.job in names for grant in document.grants):
-                raise CommandError(
-                    f"nothing was granted to {approval.job} itself",
-                    hint="`fairlead policy show` lists grants.",
-                )
-            return without(document, names)
+            return without(document, {_granted_to(document, names, approval.job)})
 
         _, revision = await _rewrite(bus, change)
     say(f"{approval.job}: what was granted to it is taken back (policy revision {revision})")
+
+
+def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> str:
+    """The one of these names that something was granted to."""
+    found = sorted({grant.job for grant in document.grants if grant.job is not None and grant.job in names})
+    if not found:
+        raise CommandError(
+            f"nothing was granted to {job} itself", hint="`fairlead policy show` lists grants."
+        )
+    if len(found) > 1:
+        raise InputError(f"several jobs called {job!r} were granted something; say which:", problems=found)
+    return found[0]
 
 
 def granted(document: PolicyDocument, job: Explanation, approval: Approval) -> PolicyDocument:

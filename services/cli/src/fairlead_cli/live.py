@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from fairlead_cli.tables import places_table, tenants_table
+from fairlead_cli.words import steering_lines
 from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.questions import QueueReply, TenantsReply
 
@@ -85,6 +86,7 @@ def _parts(
     waiting = {} if queue is None else {pool.pool: pool for pool in queue.pools}
     for pool in tenants.pools:
         yield Text(f"\npool {pool.pool}", style="bold")
+        yield from steering_lines(pool.steering)
         yield tenants_table(pool, narrow=narrow)
         if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
             yield Text.assemble(

@@ -8,7 +8,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairlead_cli.words import BAR_WIDTH, demand, duration, reason, share_bar, short_resource, waited
+from fairlead_cli.words import (
+    BAR_WIDTH,
+    demand,
+    duration,
+    job_name,
+    reason,
+    share_bar,
+    short_resource,
+    steering_lines,
+    waited,
+)
 from fairlead_contracts.decisions import Standing
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.questions import (
@@ -18,6 +28,7 @@ from fairlead_contracts.questions import (
     PoolTenants,
     QueueReply,
     RankedPlace,
+    Steering,
     TenantsReply,
 )
 
@@ -25,14 +36,23 @@ from fairlead_contracts.questions import (
 def queue_view(reply: QueueReply, *, tenant: str | None = None) -> RenderableType:
     """Who waits, in order, a table a pool; of one tenant alone where one was asked for."""
     if not any(pool.waiting for pool in reply.pools):
-        return Group(Text("Nobody waits."), *_silences(reply.pools))
+        return Group(Text("Nobody waits."), *(part for pool in reply.pools for part in _idle_parts(pool)))
     return Group(
         *(part for pool in reply.pools if pool.waiting for part in _queue_parts(pool, reply.at, tenant))
     )
 
 
+def _idle_parts(pool: PoolQueue) -> Iterator[RenderableType]:
+    """Of a pool in which nobody waits: what would be in the way if somebody did."""
+    if any(one.withheld for one in pool.steering):
+        yield Text(f"pool {pool.pool}", style="bold")
+        yield from steering_lines(pool.steering)
+    yield from _silences([pool])
+
+
 def _queue_parts(pool: PoolQueue, now: datetime, tenant: str | None) -> Iterator[RenderableType]:
     yield Text.assemble((f"pool {pool.pool}", "bold"), f": {pool.waiting} waiting")
+    yield from steering_lines(pool.steering)
     if tenant is None or pool.places:
         yield places_table(pool.places, now)
     hidden = pool.waiting - len(pool.places)
@@ -56,7 +76,7 @@ def places_table(places: list[RankedPlace], now: datetime, *, narrow: bool = Fal
         place = ranked.place
         table.add_row(
             str(ranked.rank + 1),
-            Text(place.id),
+            Text(job_name(place.id, ranked.owner)),
             Text(place.tenant),
             _class(place.urgency),
             *(() if narrow else (demand(place.demand),)),
@@ -79,6 +99,7 @@ def _tenant_parts(pool: PoolTenants) -> Iterator[RenderableType]:
         for name, amount in sorted(pool.capacity.items())
     )
     yield Text.assemble((f"pool {pool.pool}", "bold"), f": {capacity}")
+    yield from steering_lines(pool.steering)
     yield tenants_table(pool) if pool.tenants else Text("No tenant has jobs that run or wait.", style="dim")
     yield from _silences([pool])
 
@@ -125,8 +146,10 @@ def explain_view(reply: ExplainReply) -> RenderableType:
 
 
 def _explanation_parts(found: Explanation, now: datetime) -> Iterator[RenderableType]:
+    name = job_name(found.id, found.owner)
+    behind = f" ({found.owner.partition('/')[0]}; its Workload is {found.id})" if found.owner else ""
     yield Text.assemble(
-        (f"{found.scope}/{found.id}", "bold"), f" on {found.cluster}: ", (found.phase, "bold")
+        (f"{found.scope}/{name}", "bold"), behind, f" on {found.cluster}: ", (found.phase, "bold")
     )
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim")
@@ -159,7 +182,18 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
         yield "its tenant", f"weight {found.standing.weight:g}, holds {found.standing.share:.1%} of the pool"
     if found.ahead:
         yield "before it", ", ".join(f"{part.jobs} of {part.tenant}" for part in found.ahead)
-    yield "level", str(found.level)
+    yield "level", str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)"
+    if found.steering is not None:
+        yield from _steering_facts(found.steering)
+    if found.said:
+        yield "last said", found.said
+
+
+def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
+    why = f": {steering.enforcement_why}" if steering.enforcement_why else ""
+    yield "enforcement", f"{steering.enforcement}{why}"
+    if steering.withheld:
+        yield "not written", steering.withheld
 
 
 def _silences(pools: list[PoolQueue] | list[PoolTenants]) -> Iterator[Text]:

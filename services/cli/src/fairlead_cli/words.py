@@ -1,5 +1,6 @@
 """Places, shares and durations in words and bars."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from rich.text import Text
@@ -7,6 +8,7 @@ from rich.text import Text
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import from_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.questions import Steering
 
 BAR_WIDTH = 28
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -63,3 +65,27 @@ def share_bar(share: float, entitlement: float, *, scale: float, width: int = BA
         else:
             bar.append("█" if inside else "·", style="cyan" if inside else "dim")
     return bar
+
+
+def job_name(id: str, owner: str | None) -> str:  # noqa: A002 - the word of the contracts
+    """The name by which people know a job: that of what it was made for, where it was made for something."""
+    return owner.partition("/")[2] or id if owner else id
+
+
+_FOLLOWED = {
+    "exact": "follows the order exactly",
+    "within-queue": "follows the order within each queue",
+    "tie-break": "takes the order as a tie-break",
+}
+
+
+def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
+    """How far each cluster follows the order, and why nothing is written there; not of a plain simulated one."""
+    for one in steering:
+        why = f": {one.enforcement_why}" if one.enforcement_why else ""
+        followed = _FOLLOWED.get(one.enforcement, one.enforcement)
+        if one.frontend != "sim" or one.enforcement != "exact":
+            style = "dim" if one.enforcement == "exact" else "yellow"
+            yield Text(f"{one.cluster} ({one.frontend}) {followed}{why}", style=style)
+        if one.withheld:
+            yield Text(f"{one.cluster}: nothing is written: {one.withheld}", style="yellow")
