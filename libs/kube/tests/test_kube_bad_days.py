@@ -13,24 +13,14 @@ from aiohttp import web
 from fairlead_kube import (
     NAMESPACES,
     NODES,
-    AlreadyExistsError,
-    ConflictError,
-    ExpiredError,
     ForbiddenError,
-    InternalError,
-    InvalidError,
     Key,
     KubeClient,
-    KubeError,
     KubeSettings,
     MalformedAnswerError,
     Node,
-    NotFoundError,
     Reflector,
-    RefusedError,
-    RetryableKubeError,
     ServerError,
-    ThrottledError,
     TimedOutError,
     UnauthorizedError,
     UnreachableError,
@@ -201,71 +191,6 @@ async def test_a_token_that_is_refused_is_read_again_once(server: ScriptedServer
         with pytest.raises(UnauthorizedError):
             await client.get(NODES, "n")
         assert [asked.headers["Authorization"] for asked in server.asked[2:]] == ["Bearer one", "Bearer two"]
-
-
-@pytest.mark.parametrize(
-    ("refusal", "expected", "retryable"),
-    [
-        ((400, "BadRequest"), RefusedError, False),
-        ((403, "Forbidden"), ForbiddenError, False),
-        ((404, "NotFound"), NotFoundError, False),
-        ((409, "Conflict"), ConflictError, True),
-        ((409, "AlreadyExists"), AlreadyExistsError, False),
-        ((410, "Expired"), ExpiredError, False),
-        ((410, "Gone"), ExpiredError, False),
-        ((422, "Invalid"), InvalidError, False),
-        ((429, "TooManyRequests"), ThrottledError, True),
-        ((500, "InternalError"), InternalError, True),
-        ((503, "ServiceUnavailable"), ServerError, True),
-        ((504, "Timeout"), ServerError, True),
-    ],
-)
-async def test_each_refusal_has_its_error(
-    server: ScriptedServer,
-    tmp_path: Path,
-    refusal: tuple[int, str],
-    expected: type[KubeError],
-    retryable: bool,
-) -> None:
-    causes = {
-        "causes": [{"field": "spec.x", "message": "odd", "reason": "FieldValueInvalid"}],
-        "kind": "nodes",
-    }
-    server.script = [refuses(*refusal, "because", causes)]
-    async with client_of(server, tmp_path) as client:
-        with pytest.raises(expected, match="GET /api/v1/nodes/n: because") as caught:
-            await client.get(NODES, "n")
-    assert type(caught.value) is expected
-    assert isinstance(caught.value, RetryableKubeError) is retryable
-    assert [(cause.field, cause.message) for cause in getattr(caught.value, "causes", [])] == [
-        ("spec.x", "odd")
-    ]
-
-
-async def test_how_long_to_wait_is_told_by_header_or_by_details(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
-    server.script = [
-        refuses(429, "TooManyRequests", Retry_After="7"),
-        refuses(503, "", details={"retryAfterSeconds": 3}),
-        refuses(503, "", Retry_After="Wed, 21 Oct 2026 07:28:00 GMT"),
-    ]
-    async with client_of(server, tmp_path) as client:
-        for seconds in (7.0, 3.0, 0.0):
-            with pytest.raises((ThrottledError, ServerError)) as caught:
-                await client.get(NODES, "n")
-            assert caught.value.retry_after == seconds
-
-
-async def test_a_refusal_of_a_webhook_is_told_from_one_of_rbac(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
-    server.script = [refuses(403, "Forbidden"), refuses(403, "Forbidden", details={"kind": "nodes"})]
-    async with client_of(server, tmp_path) as client:
-        for by_webhook in (True, False):
-            with pytest.raises(ForbiddenError) as caught:
-                await client.get(NODES, "n")
-            assert caught.value.by_webhook is by_webhook
 
 
 async def test_what_is_not_of_kubernetes_is_still_told(server: ScriptedServer, tmp_path: Path) -> None:
@@ -484,10 +409,23 @@ async def test_a_list_that_breaks_off_shows_nothing_as_deleted(
         streams(event("ADDED", "a"), end=True),
         streams(*whole_list, bookmark("10", ends=True)),
     ]
-    async with following(server, tmp_path, Heard()) as found:
+    heard = Heard()
+    async with following(server, tmp_path, heard) as found:
         await eventually(lambda: len(server.asked) == 3)
         await found.until("a", "b")
         assert None not in found.reflector.take().changed.values()
+    assert heard.counts["reflector.errors"] == 1
+
+
+async def test_a_server_that_forgets_at_once_is_not_asked_in_a_tight_loop(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    server.script = [streams(event("ADDED", "a"), bookmark("9", ends=True), failure(410, "Expired"))] * 20
+    clock = asyncio.get_running_loop().time
+    async with following(server, tmp_path, Heard()):
+        began = clock()
+        await eventually(lambda: len(server.asked) >= 6)
+        assert clock() - began >= 0.5 * (0.05 + 0.1 + 0.2 + 0.4 + 0.8)
 
 
 async def test_throttling_and_failures_are_waited_out(server: ScriptedServer, tmp_path: Path) -> None:

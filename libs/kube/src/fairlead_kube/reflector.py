@@ -22,6 +22,7 @@ from fairlead_kube.objects import ObjectMeta
 from fairlead_kube.observer import SILENT, KubeObserver
 from fairlead_kube.resources import Resource
 from fairlead_kube.watching import (
+    LONGEST_PAUSE,
     BackOff,
     ends_initial_events,
     error_in_band,
@@ -105,6 +106,7 @@ class Reflector[T: Described, U]:
         """Whether the server takes streaming lists, as far as we know."""
         self._ever_complete = False
         self._heard = False
+        """Whether the watch said anything that moved us on."""
         self._done = asyncio.Event()
         self.complete = False
         """Whether `values` holds everything that stood when it was last shown, and all changes heard of since."""
@@ -136,7 +138,9 @@ class Reflector[T: Described, U]:
                 restarts, or while somebody changes roles.
         """
         pauses = BackOff()
+        clock = asyncio.get_running_loop().time
         while True:
+            began, resumed = clock(), self._version is not None
             self._heard = False
             pause_asked = 0.0
             try:
@@ -147,8 +151,9 @@ class Reflector[T: Described, U]:
                 pause_asked = self._note(error)
             finally:
                 self._stop_following()
-            # A watch that ends at once without a word, as those of a server that shuts down, is a failure as well.
-            if self._heard:
+            # Neither a watch that ends at once without a word, as those of a server that shuts down, nor everything
+            # shown once more is progress: a server that can do no better is not asked in a tight loop.
+            if (resumed and self._heard) or clock() - began > LONGEST_PAUSE:
                 pauses.reset()
             await asyncio.sleep(pauses.next(pause_asked))
 
@@ -193,12 +198,10 @@ class Reflector[T: Described, U]:
             version = page.metadata.resource_version
             for item in page.items or ():
                 self._keep(item)
-        self._heard = True
         self._sweep(version)
 
     def _take_in(self, line: bytes) -> None:
         event = read_event(line)
-        self._heard = True
         match event.type:
             case "ADDED" | "MODIFIED":
                 self._observer.count("reflector.events")
@@ -223,6 +226,7 @@ class Reflector[T: Described, U]:
         """Not while everything is shown: those versions come in any order."""
         if self._shown is None:
             self._version = version
+            self._heard = True
 
     def _keep(self, raw: msgspec.Raw) -> str:
         """Takes the object in; returns its version."""
