@@ -1,0 +1,173 @@
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provision
+from fairlead_cli import approving
+from fairlead_cli.approving import Approval, approve, granted, withdraw
+from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.policy_files import apply_policy, stored_policy
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.document import Grant, PolicyDocument, encode_document, read_document
+from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.questions import EXPLAIN_QUESTION, ExplainReply, Explanation
+from fairlead_testkit import NatsServer
+
+UID = "0d9e2c9c-6f4e-4c0e-9d0a-0123456789ab"
+GONE = "0d9e2c9c-6f4e-4c0e-9d0a-00000000dead"
+
+
+def a_job(
+    uid: str = UID, *, phase: str = "waiting", scope: str = "team-a", refused: str | None = None
+) -> Explanation:
+    return Explanation(
+        cluster="lab",
+        scope=scope,
+        id=f"job-train-{uid[-4:]}",
+        uid=uid,
+        phase=phase,
+        queue="gpus",
+        tenant=scope,
+        owner="Job/train",
+        refused_class=refused,
+    )
+
+
+def policy(**keys: object) -> PolicyDocument:
+    return read_document({"unlisted_weight": 1, "tenants": [{"name": "team-a", "weight": 3}], **keys})
+
+
+def grant(document: PolicyDocument, urgency: str | None = None, **job: str) -> Grant:
+    changed = granted(document, a_job(**job), Approval(job="train", urgency=urgency, by="ann", why="demo"))
+    return changed.grants[-1]
+
+
+def test_a_grant_names_the_job_the_class_who_and_why() -> None:
+    assert grant(policy(), "approved") == Grant(
+        tenant="team-a", classes=["approved"], job=UID, by="ann", why="demo"
+    )
+
+
+def test_without_a_class_it_is_what_the_job_asked_for_or_the_highest() -> None:
+    assert grant(policy()).classes == ["urgent"]
+    assert grant(policy(), refused="approved").classes == ["approved"]
+    assert grant(policy(), refused="no-such-class").classes == ["urgent"]
+
+
+def test_a_second_grant_takes_the_place_of_the_first_and_leaves_others() -> None:
+    others = [
+        {"tenant": "team-a", "classes": ["urgent"]},
+        {"tenant": "team-a", "classes": ["urgent"], "job": "x"},
+    ]
+    first = granted(policy(grants=others), a_job(), Approval(job="train", urgency="urgent"))
+    second = granted(first, a_job(), Approval(job="train", urgency="approved"))
+    assert [(one.job, one.classes) for one in second.grants] == [
+        (None, ["urgent"]),
+        ("x", ["urgent"]),
+        (UID, ["approved"]),
+    ]
+
+
+def test_a_tenant_that_counts_without_a_name_gets_one_with_its_weight() -> None:
+    changed = granted(policy(unlisted_weight=0.5), a_job(scope="team-z"), Approval(job="train"))
+    assert [(tenant.name, tenant.weight) for tenant in changed.tenants] == [("team-a", 3), ("team-z", 0.5)]
+    with pytest.raises(InputError, match="not in the policy"):
+        granted(policy(unlisted_weight=None), a_job(scope="team-z"), Approval(job="train"))
+
+
+@pytest.mark.parametrize(("urgency", "said"), [("normal", "everybody's"), ("gold", "is not a class")])
+def test_only_a_class_that_is_granted_at_all_can_be(urgency: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        grant(policy(), urgency)
+    with pytest.raises(InputError, match="one class"):
+        grant(policy(classes=["all"]), None)
+
+
+@asynccontextmanager
+async def fairlead(
+    server: NatsServer, document: PolicyDocument, jobs: Sequence[Explanation]
+) -> AsyncIterator[Bus]:
+    """NATS with a policy, and something that answers for a scorer."""
+
+    async def answer(asked: Asked) -> bytes:
+        name = EXPLAIN_QUESTION.decode(asked.payload).job
+        known = [job for job in jobs if name in (job.uid, job.id, "train", f"{job.scope}/train")]
+        found = [job for job in known if name != GONE]
+        return to_json(ExplainReply(at=to_datetime(0), found=found))
+
+    async with connect(ConnectionSettings(url=server.url), name="test") as bus:
+        await provision(bus, topology.topology(["lab"]))
+        await apply_policy(bus, document)
+        endpoint = await bus.serve(subjects.ask_filter("explain"), answer)
+        yield bus
+        await endpoint.close()
+
+
+async def stored(bus: Bus) -> list[Grant]:
+    found = await stored_policy(bus)
+    assert found is not None
+    return found[0].grants
+
+
+@pytest.mark.integration
+async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [{"tenant": "team-a", "classes": ["urgent"], "job": job} for job in (GONE, "to-come")]
+    async with fairlead(nats_server, policy(grants=given), [a_job()]) as bus:
+        await approve(nats_server.url, Approval(job="team-a/train", urgency="urgent", by="ann", why="demo"))
+        assert [one.job for one in await stored(bus)] == ["to-come", UID], "a job that is gone needs no grant"
+        assert "Job/train in team-a is urgent from now on" in capsys.readouterr().err
+        await withdraw(nats_server.url, Approval(job="train"))
+        assert [one.job for one in await stored(bus)] == ["to-come"]
+        with pytest.raises(CommandError, match="nothing was granted"):
+            await withdraw(nats_server.url, Approval(job="train"))
+
+
+@pytest.mark.integration
+async def test_what_somebody_else_writes_meanwhile_is_kept(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fairlead(nats_server, policy(), [a_job()]) as bus:
+        interfering = True
+
+        def meddled(document: PolicyDocument, job: Explanation, approval: Approval) -> PolicyDocument:
+            nonlocal interfering
+            changed = granted(document, job, approval)
+            assert document.window == (32 if interfering else 7)
+            interfering = False
+            return changed
+
+        update = Bucket.update
+
+        async def beaten(self: Bucket, key: str, value: bytes, rev: int) -> int:
+            monkeypatch.setattr(Bucket, "update", update)
+            await self.put(key, encode_document(policy(window=7)))
+            return await update(self, key, value, rev)
+
+        monkeypatch.setattr(approving, "granted", meddled)
+        monkeypatch.setattr(Bucket, "update", beaten)
+        await approve(nats_server.url, Approval(job="train"))
+        found = await stored_policy(bus)
+        assert found is not None
+        assert found[0].window == 7
+        assert [one.job for one in found[0].grants] == [UID]
+
+
+@pytest.mark.integration
+async def test_an_ambiguous_an_ended_and_an_unknown_job_are_refused(nats_server: NatsServer) -> None:
+    jobs = [
+        a_job(),
+        a_job(UID.replace("ab", "cd"), scope="team-b"),
+        a_job(UID.replace("ab", "ef"), phase="ended"),
+    ]
+    async with fairlead(nats_server, policy(), jobs):
+        with pytest.raises(InputError) as ambiguous:
+            await approve(nats_server.url, Approval(job="train"))
+        assert len(ambiguous.value.problems) == 2, "the ended one is out"
+        with pytest.raises(CommandError, match="has ended"):
+            await approve(nats_server.url, Approval(job=jobs[2].uid))
+        with pytest.raises(CommandError, match="nobody knows"):
+            await approve(nats_server.url, Approval(job="other"))
