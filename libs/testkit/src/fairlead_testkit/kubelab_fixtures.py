@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions
+    from fairlead_testkit.kubelab import Kit, KubeLab, KubeLabError, LabOptions
 
 type LabFactory = "Callable[[LabOptions], KubeLab]"
 """Starts a lab of its own for one test; all of them end with the test."""
@@ -19,7 +19,7 @@ type LabFactory = "Callable[[LabOptions], KubeLab]"
 MARKER = "kube"
 TIMEOUT_SECONDS = 180
 """Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
-_MISSING: pytest.StashKey[str] = pytest.StashKey()
+_FAILED: pytest.StashKey["KubeLabError"] = pytest.StashKey()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +34,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if config.option.collectonly or not any(item.get_closest_marker(MARKER) for item in session.items):
         return
-    from fairlead_testkit.kubelab import GoMissingError, Kit, build
+    from fairlead_testkit.kubelab import Kit, KubeLabError, build
 
     if Kit.found() is not None:
         return
@@ -42,21 +42,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     with capture.global_and_fixture_disabled():
         try:
             build()
-        except GoMissingError as error:
-            config.stash[_MISSING] = str(error)
+        except KubeLabError as error:  # said by each test that wants the lab; the others can run
+            config.stash[_FAILED] = error
 
 
 @pytest.fixture(scope="session")
 def kube_kit(pytestconfig: pytest.Config) -> "Kit":
     """The lab's binaries."""
-    from fairlead_testkit.kubelab import build
+    from fairlead_testkit.kubelab import GoMissingError, build
 
-    missing = pytestconfig.stash.get(_MISSING, None)
-    if missing is not None and os.environ.get("CI") == "true":
-        pytest.fail(missing, pytrace=False)
-    if missing is not None:
-        pytest.skip(missing)
-    return build()
+    try:
+        if _FAILED in pytestconfig.stash:
+            raise pytestconfig.stash[_FAILED]
+        return build()
+    except GoMissingError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
