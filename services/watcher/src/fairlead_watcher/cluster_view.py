@@ -1,0 +1,222 @@
+"""All that a cluster has, kept up to date: objects come in one by one, what is stated differently comes out. Pure.
+
+A change translates anew what looked it up, and nothing else; the result is the same as a translation of everything
+from scratch (a property test holds it to that).
+"""
+
+import heapq
+from collections.abc import Iterable
+from typing import Literal
+
+from fairlead_contracts import subjects
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.state import JobState, NodeState, State, subject_of
+from fairlead_kube import WORKLOAD_PRIORITY_CLASS, Key
+from fairlead_watcher import pools
+from fairlead_watcher.jobs import translate
+from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
+from fairlead_watcher.surroundings import DoorFacts, Noting, Source, queue_view
+from fairlead_watcher.surroundings import Known as KnownAround
+from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
+
+type Statements = dict[str, State | None]
+"""By subject; None where the object is gone."""
+
+
+class ClusterView:
+    """The objects of one cluster and what is stated of them."""
+
+    def __init__(self, cluster: str, *, ended_stay: Micros) -> None:
+        """Empty.
+
+        Args:
+            cluster: its name.
+            ended_stay: how long a job that ended stays stated.
+        """
+        self._cluster = cluster
+        self._ended_stay = ended_stay
+        self._workloads: dict[Key, Known] = {}
+        self._queues: dict[str, QueueFacts] = {}
+        self._cohorts: dict[str, CohortFacts] = {}
+        self._around = KnownAround()
+        self._noting = Noting(self._around)
+        self._looked_up: dict[Key, frozenset[Source]] = {}
+        self._readers: dict[Source, set[Key]] = {}
+        self._dirty: dict[Key, None] = {}
+        """Workloads to translate anew, in the order in which they came to be."""
+        self._quota_changed = False
+        self._due: list[tuple[Micros, Key]] = []
+        self._due_at: dict[Key, Micros] = {}
+        self._stated: dict[str, State] = {}
+        self._changed: Statements = {}
+        self._from_quota: set[str] = set()
+        """Subjects of pools and queues."""
+
+    # --- what comes in
+
+    def workload(self, key: Key, facts: Known | None) -> None:
+        """A Workload as it is now; None: it is gone."""
+        if facts is None:
+            self._workloads.pop(key, None)
+        else:
+            self._workloads[key] = facts
+        self._dirty[key] = None
+
+    def local_queue(self, key: Key, facts: DoorFacts | None) -> None:
+        """A LocalQueue."""
+        if facts is None:
+            self._around.doors.pop(key, None)
+            self._state(subjects.state(self._cluster, "tenant", key.name, scope=key.namespace), None)
+        else:
+            self._around.doors[key] = facts
+            self._state_one(pools.tenant(self._cluster, key, facts))
+        self._dirty_readers(Source("local queue", "", key))
+
+    def cluster_queue(self, key: Key, facts: QueueFacts | None) -> None:
+        """A ClusterQueue."""
+        _put(self._queues, key.name, facts)
+        self._quota_changed = True
+
+    def cohort(self, key: Key, facts: CohortFacts | None) -> None:
+        """A Cohort."""
+        _put(self._cohorts, key.name, facts)
+        self._quota_changed = True
+
+    def class_value(
+        self, kind: Literal["WorkloadPriorityClass", "PriorityClass"], key: Key, value: int | None
+    ) -> None:
+        """A class of either kind; Kueue's own are stated."""
+        _put(self._around.classes, (kind, key.name), value)
+        if kind == WORKLOAD_PRIORITY_CLASS:
+            state = None if value is None else pools.priority_class(self._cluster, key.name, value)
+            self._state(subjects.state(self._cluster, "class", key.name), state)
+        self._dirty_readers(Source("class", kind, Key("", key.name)))
+
+    def owner(self, kind: str, key: Key, facts: OwnerFacts | None) -> None:
+        """A Job, PyTorchJob or Pod for which a Workload may have been made."""
+        _put(self._around.owners, (kind, key), facts)
+        self._dirty_readers(Source("owner", kind, key))
+
+    def node(self, key: Key, state: NodeState | None) -> None:
+        """A node."""
+        self._state(subjects.state(self._cluster, "node", key.name), state)
+
+    # --- what comes out
+
+    def settle(self, now: Micros, *, at_most: int | None = None) -> Statements:
+        """Translate what is to be translated; gives what is stated differently since the last time.
+
+        Args:
+            now: the time; ends of holds and of stays that are due take effect.
+            at_most: so many Workloads; `unsettled` then says whether more wait.
+        """
+        if self._quota_changed:
+            self._quota_changed = False
+            self._survey_quota()
+        while self._due and self._due[0][0] <= now:
+            _, key = heapq.heappop(self._due)
+            self._due_at.pop(key, None)
+            self._dirty[key] = None
+        batch = list(self._dirty)[:at_most]
+        for key in batch:
+            del self._dirty[key]
+            self._translate(key, now)
+        changed, self._changed = self._changed, {}
+        return changed
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether Workloads wait to be translated."""
+        return bool(self._dirty)
+
+    def next_due(self) -> Micros | None:
+        """When time alone may change something."""
+        return self._due[0][0] if self._due else None
+
+    def end_of(self, key: Key, uid: str) -> End | None:
+        """How a Workload ended, also long after; None where it did not, or is gone."""
+        facts = self._workloads.get(key)
+        end = facts.end if isinstance(facts, WorkloadFacts) else facts
+        return end if end is not None and end.uid == uid else None
+
+    def eviction_of(self, key: Key, uid: str) -> Eviction | None:
+        """The last eviction of a Workload, while it waits because of it."""
+        facts = self._workloads.get(key)
+        return facts.eviction if isinstance(facts, WorkloadFacts) and facts.uid == uid else None
+
+    @property
+    def stated(self) -> dict[str, State]:
+        """All that is stated, by subject."""
+        return self._stated
+
+    def jobs(self) -> Iterable[JobState]:
+        """The jobs that are stated."""
+        return (state for state in self._stated.values() if isinstance(state, JobState))
+
+    # --- inside
+
+    def _translate(self, key: Key, now: Micros) -> None:
+        facts = self._workloads.get(key)
+        subject = subjects.state(self._cluster, "job", key.name, scope=key.namespace)
+        if not isinstance(facts, WorkloadFacts) or self._is_over(facts, now):
+            self._note_looks(key, frozenset())
+            self._state(subject, None)
+            return
+        translation = translate(self._cluster, facts, self._noting, now)
+        self._note_looks(key, self._noting.take())
+        self._state(subject, translation.job)
+        due = translation.due if facts.end is None else facts.end.at + self._ended_stay
+        if due is not None and self._due_at.get(key) != due:
+            self._due_at[key] = due
+            heapq.heappush(self._due, (due, key))
+
+    def _is_over(self, facts: WorkloadFacts, now: Micros) -> bool:
+        return facts.end is not None and facts.end.at + self._ended_stay <= now
+
+    def _note_looks(self, key: Key, looks: frozenset[Source]) -> None:
+        before = self._looked_up.get(key, frozenset())
+        for source in before - looks:
+            readers = self._readers[source]
+            readers.discard(key)
+            if not readers:
+                del self._readers[source]
+        for source in looks - before:
+            self._readers.setdefault(source, set()).add(key)
+        if looks:
+            self._looked_up[key] = looks
+        else:
+            self._looked_up.pop(key, None)
+
+    def _dirty_readers(self, source: Source) -> None:
+        self._dirty |= dict.fromkeys(self._readers.get(source, ()))
+
+    def _survey_quota(self) -> None:
+        """Quota is lent across a whole tree, so all trees are looked at; there are few, and they change rarely."""
+        forest = Forest(self._queues.values(), self._cohorts.values())
+        before = self._around.queues
+        self._around.queues = {name: queue_view(queue, forest) for name, queue in self._queues.items()}
+        for name in before.keys() | self._around.queues.keys():
+            if before.get(name) != self._around.queues.get(name):
+                self._dirty_readers(Source("queue", "", Key("", name)))
+        states = {subject_of(state): state for state in pools.pools_and_queues(self._cluster, forest)}
+        for subject in self._from_quota - states.keys():
+            self._state(subject, None)
+        for subject, state in states.items():
+            self._state(subject, state)
+        self._from_quota = set(states)
+
+    def _state_one(self, state: State) -> None:
+        self._state(subject_of(state), state)
+
+    def _state(self, subject: str, state: State | None) -> None:
+        if self._stated.get(subject) == state:
+            return
+        _put(self._stated, subject, state)
+        self._changed[subject] = state
+
+
+def _put[K, V](into: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        into.pop(key, None)
+    else:
+        into[key] = value

@@ -1,0 +1,65 @@
+"""How exactly Kueue can follow an order in a pool, and what makes it no better. Pure.
+
+One integer a Workload is the lever, and Kueue puts other things before it: the queue's turn, who borrows, its own fair
+shares. Rules: kueue.sigs.k8s.io, `pkg/scheduler` (`entryOrdering`, `fairSharingIterator`) and `pkg/cache/queue`
+(`queueOrderingFunc`) of 0.19, and what they did in trials.
+"""
+
+from typing import NamedTuple
+
+from fairlead_watcher.quota import Forest, QueueFacts, Tree
+
+EXACT, WITHIN_QUEUE, TIE_BREAK = "exact", "within-queue", "tie-break"
+
+
+class Enforcement(NamedTuple):
+    """How exactly, and why no better."""
+
+    how: str
+    why: str = ""
+
+
+def enforcement(tree: Tree, forest: Forest) -> Enforcement:
+    """The enforcement of a pool."""
+    by_use = [queue.name for queue in tree.queues if queue.usage_first]
+    if by_use:
+        return Enforcement(
+            TIE_BREAK,
+            f"AdmissionFairSharing in {_listed(by_use)}: Kueue puts the use of LocalQueues before priority",
+        )
+    if tree.cyclic:
+        return Enforcement(TIE_BREAK, "its cohorts go in a circle: Kueue admits nothing there")
+    if len(tree.queues) == 1:
+        return Enforcement(EXACT)
+    if not any(_can_borrow(queue, forest) for queue in tree.queues):
+        return Enforcement(
+            WITHIN_QUEUE,
+            "several ClusterQueues that cannot borrow from each other: each has an order of its own",
+        )
+    reasons = _reasons(tree)
+    return Enforcement(TIE_BREAK, "; ".join(reasons)) if reasons else Enforcement(EXACT)
+
+
+def _reasons(tree: Tree) -> list[str]:
+    """What stands between the order and Kueue where several queues draw on one quota."""
+    reasons = []
+    own = [queue.name for queue in tree.queues if any(quota.nominal for quota in queue.quotas.values())]
+    if own:
+        reasons.append(f"quota of their own in {_listed(own)}: Kueue looks first at who borrows")
+    if any(queue.fair_sharing for queue in tree.queues):
+        reasons.append("FairSharing: Kueue puts its own shares before priority")
+    nested = sorted({queue.parent for queue in tree.queues} - {tree.name})
+    if nested:
+        reasons.append(f"nested cohorts ({_listed(nested)}): each level has its own turn")
+    return reasons
+
+
+def _can_borrow(queue: QueueFacts, forest: Forest) -> bool:
+    potential = forest.potential(queue)
+    return any(potential[name] > quota.nominal for name, quota in queue.quotas.items())
+
+
+def _listed(names: list[str]) -> str:
+    most = 3
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,91 @@
+"""Why a Workload that is queued cannot start, whatever its place. Pure."""
+
+import msgspec
+
+from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.state import Fault
+from fairlead_watcher.surroundings import DoorFacts, QueueView, Surroundings
+from fairlead_watcher.workload_facts import WorkloadFacts
+
+QUEUE_FIELD = "spec.queueName"
+"""Of faults that name a queue which is not there."""
+DEMAND_FIELD = "spec.podSets"
+"""What the fields of faults begin with that ask for more than there ever is."""
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason."""
+
+    why: str
+    until: Micros | None = None
+    """When it ends by itself; None: only by a change of something."""
+    fault: Fault | None = None
+    """Where the Workload's author can do something about it."""
+
+
+def hold_on(facts: WorkloadFacts, demand: dict[str, int], around: Surroundings, now: Micros) -> Hold | None:
+    """The first reason, if there is one: of the Workload itself, of its queue, of what it asks for."""
+    door = around.door(facts.namespace, facts.local_queue) if facts.local_queue else None
+    queue = around.queue(door.queue) if door is not None else None
+    return (
+        _own_hold(facts, now)
+        or _queue_hold(facts, door, queue)
+        or (_demand_hold(demand, queue) if queue is not None else None)
+    )
+
+
+def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
+    if facts.unreadable is not None:
+        return Hold(why="what it asks for cannot be read", fault=facts.unreadable)
+    if not facts.active:
+        return Hold(why="it is deactivated (spec.active)")
+    if facts.gates:
+        return Hold(why=f"gated by {facts.gates}")
+    if facts.put_back:
+        return Hold(why="evicted, and not queued again yet")
+    if facts.requeue_at is not None and facts.requeue_at > now:
+        until = to_datetime(facts.requeue_at).isoformat()
+        return Hold(why=f"backing off until {until}", until=facts.requeue_at)
+    return None
+
+
+def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView | None) -> Hold | None:
+    name = facts.local_queue
+    if door is None:
+        remedy = f"name a LocalQueue of namespace {facts.namespace}, or have one made of this name"
+        return Hold(
+            why=f"no LocalQueue {name!r} in namespace {facts.namespace}",
+            fault=Fault(field=QUEUE_FIELD, value=name, remedy=remedy),
+        )
+    if queue is None:
+        remedy = f"have ClusterQueue {door.queue} made, or name another LocalQueue"
+        return Hold(
+            why=f"LocalQueue {name} leads to ClusterQueue {door.queue!r}, which does not exist",
+            fault=Fault(field=QUEUE_FIELD, value=name, remedy=remedy),
+        )
+    if door.stopped:
+        return Hold(why=f"LocalQueue {name} is on hold")
+    if queue.stopped:
+        return Hold(why=f"ClusterQueue {queue.name} is on hold")
+    if not queue.active:
+        return Hold(why=f"ClusterQueue {queue.name} is not active")
+    return None
+
+
+def _demand_hold(demand: dict[str, int], queue: QueueView) -> Hold | None:
+    for resource, amount in sorted(demand.items()):
+        most = queue.most.get(resource)
+        if most is not None and amount <= most:
+            continue
+        asked = format_quantity(resource, amount)
+        there = "none of it" if most is None else f"at most {format_quantity(resource, most)}"
+        return Hold(
+            why=f"asks for {asked} of {resource}; ClusterQueue {queue.name} can ever have {there}",
+            fault=Fault(
+                field=f"{DEMAND_FIELD} {resource}",
+                value=asked,
+                remedy=f"ask for less, or for another queue: ClusterQueue {queue.name} can ever have {there}",
+            ),
+        )
+    return None

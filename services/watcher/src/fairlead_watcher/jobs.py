@@ -1,0 +1,147 @@
+"""A Workload as the job that it is: its phase, levels, demand, wishes and words. Pure."""
+
+from typing import NamedTuple
+
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.quantities import MAX_QUANTITY, base_units
+from fairlead_contracts.state import Fault, JobState, Phase
+from fairlead_kube import WORKLOAD_PRIORITY_CLASS
+from fairlead_watcher.holds import Hold, hold_on
+from fairlead_watcher.metadata import LONGEST_VALUE, Words, merged
+from fairlead_watcher.surroundings import Surroundings
+from fairlead_watcher.wishes import Place, wishes_in
+from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
+
+SUBMISSION = "fairlead.dev/submission"
+TRACEPARENT = "fairlead.dev/traceparent"
+UNSTAMPED = 0
+"""Epoch and revision are the sender's business."""
+_POD = "Pod"
+_POD_GROUP = "PodGroup"
+
+
+class Translation(NamedTuple):
+    """A job, and when time alone will change it."""
+
+    job: JobState
+    due: Micros | None
+
+
+def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Micros) -> Translation:
+    """The job that a Workload is."""
+    queue = _queue(facts, around)
+    demand = _demand(facts, queue, around)
+    hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
+    owner = _owner_words(facts, around)
+    words = merged((facts.own, facts.template, owner))
+    wishes = wishes_in(_places(facts, owner))
+    job = JobState(
+        cluster=cluster,
+        epoch=UNSTAMPED,
+        rev=UNSTAMPED,
+        id=facts.name,
+        uid=facts.uid,
+        scope=facts.namespace,
+        queue=queue,
+        demand=demand,
+        phase=_phase(facts, hold),
+        submitted=facts.created,
+        queue_time=facts.queue_time,
+        level=facts.priority + facts.boost,
+        base=_base(facts, around),
+        pods=facts.pods,
+        requested_class=wishes.requested_class or _class_name(facts),
+        priority_override=wishes.priority_override,
+        local_queue=facts.local_queue or None,
+        owner=_owner_name(facts),
+        submission=words.annotations.get(SUBMISSION),
+        started=_started(facts),
+        ended=facts.end.at if facts.end else None,
+        outcome=facts.end.outcome if facts.end else None,
+        run_limit=facts.run_limit,
+        labels=words.labels,
+        annotations=words.annotations,
+        said=facts.said or (hold.why if hold else ""),
+        faults=wishes.faults + _other_faults(words, hold),
+        traceparent=words.annotations.get(TRACEPARENT),
+    )
+    return Translation(job, hold.until if hold else None)
+
+
+def _queue(facts: WorkloadFacts, around: Surroundings) -> str:
+    """An admission says in which ClusterQueue the quota is; without one the LocalQueue says where it stands."""
+    if facts.run is not None and facts.run.queue:
+        return facts.run.queue
+    door = around.door(facts.namespace, facts.local_queue) if facts.local_queue else None
+    return door.queue if door else ""
+
+
+def _demand(facts: WorkloadFacts, queue: str, around: Surroundings) -> dict[str, int]:
+    """Pods count only where the queue has quota for them, as in Kueue."""
+    view = around.queue(queue) if queue else None
+    if view is None or PODS not in view.most or not facts.pods:
+        return facts.demand
+    return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
+
+
+def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
+    if facts.end is not None:
+        return Phase.ENDED
+    if facts.run is not None:
+        return Phase.RUNNING
+    return Phase.WAITING if hold is None else Phase.HELD
+
+
+def _started(facts: WorkloadFacts) -> Micros | None:
+    return facts.end.started if facts.end else facts.run.since if facts.run else None
+
+
+def _base(facts: WorkloadFacts, around: Surroundings) -> int:
+    """Never what is read back where something else tells it: we may have written the priority ourselves."""
+    value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
+    if value is not None:
+        return value
+    return facts.priority if facts.noted_base is None else facts.noted_base
+
+
+def _class_name(facts: WorkloadFacts) -> str | None:
+    return facts.class_name if facts.class_name and facts.class_kind == WORKLOAD_PRIORITY_CLASS else None
+
+
+def _owner_name(facts: WorkloadFacts) -> str | None:
+    """People know a pod group by the group's name, which is the Workload's."""
+    if not facts.owners:
+        return None
+    first = facts.owners[0]
+    if first.kind == _POD and facts.grouped:
+        return f"{_POD_GROUP}/{facts.name}"
+    return f"{first.kind}/{first.name}"
+
+
+def _owner_words(facts: WorkloadFacts, around: Surroundings) -> Words:
+    found = [_words_of(owner, facts.namespace, around) for owner in facts.owners]
+    return found[0] if len(found) == 1 else merged(found)
+
+
+def _words_of(owner: Owner, namespace: str, around: Surroundings) -> Words:
+    """Another object of the same kind and name is not the one."""
+    found = around.owner(owner.kind, namespace, owner.name)
+    return found.words if found is not None and found.uid == owner.uid else Words()
+
+
+def _places(facts: WorkloadFacts, owner: Words) -> tuple[Place, ...]:
+    kind = facts.owners[0].kind if facts.owners else ""
+    return (
+        Place("metadata.annotations", facts.own.annotations),
+        Place("spec.podSets[*].template.metadata.annotations", facts.template.annotations),
+        Place(f"{kind} metadata.annotations", owner.annotations),
+    )
+
+
+def _other_faults(words: Words, hold: Hold | None) -> list[Fault]:
+    faults = [hold.fault] if hold is not None and hold.fault is not None else []
+    if words.left_out:
+        remedy = f"keep labels and annotations few, and values below {LONGEST_VALUE} characters"
+        value = f"{words.left_out} entries were left out"
+        faults.append(Fault(field="metadata", value=value, remedy=remedy))
+    return faults

@@ -1,0 +1,158 @@
+"""What happened to a job between two statements of it, as events. Pure.
+
+A transition that happened while nobody watched shows in the difference as well. Ids are made of the uid, the kind of
+transition and the instant of the run that it is about: a story told again says the same ids.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypedDict
+
+from fairlead_bus import Outgoing, Step
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.instants import Micros, to_datetime, to_seconds
+from fairlead_contracts.state import JobState, Outcome, Phase
+from fairlead_kube import Key
+from fairlead_watcher.cluster_view import ClusterView
+
+EVICTED = "Evicted"
+"""The reason where Kueue's own is gone: the job was admitted again before anybody looked."""
+
+
+class _About(TypedDict):
+    """What every event says of its job."""
+
+    id: str
+    at: datetime
+    cluster: str
+    tenant: str
+    scope: str
+    job: str
+    uid: str
+    submission: str | None
+    traceparent: str | None
+
+
+class Chronicle:
+    """Tells the steps of jobs.
+
+    Args:
+        view: knows what became of a Workload.
+        clock: now: the only instant that there is for a deletion.
+        told: hears of each event; counts.
+    """
+
+    def __init__(self, view: ClusterView, clock: Callable[[], Micros], told: Callable[[Event], None]) -> None:
+        self._view = view
+        self._clock = clock
+        self._told = told
+
+    def story(self, step: Step) -> list[Outgoing]:
+        """The events between the two statements, in order."""
+        before = step.before if isinstance(step.before, JobState) else None
+        after = step.after if isinstance(step.after, JobState) else None
+        events: list[Event] = []
+        if before is not None and (after is None or after.uid != before.uid):
+            events += self._left(before)
+            before = None
+        if after is not None:
+            events += self._went_on(before, after)
+        for event in events:
+            self._told(event)
+        return [_outgoing(event) for event in events]
+
+    def _left(self, job: JobState) -> list[Event]:
+        """It is stated no more: it was deleted, or it ended so long ago that its end was never stated."""
+        if job.phase is Phase.ENDED:
+            return []
+        end = self._view.end_of(Key(job.scope, job.id), job.uid)
+        if end is None:
+            return [_ended(job, self._clock(), Outcome.CANCELLED, job.started)]
+        events: list[Event] = []
+        if end.started is not None and end.started != job.started:
+            events.append(_started(job, end.started))
+        return [*events, _ended(job, end.at, end.outcome, end.started)]
+
+    def _went_on(self, before: JobState | None, after: JobState) -> list[Event]:
+        events: list[Event] = []
+        if before is None:
+            events.append(_queued(after))
+        elif before.started is not None and _lost_its_run(before, after):
+            events.append(self._evicted(before, before.started, after))
+        if after.started is not None and (before is None or after.started != before.started):
+            events.append(_started(after, after.started))
+        if after.phase is Phase.ENDED and (before is None or before.phase is not Phase.ENDED):
+            ended = self._clock() if after.ended is None else after.ended
+            events.append(_ended(after, ended, after.outcome or Outcome.SUCCEEDED, after.started))
+        return events
+
+    def _evicted(self, before: JobState, started: Micros, after: JobState) -> Event:
+        eviction = self._view.eviction_of(Key(after.scope, after.id), after.uid)
+        if eviction is not None and eviction.at >= started:
+            at, reason = eviction.at, eviction.reason
+        else:
+            at, reason = (self._clock() if after.started is None else after.started), EVICTED
+        return JobEvicted(
+            **_about(before, at, f"evicted-{started}"),
+            ran_seconds=_ran(started, at),
+            reason=reason or EVICTED,
+        )
+
+
+def _lost_its_run(before: JobState, after: JobState) -> bool:
+    """Quota that is still there at the end may be said to be gone then: that is no eviction."""
+    if after.started is None:
+        return after.phase in (Phase.WAITING, Phase.HELD)
+    return after.started != before.started
+
+
+def _about(job: JobState, at: Micros, what: str) -> _About:
+    """The watcher knows no tenants: it names the scope."""
+    return _About(
+        id=f"{job.uid}-{what}",
+        at=to_datetime(at),
+        cluster=job.cluster,
+        tenant=job.scope,
+        scope=job.scope,
+        job=job.id,
+        uid=job.uid,
+        submission=job.submission,
+        traceparent=job.traceparent,
+    )
+
+
+def _queued(job: JobState) -> Event:
+    return JobQueued(
+        **_about(job, job.submitted, "queued"),
+        queue=job.queue,
+        demand=job.demand,
+        requested_class=job.requested_class,
+    )
+
+
+def _started(job: JobState, at: Micros) -> Event:
+    return JobStarted(
+        **_about(job, at, f"started-{at}"),
+        waited_seconds=max(0.0, to_seconds(at - job.submitted)),
+        level=job.level,
+        demand=job.demand,
+    )
+
+
+def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) -> Event:
+    """Once a uid, so its id needs no instant."""
+    return JobEnded(**_about(job, at, "ended"), outcome=outcome, ran_seconds=_ran(started, at))
+
+
+def _ran(started: Micros | None, until: Micros) -> float:
+    return 0.0 if started is None else max(0.0, to_seconds(until - started))
+
+
+def _outgoing(event: Event) -> Outgoing:
+    return Outgoing(
+        subject=subjects.event(event.tenant, event.cluster, event.job),
+        msg_id=event.id,
+        payload=to_json(event),
+    )

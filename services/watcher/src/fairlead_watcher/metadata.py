@@ -1,0 +1,72 @@
+"""What people wrote on objects: labels and annotations, cut down to what policy and questions can use. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlead_kube import ObjectMeta
+
+LONGEST_VALUE = 256
+"""Characters of an annotation's value; longer ones are data, not words."""
+MOST_BYTES = 32 * 1024
+"""Of the labels and of the annotations of one place. All places of a job must fit into one message of NATS."""
+ASK_PREFIX = "wdrf.x-k8s.io/"
+_NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")
+
+type Texts = Mapping[str, str]
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """The labels and annotations of one place."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    left_out: int = 0
+    """Entries that were too many; none of them asks for anything."""
+
+
+NO_WORDS = Words()
+
+
+def words_of(metadata: ObjectMeta) -> Words:
+    """What is kept of an object's metadata, or of a pod template's."""
+    labels, fewer_labels = _within_bounds(metadata.labels or {})
+    annotations, fewer = _within_bounds(_worth_keeping(metadata.annotations or {}))
+    if not labels and not annotations and not fewer and not fewer_labels:
+        return NO_WORDS
+    return Words(labels=labels, annotations=annotations, left_out=fewer + fewer_labels)
+
+
+def merged(places: Iterable[Words]) -> Words:
+    """One place made of several; the first that says something of a key wins."""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    left_out = 0
+    for words in places:
+        labels = words.labels | labels
+        annotations = words.annotations | annotations
+        left_out += words.left_out
+    return Words(labels=labels, annotations=annotations, left_out=left_out)
+
+
+def _worth_keeping(annotations: Texts) -> Texts:
+    """A wish that is too long is kept in part: it can't be followed, and whoever wrote it must hear so."""
+    return {
+        key: value[:LONGEST_VALUE]
+        for key, value in annotations.items()
+        if key.startswith(ASK_PREFIX) or (len(value) <= LONGEST_VALUE and not key.startswith(_NOT_OURS))
+    }
+
+
+def _within_bounds(texts: Texts) -> tuple[dict[str, str], int]:
+    """As much as fits, wishes first and then by name; how many entries do not."""
+    if sum(map(len, texts)) + sum(map(len, texts.values())) <= MOST_BYTES // 4:
+        return dict(texts), 0  # a character has at most four bytes
+    kept: dict[str, str] = {}
+    room = MOST_BYTES
+    for key in sorted(texts, key=lambda key: (not key.startswith(ASK_PREFIX), key)):
+        room -= len(key.encode()) + len(texts[key].encode())
+        if room < 0:
+            break
+        kept[key] = texts[key]
+    return kept, len(texts) - len(kept)

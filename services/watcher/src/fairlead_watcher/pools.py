@@ -1,0 +1,93 @@
+"""What is stated of pools, queues, tenants, classes and nodes. Pure."""
+
+from collections.abc import Iterator
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.state import ClassState, NodeState, PoolState, QueueState, TenantState
+from fairlead_kube import Key, Node, Taint, in_base_units
+from fairlead_watcher.enforcement import enforcement
+from fairlead_watcher.jobs import UNSTAMPED
+from fairlead_watcher.quota import Forest, QueueFacts
+from fairlead_watcher.surroundings import DoorFacts
+
+FRONTEND = "kueue"
+
+
+def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | QueueState]:
+    """All pools, each followed by its queues."""
+    for tree in forest.trees():
+        how = enforcement(tree, forest)
+        yield PoolState(
+            cluster=cluster,
+            epoch=UNSTAMPED,
+            rev=UNSTAMPED,
+            name=tree.name,
+            capacity=forest.capacity(tree),
+            enforcement=how.how,
+            enforcement_why=how.why,
+        )
+        for queue in tree.queues:
+            yield _queue(cluster, queue, tree.name)
+
+
+def _queue(cluster: str, queue: QueueFacts, pool: str) -> QueueState:
+    return QueueState(
+        cluster=cluster,
+        epoch=UNSTAMPED,
+        rev=UNSTAMPED,
+        name=queue.name,
+        pool=pool,
+        frontend=FRONTEND,
+        bands_by_class=True,
+        preemption=queue.preemption,
+        strategy=queue.strategy,
+        active=queue.active and not queue.stopped,
+    )
+
+
+def tenant(cluster: str, key: Key, door: DoorFacts) -> TenantState:
+    """A LocalQueue."""
+    return TenantState(
+        cluster=cluster,
+        epoch=UNSTAMPED,
+        rev=UNSTAMPED,
+        name=key.name,
+        scope=key.namespace,
+        queue=door.queue,
+    )
+
+
+def priority_class(cluster: str, name: str, value: int) -> ClassState:
+    """A WorkloadPriorityClass."""
+    return ClassState(cluster=cluster, epoch=UNSTAMPED, rev=UNSTAMPED, name=name, value=value)
+
+
+def node(cluster: str, found: Node) -> NodeState:
+    """A node. Its heartbeats change nothing here."""
+    return NodeState(
+        cluster=cluster,
+        epoch=UNSTAMPED,
+        rev=UNSTAMPED,
+        name=found.metadata.name,
+        allocatable=_allocatable(found),
+        labels=found.metadata.labels or {},
+        ready=found.ready,
+        taints=[_as_kubectl(taint) for taint in found.spec.taints or ()],
+        unschedulable=found.spec.unschedulable,
+    )
+
+
+def _allocatable(found: Node) -> dict[str, int]:
+    """A device plugin may say anything: what cannot be read is not there."""
+    amounts = {}
+    for resource, amount in (found.status.allocatable or {}).items():
+        try:
+            amounts[resource] = in_base_units(resource, amount)
+        except FieldError:
+            continue
+    return amounts
+
+
+def _as_kubectl(taint: Taint) -> str:
+    key = f"{taint.key}={taint.value}" if taint.value else taint.key
+    return f"{key}:{taint.effect}"

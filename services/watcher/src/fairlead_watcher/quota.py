@@ -1,0 +1,268 @@
+"""Kueue's quota: ClusterQueues under trees of Cohorts, and what each of them can ever have. Pure.
+
+The sums are those of Kueue 0.19, `pkg/cache/scheduler/resource_node.go`, with nothing in use.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.quantities import MAX_QUANTITY
+from fairlead_kube import Amount, ClusterQueue, Cohort, Preemption, ResourceGroup, in_base_units
+
+USAGE_FIRST = "UsageBasedAdmissionFairSharing"
+
+
+class FlavorResource(NamedTuple):
+    """A resource of one flavor: what quota is given for."""
+
+    flavor: str
+    resource: str
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one resource of one flavor, in base units."""
+
+    nominal: int
+    borrowing: int | None = None
+    """None: as much as there is."""
+    lending: int | None = None
+    """None: all of it."""
+
+
+type Quotas = dict[FlavorResource, Quota]
+
+_NONE = Quota(nominal=0)
+
+
+class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What we need of a ClusterQueue."""
+
+    name: str
+    parent: str = ""
+    """Its cohort; empty for none."""
+    quotas: Quotas = {}
+    preemption: dict[str, str] = {}
+    strategy: str = ""
+    active: bool = True
+    """Kueue says that it can admit."""
+    stopped: bool = False
+    """Somebody said that it shall not."""
+    usage_first: bool = False
+    """AdmissionFairSharing: use of LocalQueues goes before priority."""
+    fair_sharing: bool = False
+    """FairSharing: borrowing and shares of queues go before priority."""
+
+
+class CohortFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What we need of a Cohort."""
+
+    name: str
+    parent: str = ""
+    quotas: Quotas = {}
+
+
+def queue_facts(queue: ClusterQueue) -> QueueFacts:
+    """What is kept of a ClusterQueue."""
+    spec = queue.spec
+    scope = spec.admission_scope
+    return QueueFacts(
+        name=queue.metadata.name,
+        parent=spec.parent,
+        quotas=_quotas(spec.resource_groups),
+        preemption=_preemption(spec.preemption),
+        strategy=spec.queueing_strategy,
+        active=queue.active,
+        stopped=spec.stopped,
+        usage_first=scope is not None and scope.admission_mode == USAGE_FIRST,
+        fair_sharing=queue.status.fair_sharing is not None,
+    )
+
+
+def cohort_facts(cohort: Cohort) -> CohortFacts:
+    """What is kept of a Cohort."""
+    return CohortFacts(
+        name=cohort.metadata.name,
+        parent=cohort.spec.above,
+        quotas=_quotas(cohort.spec.resource_groups),
+    )
+
+
+def _preemption(found: Preemption) -> dict[str, str]:
+    borrow = found.borrow_within_cohort
+    return {
+        "withinClusterQueue": found.within_cluster_queue,
+        "reclaimWithinCohort": found.reclaim_within_cohort,
+        "borrowWithinCohort": borrow.policy if borrow else "Never",
+    }
+
+
+def _quotas(groups: list[ResourceGroup] | None) -> Quotas:
+    return {
+        FlavorResource(flavor.name, one.name): Quota(
+            nominal=_amount(one.name, one.nominal_quota),
+            borrowing=_limit(one.name, one.borrowing_limit),
+            lending=_limit(one.name, one.lending_limit),
+        )
+        for group in groups or ()
+        for flavor in group.flavors or ()
+        for one in flavor.resources or ()
+    }
+
+
+def _limit(resource: str, amount: Amount | None) -> int | None:
+    return None if amount is None else _amount(resource, amount)
+
+
+def _amount(resource: str, amount: Amount) -> int:
+    """The server has checked the notation; people write very large numbers for "no limit"."""
+    try:
+        return in_base_units(resource, amount)
+    except FieldError:
+        return MAX_QUANTITY
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """What shares one capacity: a root cohort with all below it, or a ClusterQueue alone."""
+
+    name: str
+    queues: list[QueueFacts]
+    cohorts: list[str]
+    """Names of its cohorts, the root's too; empty for a ClusterQueue alone."""
+    cyclic: bool = False
+    """Its cohorts go in a circle: Kueue admits nothing there."""
+
+
+class Forest:
+    """All ClusterQueues and Cohorts of a cluster."""
+
+    def __init__(self, queues: Iterable[QueueFacts], cohorts: Iterable[CohortFacts]) -> None:
+        self._queues = {queue.name: queue for queue in sorted(queues, key=lambda one: one.name)}
+        self._cohorts = _with_implicit(self._queues.values(), cohorts)
+        self._children: dict[str, list[str]] = {}
+        self._members: dict[str, list[QueueFacts]] = {}
+        self._circles: set[str] = set()
+        self._roots = {name: self._root(name) for name in self._cohorts}
+        for cohort in self._cohorts.values():
+            if self._parent(cohort):
+                self._children.setdefault(cohort.parent, []).append(cohort.name)
+        for queue in self._queues.values():
+            if queue.parent:
+                self._members.setdefault(queue.parent, []).append(queue)
+        self._subtrees: dict[str, dict[FlavorResource, int]] = {}
+        self._potentials: dict[str, dict[FlavorResource, int]] = {}
+
+    def trees(self) -> list[Tree]:
+        """Those with a ClusterQueue in them, by name."""
+        found: dict[str, Tree] = {}
+        for queue in self._queues.values():
+            name = self.pool_of(queue)
+            if name in found:
+                found[name].queues.append(queue)
+                continue
+            root = self._roots.get(queue.parent, "")
+            cohorts = sorted(one for one, its_root in self._roots.items() if root and its_root == root)
+            found[name] = Tree(name=name, queues=[queue], cohorts=cohorts, cyclic=root in self._circles)
+        return [found[name] for name in sorted(found)]
+
+    def pool_of(self, queue: QueueFacts) -> str:
+        """The name of the pool that the ClusterQueue is in.
+
+        A lone ClusterQueue may have the name of a cohort that it has nothing to do with: `/queue` then tells them apart.
+        """
+        if queue.parent:
+            return self._roots[queue.parent]
+        return f"{queue.name}/queue" if queue.name in self._cohorts else queue.name
+
+    def capacity(self, tree: Tree) -> dict[str, int]:
+        """The sum of all nominal quotas by resource, in base units."""
+        parts = [queue.quotas for queue in tree.queues] + [self._cohorts[one].quotas for one in tree.cohorts]
+        total: dict[str, int] = {}
+        for quotas in parts:
+            for name, quota in quotas.items():
+                amount = total.get(name.resource, 0) + quota.nominal
+                total[name.resource] = min(amount, MAX_QUANTITY)
+        return total
+
+    def potential(self, queue: QueueFacts) -> dict[FlavorResource, int]:
+        """The most that the ClusterQueue can have when nothing is in use (`potentialAvailable`)."""
+        above = self._cohort_potential(queue.parent) if queue.parent else None
+        return _potential(queue.quotas, {name: one.nominal for name, one in queue.quotas.items()}, above)
+
+    def cohort_quotas(self, name: str) -> Quotas:
+        """A cohort's own; none where there is no such object."""
+        return self._cohorts[name].quotas
+
+    def _parent(self, cohort: CohortFacts) -> str:
+        """A circle has no parents."""
+        return "" if cohort.name in self._circles else cohort.parent
+
+    def _root(self, name: str) -> str:
+        path: list[str] = []
+        while name and name not in path:
+            path.append(name)
+            name = self._cohorts[name].parent
+        if not name:
+            return path[-1]
+        circle = path[path.index(name) :]
+        self._circles |= set(circle)
+        return min(circle)
+
+    def _subtree(self, name: str) -> dict[FlavorResource, int]:
+        """A cohort's own quota, and what its children lend."""
+        if name not in self._subtrees:
+            total = {key: quota.nominal for key, quota in self._cohorts[name].quotas.items()}
+            parts = [_lent(queue.quotas, _nominal(queue.quotas)) for queue in self._members.get(name, ())]
+            parts += [
+                _lent(self._cohorts[child].quotas, self._subtree(child))
+                for child in self._children.get(name, ())
+            ]
+            for part in parts:
+                for key, amount in part.items():
+                    total[key] = total.get(key, 0) + amount
+            self._subtrees[name] = total
+        return self._subtrees[name]
+
+    def _cohort_potential(self, name: str) -> dict[FlavorResource, int]:
+        if name not in self._potentials:
+            cohort = self._cohorts[name]
+            parent = self._parent(cohort)
+            above = self._cohort_potential(parent) if parent else None
+            self._potentials[name] = _potential(cohort.quotas, self._subtree(name), above)
+        return self._potentials[name]
+
+
+def _with_implicit(queues: Iterable[QueueFacts], cohorts: Iterable[CohortFacts]) -> dict[str, CohortFacts]:
+    """A cohort may be named without there being an object of it."""
+    found = {cohort.name: cohort for cohort in cohorts}
+    named = {queue.parent for queue in queues} | {cohort.parent for cohort in found.values()}
+    return {name: CohortFacts(name=name) for name in sorted(named - found.keys() - {""})} | found
+
+
+def _nominal(quotas: Quotas) -> dict[FlavorResource, int]:
+    return {name: quota.nominal for name, quota in quotas.items()}
+
+
+def _kept(quota: Quota, subtree: int) -> int:
+    """What a node does not lend (`localQuota`)."""
+    return 0 if quota.lending is None else max(0, subtree - quota.lending)
+
+
+def _lent(quotas: Quotas, subtree: Mapping[FlavorResource, int]) -> dict[FlavorResource, int]:
+    return {name: amount - _kept(quotas.get(name, _NONE), amount) for name, amount in subtree.items()}
+
+
+def _potential(
+    quotas: Quotas, subtree: Mapping[FlavorResource, int], above: Mapping[FlavorResource, int] | None
+) -> dict[FlavorResource, int]:
+    if above is None:
+        return dict(subtree)
+    found = {}
+    for name in subtree.keys() | above.keys():
+        own = subtree.get(name, 0)
+        quota = quotas.get(name, _NONE)
+        amount = _kept(quota, own) + above.get(name, 0)
+        found[name] = amount if quota.borrowing is None else min(amount, own + quota.borrowing)
+    return found

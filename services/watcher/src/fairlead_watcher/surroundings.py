@@ -1,0 +1,119 @@
+"""What a Workload's translation looks up besides the Workload itself, and a note of what it looked up. Pure."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from fairlead_kube import Key, LocalQueue, PriorityClass
+from fairlead_watcher.quota import Forest, QueueFacts
+from fairlead_watcher.workload_facts import OwnerFacts
+
+type OwnerKind = str
+"""As in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
+
+
+class Source(NamedTuple):
+    """One object that a translation depends on, there or not."""
+
+    kind: Literal["local queue", "queue", "class", "owner"]
+    of: str
+    """The kind of a class or owner; empty otherwise."""
+    key: Key
+
+
+class DoorFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What we need of a LocalQueue."""
+
+    queue: str
+    stopped: bool = False
+
+
+class QueueView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a ClusterQueue means for the Workloads in it."""
+
+    name: str
+    active: bool
+    stopped: bool
+    most: dict[str, int]
+    """By resource that it covers, what it can ever have, all flavors together."""
+
+
+class Surroundings(Protocol):
+    """Looks things up; each look is noted by whoever keeps translations up to date."""
+
+    def door(self, namespace: str, name: str) -> DoorFacts | None:
+        """A LocalQueue."""
+
+    def queue(self, name: str) -> QueueView | None:
+        """A ClusterQueue."""
+
+    def class_value(self, kind: str, name: str) -> int | None:
+        """The value of a WorkloadPriorityClass or PriorityClass."""
+
+    def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
+        """What a Workload was made for; None also for kinds that are not watched."""
+
+
+def door_facts(local_queue: LocalQueue) -> DoorFacts:
+    """What is kept of a LocalQueue."""
+    return DoorFacts(queue=local_queue.spec.cluster_queue, stopped=local_queue.spec.stopped)
+
+
+def class_value(priority_class: PriorityClass) -> int:
+    """What is kept of a WorkloadPriorityClass or PriorityClass."""
+    return priority_class.value
+
+
+def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
+    """What a ClusterQueue means for its Workloads."""
+    most: dict[str, int] = {}
+    for name, amount in forest.potential(queue).items():
+        if name in queue.quotas:
+            most[name.resource] = most.get(name.resource, 0) + amount
+    return QueueView(name=queue.name, active=queue.active, stopped=queue.stopped, most=most)
+
+
+class Known(msgspec.Struct, kw_only=True):
+    """Everything that translations look up, by key."""
+
+    doors: dict[Key, DoorFacts] = {}
+    queues: Mapping[str, QueueView] = {}
+    classes: dict[tuple[str, str], int] = {}
+    """By kind and name."""
+    owners: dict[tuple[OwnerKind, Key], OwnerFacts] = {}
+
+
+class Noting:
+    """Surroundings that note what was looked up."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._looked_up: set[Source] = set()
+
+    def take(self) -> frozenset[Source]:
+        """What was looked up since the last take."""
+        found, self._looked_up = self._looked_up, set()
+        return frozenset(found)
+
+    def door(self, namespace: str, name: str) -> DoorFacts | None:
+        """See `Surroundings`."""
+        key = Key(namespace, name)
+        self._looked_up.add(Source("local queue", "", key))
+        return self._known.doors.get(key)
+
+    def queue(self, name: str) -> QueueView | None:
+        """See `Surroundings`."""
+        self._looked_up.add(Source("queue", "", Key("", name)))
+        return self._known.queues.get(name)
+
+    def class_value(self, kind: str, name: str) -> int | None:
+        """See `Surroundings`."""
+        self._looked_up.add(Source("class", kind, Key("", name)))
+        return self._known.classes.get((kind, name))
+
+    def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
+        """See `Surroundings`."""
+        key = Key(namespace, name)
+        self._looked_up.add(Source("owner", kind, key))
+        return self._known.owners.get((kind, key))

@@ -1,0 +1,96 @@
+"""What a job asks for by annotations: a class, or a priority in its place. Pure.
+
+The annotations are those of the WDRF controller: `wdrf.x-k8s.io/urgent`, `…/approved` and, after their model, any other
+class by its name; `wdrf.x-k8s.io/priority-override` with an integer. Asking is free: policy grants.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.state import Fault
+from fairlead_watcher.metadata import ASK_PREFIX, Texts
+
+OVERRIDE = ASK_PREFIX + "priority-override"
+_FIRST = ("urgent", "approved")
+"""Of several classes that one place asks for, the first of these counts, as in the WDRF controller; then by name."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+_TRUTH = {"true": True, "false": False}
+
+
+class Place(NamedTuple):
+    """Where annotations stand."""
+
+    field: str
+    """Of the annotations, as its author finds it."""
+    annotations: Texts
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for, and what cannot be read."""
+
+    requested_class: str | None = None
+    priority_override: int | None = None
+    faults: list[Fault] = []
+
+
+NO_WISHES = Wishes()
+
+
+def wishes_in(places: Sequence[Place]) -> Wishes:
+    """The wishes of a job.
+
+    Args:
+        places: the most specific one first. It wins: "false" there takes back what a later place asks for.
+    """
+    asking = [place for place in places if any(key.startswith(ASK_PREFIX) for key in place.annotations)]
+    if not asking:
+        return NO_WISHES
+    faults: list[Fault] = []
+    classes: dict[str, bool] = {}
+    requested: str | None = None
+    override: int | None = None
+    for place in asking:
+        own = _classes(place, faults)
+        wanted = [name for name, asked in own.items() if asked and classes.get(name, True)]
+        if requested is None and wanted:
+            requested = min(wanted, key=_rank)
+        classes = own | classes
+        found = _override(place, faults)
+        override = found if override is None else override
+    return Wishes(requested_class=requested, priority_override=override, faults=faults)
+
+
+def _rank(name: str) -> tuple[int, str]:
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
+
+
+def _classes(place: Place, faults: list[Fault]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for key, value in place.annotations.items():
+        if not key.startswith(ASK_PREFIX) or key == OVERRIDE:
+            continue
+        if value in _TRUTH:
+            found[key.removeprefix(ASK_PREFIX)] = _TRUTH[value]
+        else:
+            faults.append(_fault(place, key, value, 'write "true" or "false"'))
+    return found
+
+
+def _override(place: Place, faults: list[Fault]) -> int | None:
+    value = place.annotations.get(OVERRIDE)
+    if value is None:
+        return None
+    if _INTEGER.fullmatch(value) and _LOWEST <= int(value) <= _HIGHEST:
+        return int(value)
+    faults.append(
+        _fault(place, OVERRIDE, value, f"write an integer from {_LOWEST} to {_HIGHEST}, in quotation marks")
+    )
+    return None
+
+
+def _fault(place: Place, key: str, value: str, remedy: str) -> Fault:
+    return Fault(field=f"{place.field}[{key}]", value=value, remedy=remedy)

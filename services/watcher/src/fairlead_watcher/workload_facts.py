@@ -1,0 +1,274 @@
+"""What we need of a Workload and of what it was made for; the rest is dropped as soon as it is decoded. Pure.
+
+A change that touches none of this, as most writes to a status, is no change.
+"""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.errors import FieldError, shown
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.state import Fault, Outcome
+from fairlead_kube import (
+    PRIORITY_BOOST,
+    Condition,
+    ObjectMeta,
+    PartialObject,
+    Workload,
+    instant,
+    pod_count,
+    workload_demand,
+)
+from fairlead_watcher.metadata import NO_WORDS, Words, merged, words_of
+
+GATES = "kueue.x-k8s.io/admission-gated-by"
+BASE_PRIORITY = "fairlead.dev/base-priority"
+PODS = "pods"
+MOST_OWNERS = 16
+"""Of a pod group each pod is an owner. They say the same; so many are read, by name."""
+LONGEST_SAID = 512
+_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
+_INT32_LIMIT = 2**31
+_BACK_OF_THE_LINE = ("PodsReadyTimeout", "AdmissionCheck")
+"""Evictions after which Kueue orders by the eviction's time (`GetQueueOrderTimestamp`, pkg/workload), with its
+default `requeuingStrategy.timestamp: Eviction`."""
+_OUTCOMES = {
+    "Failed": Outcome.FAILED,
+    "OutOfSync": Outcome.CANCELLED,
+    "OwnerNotFound": Outcome.CANCELLED,
+    "WorkloadSliceReplaced": Outcome.CANCELLED,
+}
+"""By Kueue's reason; every other one means success, as Kueue before 0.9 had one word for every end."""
+
+
+class Owner(NamedTuple):
+    """What a Workload was made for."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What we need of an owner."""
+
+    uid: str
+    words: Words
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Quota that is reserved."""
+
+    queue: str
+    """The ClusterQueue; empty where the admission does not say."""
+    since: Micros
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """How a Workload ended, and its last run."""
+
+    uid: str
+    at: Micros
+    outcome: Outcome
+    started: Micros | None
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """The last eviction."""
+
+    reason: str
+    at: Micros
+
+
+class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A Workload, as far as it concerns us."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: Micros
+    queue_time: Micros
+    local_queue: str
+    owners: list[Owner] = []
+    """The one that controls it, or the pods of a group."""
+    grouped: bool = False
+    """It is a pod group: nobody controls it."""
+    own: Words = NO_WORDS
+    template: Words = NO_WORDS
+    active: bool = True
+    gates: str = ""
+    """Who must let go of it before Kueue looks at it (KEP-6915); empty for nobody."""
+    priority: int = 0
+    boost: int = 0
+    noted_base: int | None = None
+    """What was its priority before we wrote one."""
+    class_kind: str = ""
+    class_name: str = ""
+    demand: dict[str, int] = {}
+    """In base units, without the resource `pods`."""
+    pods: int = 0
+    unreadable: Fault | None = None
+    """Why the demand is not known."""
+    run_limit: Micros | None = None
+    """What is left of it."""
+    run: Run | None = None
+    put_back: bool = False
+    """Kueue does not queue it again yet (Requeued=False)."""
+    requeue_at: Micros | None = None
+    eviction: Eviction | None = None
+    end: End | None = None
+    said: str = ""
+
+
+type Known = WorkloadFacts | End
+"""An end that is long past is all that is kept of a Workload."""
+
+
+def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
+    """What is kept of a Workload.
+
+    Args:
+        workload: as the server has it.
+        ended_after: of one that ended before this instant only the end is kept. Kueue keeps Workloads for ever.
+    """
+    end = _end(workload)
+    if end is not None and end.at < ended_after:
+        return end
+    metadata, spec = workload.metadata, workload.spec
+    reference = spec.class_ref
+    demand, unreadable = _demand(workload)
+    return WorkloadFacts(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        created=metadata.created,
+        queue_time=_queue_time(workload),
+        local_queue=spec.queue_name,
+        owners=_owners(metadata),
+        grouped=metadata.controller is None and bool(metadata.owner_references),
+        own=words_of(metadata),
+        template=_template(workload),
+        active=workload.active,
+        gates=metadata.annotation(GATES) or "",
+        priority=spec.priority or 0,
+        boost=_int32(metadata.annotation(PRIORITY_BOOST)) or 0,
+        noted_base=_int32(metadata.annotation(BASE_PRIORITY)),
+        class_kind=reference.kind if reference else "",
+        class_name=reference.name if reference else "",
+        demand=demand,
+        pods=pod_count(workload),
+        unreadable=unreadable,
+        run_limit=_run_limit(workload),
+        run=_run(workload),
+        put_back=_is_false(workload.condition("Requeued")),
+        requeue_at=_requeue_at(workload),
+        eviction=_eviction(workload),
+        end=end,
+        said=_said(workload),
+    )
+
+
+def owner_facts(owner: PartialObject) -> OwnerFacts:
+    """What is kept of an owner."""
+    return OwnerFacts(uid=owner.metadata.uid, words=words_of(owner.metadata))
+
+
+def _owners(metadata: ObjectMeta) -> list[Owner]:
+    """The controller alone where there is one; otherwise the pods of a group."""
+    controller = metadata.controller
+    if controller is not None:
+        return [Owner(controller.kind, controller.name, controller.uid)]
+    found = sorted(Owner(one.kind, one.name, one.uid) for one in metadata.owner_references or ())
+    return found[:MOST_OWNERS]
+
+
+def _template(workload: Workload) -> Words:
+    """Of several pod sets the first one wins: it is the leader's."""
+    return merged(words_of(pod_set.template.metadata) for pod_set in workload.spec.pod_sets or ())
+
+
+def _demand(workload: Workload) -> tuple[dict[str, int], Fault | None]:
+    try:
+        found = workload_demand(workload)
+    except FieldError as error:
+        value = shown(error.value)
+        return {}, Fault(field=error.field, value=value, remedy=f"write a quantity: {error.reason}")
+    return {resource: amount for resource, amount in found.items() if amount and resource != PODS}, None
+
+
+def _queue_time(workload: Workload) -> Micros:
+    evicted = workload.condition("Evicted")
+    if evicted is not None and evicted.status == "True" and evicted.reason in _BACK_OF_THE_LINE:
+        return evicted.since
+    return workload.metadata.created
+
+
+def _run(workload: Workload) -> Run | None:
+    reserved = workload.condition("QuotaReserved")
+    if reserved is None or reserved.status != "True":
+        return None
+    admission = workload.status.admission
+    return Run(queue=admission.cluster_queue if admission else "", since=reserved.since)
+
+
+def _end(workload: Workload) -> End | None:
+    finished = workload.condition("Finished")
+    if finished is None or finished.status != "True":
+        return None
+    run = _run(workload)
+    return End(
+        uid=workload.metadata.uid,
+        at=finished.since,
+        outcome=_OUTCOMES.get(finished.reason, Outcome.SUCCEEDED),
+        started=run.since if run else None,
+    )
+
+
+def _eviction(workload: Workload) -> Eviction | None:
+    """Also of one that is over: a new admission leaves the condition there as False, with another reason."""
+    evicted = workload.condition("Evicted")
+    if evicted is None or evicted.status != "True":
+        return None
+    return Eviction(reason=evicted.reason, at=evicted.since)
+
+
+def _requeue_at(workload: Workload) -> Micros | None:
+    state = workload.status.requeue_state
+    return instant(state.requeue_at) if state is not None and state.requeue_at else None
+
+
+def _run_limit(workload: Workload) -> Micros | None:
+    """Kueue counts earlier runs, too."""
+    limit = workload.spec.maximum_execution_time_seconds
+    if limit is None:
+        return None
+    past = workload.status.accumulated_past_execution_time_seconds or 0
+    return max(0, limit - past) * SECOND
+
+
+def _said(workload: Workload) -> str:
+    """Kueue's last words: on its end, on why it waits or that quota is reserved, on its admission or eviction."""
+    finished = workload.condition("Finished")
+    kinds = ["QuotaReserved", "Admitted", "Evicted"]
+    if finished is not None and finished.status == "True":
+        kinds.insert(0, "Finished")
+    found = (workload.condition(kind) for kind in kinds)
+    return next((_shortened(one.message) for one in found if one is not None and one.message), "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SAID else text[: LONGEST_SAID - 1] + "…"
+
+
+def _is_false(found: Condition | None) -> bool:
+    return found is not None and found.status == "False"
+
+
+def _int32(text: str | None) -> int | None:
+    """As Kueue reads a boost; what it would refuse counts as absent."""
+    if text is None or not _INT32.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_INT32_LIMIT <= number < _INT32_LIMIT else None

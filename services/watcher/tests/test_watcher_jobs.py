@@ -1,0 +1,378 @@
+"""A Workload as a job: phases, holds, levels, demand, times, words. Objects as the API server has them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead_contracts.instants import SECOND
+from fairlead_contracts.state import JobState, Outcome, Phase
+from fairlead_kube import Key, PartialObject, Workload, instant
+from fairlead_testkit.kubelab import KubeObject, things
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.quota import FlavorResource, QueueFacts, Quota
+from fairlead_watcher.surroundings import DoorFacts
+from fairlead_watcher.workload_facts import End, WorkloadFacts, owner_facts, workload_facts
+
+CREATED = "2026-11-21T10:00:00Z"
+LATER = "2026-11-21T10:05:00Z"
+NOW = instant("2026-11-21T11:00:00Z")
+STAY = 600 * SECOND
+KEY = Key("team-a", "one")
+QUOTAS = {
+    FlavorResource("f", "cpu"): Quota(nominal=64_000),
+    FlavorResource("f", "gpu"): Quota(nominal=8000),
+}
+
+
+def a_view(**queue: Any) -> ClusterView:  # noqa: ANN401 # fields of QueueFacts
+    view = ClusterView("c1", ended_stay=STAY)
+    view.local_queue(Key("team-a", "main"), DoorFacts(queue="cq"))
+    facts = QueueFacts(**({"name": "cq", "quotas": QUOTAS} | queue))
+    view.cluster_queue(Key("", facts.name), facts)
+    return view
+
+
+def condition(
+    kind: str, status: str = "True", reason: str = "", message: str = "", at: str = LATER
+) -> KubeObject:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": at,
+    }
+
+
+def raw(*conditions: KubeObject, **changes: object) -> KubeObject:
+    item = things.workload("one", "team-a", "main", {"cpu": 1, "gpu": 2}, pods=3)
+    item["metadata"] |= {"uid": "u1", "creationTimestamp": CREATED}
+    item["status"] = {"conditions": list(conditions)}
+    for path, value in changes.items():
+        *parts, last = path.split("__")
+        inner = item
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return item
+
+
+def facts_of(item: KubeObject) -> WorkloadFacts:
+    found = workload_facts(msgspec.convert(item, Workload))
+    assert isinstance(found, WorkloadFacts)
+    return found
+
+
+def job_of(item: KubeObject, view: ClusterView | None = None, now: int = NOW) -> JobState:
+    view = view or a_view()
+    view.workload(KEY, facts_of(item))
+    view.settle(now)
+    [job] = view.jobs()
+    return job
+
+
+RESERVED = condition("QuotaReserved", message="Quota reserved in ClusterQueue cq")
+PENDING = condition("QuotaReserved", "False", "WaitingForQuota", "couldn't assign flavors")
+
+
+def test_what_waits_is_stated_in_full() -> None:
+    assert job_of(raw(PENDING)) == JobState(
+        cluster="c1",
+        epoch=0,
+        rev=0,
+        id="one",
+        uid="u1",
+        scope="team-a",
+        queue="cq",
+        demand={"cpu": 3000, "gpu": 6000},
+        phase=Phase.WAITING,
+        submitted=instant(CREATED),
+        queue_time=instant(CREATED),
+        pods=3,
+        local_queue="main",
+        said="couldn't assign flavors",
+    )
+
+
+def test_reserved_quota_means_running() -> None:
+    admission = {
+        "clusterQueue": "other",
+        "podSetAssignments": [{"name": "main", "count": 2, "resourceUsage": {"cpu": "2", "gpu": "4"}}],
+    }
+    job = job_of(raw(RESERVED, status__admission=admission))
+    assert (job.phase, job.queue, job.started) == (Phase.RUNNING, "other", instant(LATER))
+    assert (job.demand, job.pods) == ({"cpu": 2000, "gpu": 4000}, 2)
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("Succeeded", Outcome.SUCCEEDED),
+        ("JobFinished", Outcome.SUCCEEDED),
+        ("Failed", Outcome.FAILED),
+        ("OwnerNotFound", Outcome.CANCELLED),
+    ],
+)
+def test_what_finished_is_stated_for_a_while(reason: str, outcome: Outcome) -> None:
+    view, now = a_view(), instant("2026-11-21T10:08:00Z")
+    ended_at = instant("2026-11-21T10:07:00Z")
+    finished = condition("Finished", reason=reason, message="done", at="2026-11-21T10:07:00Z")
+    job = job_of(raw(RESERVED, finished), view, now)
+    assert (job.phase, job.outcome, job.started, job.ended) == (
+        Phase.ENDED,
+        outcome,
+        instant(LATER),
+        ended_at,
+    )
+    assert job.said == "done"
+    assert view.next_due() == ended_at + STAY
+    assert view.settle(ended_at + STAY - 1) == {}
+    [gone] = view.settle(ended_at + STAY).values()
+    assert gone is None
+    assert view.end_of(KEY, "u1") == End(uid="u1", at=ended_at, outcome=outcome, started=instant(LATER))
+    assert view.end_of(KEY, "u2") is None
+
+
+def test_of_what_finished_long_ago_only_the_end_is_kept() -> None:
+    finished = condition("Finished", reason="Failed", at="2026-11-21T10:07:00Z")
+    kept = workload_facts(msgspec.convert(raw(RESERVED, finished), Workload), ended_after=NOW)
+    assert isinstance(kept, End)
+    view = a_view()
+    view.workload(KEY, kept)
+    view.settle(NOW)
+    assert not list(view.jobs())
+    assert view.end_of(KEY, "u1") == kept
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        (raw(spec__active=False), "deactivated"),
+        (raw(metadata__annotations={"kueue.x-k8s.io/admission-gated-by": "example.com/a"}), "example.com/a"),
+        (raw(condition("Requeued", "False", "Preempted")), "not queued again"),
+        (raw(status__requeueState={"requeueAt": "2026-11-21T11:00:01Z"}), "backing off until"),
+        (raw(spec__queueName="nowhere"), "no LocalQueue 'nowhere'"),
+    ],
+)
+def test_what_cannot_start_is_held_and_says_why(item: KubeObject, why: str) -> None:
+    job = job_of(item)
+    assert job.phase is Phase.HELD
+    assert why in job.said
+
+
+@pytest.mark.parametrize(
+    ("queue", "why"),
+    [
+        ({"stopped": True}, "on hold"),
+        ({"active": False}, "not active"),
+        ({"name": "another"}, "does not exist"),
+    ],
+)
+def test_what_a_queue_does_not_let_start_is_held(queue: dict[str, object], why: str) -> None:
+    job = job_of(raw(), a_view(**queue))
+    assert job.phase is Phase.HELD
+    assert why in job.said
+
+
+def test_a_stopped_local_queue_holds() -> None:
+    view = a_view()
+    view.local_queue(Key("team-a", "main"), DoorFacts(queue="cq", stopped=True))
+    assert job_of(raw(), view).phase is Phase.HELD
+
+
+def test_what_is_larger_than_its_queue_can_ever_hold_is_held_with_a_fault() -> None:
+    item = things.workload("one", "team-a", "main", {"gpu": 9})
+    item["metadata"] |= {"uid": "u1", "creationTimestamp": CREATED}
+    job = job_of(item)
+    assert job.phase is Phase.HELD
+    [fault] = job.faults
+    assert (fault.field, fault.value) == ("spec.podSets gpu", "9")
+    assert "at most 8" in fault.remedy
+    item = things.workload("one", "team-a", "main", {"tpu": 1})
+    item["metadata"] |= {"uid": "u1", "creationTimestamp": CREATED}
+    assert "none of it" in job_of(item).faults[0].remedy
+
+
+def test_an_unknown_queue_is_a_fault_that_names_the_field() -> None:
+    [fault] = job_of(raw(spec__queueName="nowhere")).faults
+    assert (fault.field, fault.value) == ("spec.queueName", "nowhere")
+
+
+def test_a_demand_that_cannot_be_read_is_held_with_a_fault() -> None:
+    item = things.workload("one", "team-a", "main", {"gpu": "many"})
+    item["metadata"] |= {"uid": "u1", "creationTimestamp": CREATED}
+    job = job_of(item)
+    assert (job.phase, job.demand) == (Phase.HELD, {})
+    assert "gpu" in job.faults[0].field
+
+
+def test_pods_count_where_the_queue_has_quota_for_them() -> None:
+    quotas = QUOTAS | {FlavorResource("f", "pods"): Quota(nominal=5000)}
+    assert job_of(raw(), a_view(quotas=quotas)).demand == {"cpu": 3000, "gpu": 6000, "pods": 3000}
+    few = QUOTAS | {FlavorResource("f", "pods"): Quota(nominal=2000)}
+    assert job_of(raw(), a_view(quotas=few)).phase is Phase.HELD
+
+
+def test_a_back_off_ends_by_itself() -> None:
+    view = a_view()
+    item = raw(status__requeueState={"requeueAt": "2026-11-21T11:00:01Z"})
+    assert job_of(item, view).phase is Phase.HELD
+    due = view.next_due()
+    assert due == NOW + SECOND
+    [job] = view.settle(due).values()
+    assert isinstance(job, JobState)
+    assert job.phase is Phase.WAITING
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "expected"),
+    [
+        ("PodsReadyTimeout", "True", LATER),
+        ("AdmissionCheck", "True", LATER),
+        ("Preempted", "True", CREATED),
+        ("PodsReadyTimeout", "False", CREATED),
+    ],
+)
+def test_the_queue_time_is_that_of_kueue(reason: str, status: str, expected: str) -> None:
+    evicted = condition("Evicted", status, reason)
+    assert job_of(raw(evicted)).queue_time == instant(expected)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "priority", "level"),
+    [
+        ({}, None, 0),
+        ({}, 7, 7),
+        ({"kueue.x-k8s.io/priority-boost": "5"}, 7, 12),
+        ({"kueue.x-k8s.io/priority-boost": "-5"}, None, -5),
+        ({"kueue.x-k8s.io/priority-boost": "x"}, 7, 7),
+        ({"kueue.x-k8s.io/priority-boost": "4294967296"}, 7, 7),
+    ],
+)
+def test_the_level_is_the_effective_priority(
+    annotations: dict[str, str], priority: int | None, level: int
+) -> None:
+    assert job_of(raw(metadata__annotations=annotations, spec__priority=priority)).level == level
+
+
+@pytest.mark.parametrize(
+    ("reference", "classes", "noted", "base", "requested"),
+    [
+        (None, {}, None, 9, None),
+        (None, {}, "4", 4, None),
+        (
+            {"kind": "WorkloadPriorityClass", "name": "high"},
+            {("WorkloadPriorityClass", "high"): 3},
+            "4",
+            3,
+            "high",
+        ),
+        ({"kind": "PriorityClass", "name": "high"}, {("PriorityClass", "high"): 2}, "4", 2, None),
+        ({"kind": "WorkloadPriorityClass", "name": "gone"}, {}, "4", 4, "gone"),
+        ({"kind": "WorkloadPriorityClass", "name": "gone"}, {}, None, 9, "gone"),
+    ],
+)
+def test_the_base_is_never_read_back_where_something_else_tells_it(
+    reference: dict[str, str] | None,
+    classes: dict[tuple[Any, str], int],
+    noted: str | None,
+    base: int,
+    requested: str | None,
+) -> None:
+    view = a_view()
+    for (kind, name), value in classes.items():
+        view.class_value(kind, Key("", name), value)
+    annotations = {} if noted is None else {"fairlead.dev/base-priority": noted}
+    item = raw(metadata__annotations=annotations, spec__priority=9, spec__priorityClassRef=reference)
+    job = job_of(item, view)
+    assert (job.base, job.requested_class) == (base, requested)
+
+
+def test_v1beta1_names_its_class_in_other_words() -> None:
+    view = a_view()
+    view.class_value("WorkloadPriorityClass", Key("", "high"), 3)
+    item = raw(
+        spec__priority=9,
+        spec__priorityClassName="high",
+        spec__priorityClassSource="kueue.x-k8s.io/workloadpriorityclass",
+    )
+    assert job_of(item, view).base == 3
+
+
+def an_owner(uid: str, **annotations: str) -> PartialObject:
+    found = {f"wdrf.x-k8s.io/{key}": value for key, value in annotations.items()}
+    metadata = {
+        "name": "train",
+        "namespace": "team-a",
+        "uid": uid,
+        "labels": {"team": "x"},
+        "annotations": found,
+    }
+    return msgspec.convert({"metadata": metadata}, PartialObject)
+
+
+def owned() -> KubeObject:
+    reference = {"kind": "Job", "name": "train", "uid": "j1", "controller": True}
+    return raw(metadata__ownerReferences=[reference])
+
+
+def test_words_of_the_owner_count_and_the_nearer_place_wins() -> None:
+    view = a_view()
+    view.owner("Job", Key("team-a", "train"), owner_facts(an_owner("j1", urgent="true")))
+    item = owned()
+    template = item["spec"]["podSets"][0]["template"]
+    template["metadata"] = {
+        "labels": {"team": "y", "app": "z"},
+        "annotations": {"fairlead.dev/submission": "s-1", "fairlead.dev/traceparent": "00-t"},
+    }
+    job = job_of(item, view)
+    assert (job.owner, job.requested_class) == ("Job/train", "urgent")
+    assert job.labels == {"team": "y", "app": "z"}
+    assert (job.submission, job.traceparent) == ("s-1", "00-t")
+    template["metadata"]["annotations"] = {"wdrf.x-k8s.io/approved": "true"}
+    assert job_of(item, view).requested_class == "approved"
+    item["metadata"]["annotations"] = {"wdrf.x-k8s.io/approved": "no", "wdrf.x-k8s.io/urgent": "true"}
+    job = job_of(item, view)
+    assert job.requested_class == "urgent"
+    assert [fault.field for fault in job.faults] == ["metadata.annotations[wdrf.x-k8s.io/approved]"]
+
+
+def test_another_object_of_the_owners_name_is_not_the_owner() -> None:
+    view = a_view()
+    view.owner("Job", Key("team-a", "train"), owner_facts(an_owner("j0", urgent="true")))
+    assert job_of(owned(), view).requested_class is None
+    view.owner("Job", Key("team-a", "train"), owner_facts(an_owner("j1", urgent="true")))
+    [job] = view.settle(NOW).values()
+    assert isinstance(job, JobState)
+    assert job.requested_class == "urgent"
+
+
+def test_a_pod_group_is_known_by_the_groups_name() -> None:
+    view = a_view()
+    pods = [{"kind": "Pod", "name": f"one-{n}", "uid": f"p{n}"} for n in range(20)]
+    view.owner("Pod", Key("team-a", "one-3"), owner_facts(an_owner("p3", approved="true")))
+    job = job_of(raw(metadata__ownerReferences=pods), view)
+    assert (job.owner, job.requested_class) == ("PodGroup/one", "approved")
+    single = [pods[0] | {"controller": True}]
+    assert job_of(raw(metadata__ownerReferences=single), view).owner == "Pod/one-0"
+
+
+def test_a_run_limit_is_what_is_left_of_it() -> None:
+    item = raw(spec__maximumExecutionTimeSeconds=100, status__accumulatedPastExecutionTimeSeconds=30)
+    assert job_of(item).run_limit == 70 * SECOND
+
+
+def test_long_words_are_cut_and_masses_of_them_are_a_fault() -> None:
+    assert len(job_of(raw(condition("QuotaReserved", "False", "x", "y" * 5000))).said) == 512
+    many = {f"k{number}": "v" * 250 for number in range(500)}
+    job = job_of(raw(metadata__annotations=many))
+    assert [fault.field for fault in job.faults] == ["metadata"]
+    assert len(msgspec.msgpack.encode(job)) < 100_000
+
+
+def test_most_writes_to_a_status_are_no_change() -> None:
+    first = facts_of(raw(PENDING))
+    again = raw(PENDING | {"lastTransitionTime": "2026-11-21T10:09:00Z", "observedGeneration": 3})
+    again["metadata"] |= {"resourceVersion": "99", "generation": 3, "managedFields": []}
+    assert facts_of(again) == first

@@ -1,0 +1,301 @@
+"""Kept up to date object by object, the view says what a translation of everything from scratch says. And fast."""
+
+import time
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.state import ClassState, JobState, NodeState, Outcome, Phase, State, TenantState
+from fairlead_kube import Key, Node
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.metadata import Words
+from fairlead_watcher.pools import node
+from fairlead_watcher.quota import CohortFacts, FlavorResource, QueueFacts, Quota
+from fairlead_watcher.surroundings import DoorFacts
+from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, Run, WorkloadFacts
+
+STAY = 600 * SECOND
+T0 = 1_800_000_000 * SECOND
+GPU = FlavorResource("f", "gpu")
+type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
+
+
+class World(msgspec.Struct):
+    """The objects that there are."""
+
+    workloads: dict[Key, Known] = {}
+    doors: dict[Key, DoorFacts] = {}
+    queues: dict[Key, QueueFacts] = {}
+    cohorts: dict[Key, CohortFacts] = {}
+    classes: dict[tuple[ClassKind, Key], int] = {}
+    owners: dict[tuple[str, Key], OwnerFacts] = {}
+    nodes: dict[Key, NodeState] = {}
+
+    def view(self) -> ClusterView:
+        """From scratch, in an order of its own."""
+        view = ClusterView("c1", ended_stay=STAY)
+        for key, facts in reversed(self.workloads.items()):
+            view.workload(key, facts)
+        for (kind, key), owner in self.owners.items():
+            view.owner(kind, key, owner)
+        for (word, key), value in self.classes.items():
+            view.class_value(word, key, value)
+        for key, cohort in self.cohorts.items():
+            view.cohort(key, cohort)
+        for key, queue in self.queues.items():
+            view.cluster_queue(key, queue)
+        for key, door in self.doors.items():
+            view.local_queue(key, door)
+        for key, state in self.nodes.items():
+            view.node(key, state)
+        return view
+
+
+QUEUES = st.sampled_from(["a", "b", "c"])
+COHORTS = st.sampled_from(["r", "s", ""])
+DOORS = st.sampled_from([Key("n1", "main"), Key("n1", "side"), Key("n2", "main")])
+CLASSES = st.sampled_from(["high", "low"])
+KINDS: st.SearchStrategy[ClassKind] = st.sampled_from(["WorkloadPriorityClass", "PriorityClass"])
+OWNERS = st.sampled_from(["x", "y"])
+NAMES = st.sampled_from([Key("n1", "one"), Key("n1", "two"), Key("n2", "one"), Key("n2", "three")])
+UIDS = st.sampled_from(["u1", "u2"])
+QUOTA = st.builds(lambda amount: {GPU: Quota(nominal=amount)}, st.integers(0, 3))
+INSTANTS = st.integers(0, 20).map(lambda minutes: T0 + minutes * 60 * SECOND)
+WORDS = st.sampled_from(
+    [
+        Words(),
+        Words(labels={"team": "a"}, annotations={"wdrf.x-k8s.io/urgent": "true"}),
+        Words(annotations={"wdrf.x-k8s.io/urgent": "false", "wdrf.x-k8s.io/priority-override": "?"}),
+    ]
+)
+ENDS = st.builds(End, uid=UIDS, at=INSTANTS, outcome=st.sampled_from(Outcome), started=st.none() | INSTANTS)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, key: Key) -> Known:
+    uid = draw(UIDS)
+    end = draw(st.none() | ENDS)
+    if end is not None and draw(st.booleans()):
+        return msgspec.structs.replace(end, uid=uid)
+    return WorkloadFacts(
+        namespace=key.namespace,
+        name=key.name,
+        uid=uid,
+        created=T0,
+        queue_time=T0,
+        local_queue=draw(st.sampled_from(["main", "side", "none"])),
+        owners=[Owner("Job", draw(OWNERS), draw(UIDS))] if draw(st.booleans()) else [],
+        own=draw(WORDS),
+        template=draw(WORDS),
+        active=draw(st.booleans()),
+        priority=draw(st.integers(0, 2)),
+        class_kind=draw(KINDS),
+        class_name=draw(CLASSES | st.just("")),
+        demand={"gpu": draw(st.integers(0, 5))},
+        pods=1,
+        run=draw(st.none() | st.builds(Run, queue=QUEUES, since=INSTANTS)),
+        requeue_at=draw(st.none() | INSTANTS),
+        end=None if end is None else msgspec.structs.replace(end, uid=uid),
+    )
+
+
+class ViewMachine(RuleBasedStateMachine):
+    """Any changes in any order, settled now and then, in whole or in parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.view = ClusterView("c1", ended_stay=STAY)
+        self.now: Micros = T0
+        self.heard: dict[str, State] = {}
+
+    @rule(key=NAMES, data=st.data())
+    def workload(self, key: Key, data: st.DataObject) -> None:
+        facts = data.draw(st.none() | workloads(key))
+        put(self.world.workloads, key, facts)
+        self.view.workload(key, facts)
+
+    @rule(key=DOORS, facts=st.none() | st.builds(DoorFacts, queue=QUEUES, stopped=st.booleans()))
+    def local_queue(self, key: Key, facts: DoorFacts | None) -> None:
+        put(self.world.doors, key, facts)
+        self.view.local_queue(key, facts)
+
+    @rule(name=QUEUES, parent=COHORTS, quotas=QUOTA, gone=st.booleans(), active=st.booleans())
+    def cluster_queue(
+        self, name: str, parent: str, quotas: dict[FlavorResource, Quota], gone: bool, active: bool
+    ) -> None:
+        facts = None if gone else QueueFacts(name=name, parent=parent, quotas=quotas, active=active)
+        put(self.world.queues, Key("", name), facts)
+        self.view.cluster_queue(Key("", name), facts)
+
+    @rule(name=COHORTS.filter(bool), parent=COHORTS, quotas=QUOTA, gone=st.booleans())
+    def cohort(self, name: str, parent: str, quotas: dict[FlavorResource, Quota], gone: bool) -> None:
+        facts = None if gone else CohortFacts(name=name, parent=parent, quotas=quotas)
+        put(self.world.cohorts, Key("", name), facts)
+        self.view.cohort(Key("", name), facts)
+
+    @rule(kind=KINDS, name=CLASSES, value=st.none() | st.integers(0, 3))
+    def class_value(self, kind: ClassKind, name: str, value: int | None) -> None:
+        put(self.world.classes, (kind, Key("", name)), value)
+        self.view.class_value(kind, Key("", name), value)
+
+    @rule(
+        namespace=st.sampled_from(["n1", "n2"]),
+        name=OWNERS,
+        facts=st.none() | st.builds(OwnerFacts, uid=UIDS, words=WORDS),
+    )
+    def owner(self, namespace: str, name: str, facts: OwnerFacts | None) -> None:
+        put(self.world.owners, ("Job", Key(namespace, name)), facts)
+        self.view.owner("Job", Key(namespace, name), facts)
+
+    @rule(ready=st.none() | st.booleans())
+    def node(self, ready: bool | None) -> None:
+        state = None
+        if ready is not None:
+            state = NodeState(cluster="c1", epoch=0, rev=0, name="n", allocatable={}, ready=ready)
+        put(self.world.nodes, Key("", "n"), state)
+        self.view.node(Key("", "n"), state)
+
+    @rule(minutes=st.integers(0, 15))
+    def time_goes_by(self, minutes: int) -> None:
+        self.now += minutes * 60 * SECOND
+
+    @rule(at_most=st.none() | st.integers(1, 3))
+    def settle(self, at_most: int | None) -> None:
+        self.hear(self.view.settle(self.now, at_most=at_most))
+
+    def hear(self, statements: Mapping[str, State | None]) -> None:
+        for subject, state in statements.items():
+            assert self.heard.get(subject) != state, "only what is different is told"
+            put(self.heard, subject, state)
+
+    @invariant()
+    def says_the_same_as_from_scratch(self) -> None:
+        self.hear(self.view.settle(self.now))
+        assert not self.view.unsettled
+        fresh = self.world.view()
+        assert fresh.settle(self.now) == self.view.stated == self.heard
+        assert fresh.next_due() is None or self.view.next_due() is not None
+
+
+def put[K, V](into: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        into.pop(key, None)
+    else:
+        into[key] = value
+
+
+ViewMachine.TestCase.settings = settings(stateful_step_count=25, deadline=None)
+TestView = pytest.mark.timeout(600)(ViewMachine.TestCase)
+
+
+def a_busy_cluster(jobs: int) -> World:
+    world = World()
+    for number in range(30):
+        name = f"q{number}"
+        world.queues[Key("", name)] = QueueFacts(
+            name=name, parent=f"r{number % 5}", quotas={GPU: Quota(nominal=20)}
+        )
+        world.doors[Key(f"team-{number}", "main")] = DoorFacts(queue=name)
+    world.classes["WorkloadPriorityClass", Key("", "high")] = 100
+    for number in range(jobs):
+        namespace = f"team-{number % 30}"
+        key = Key(namespace, f"job-{number}-12345")
+        owner = Owner("Job", f"job-{number}", f"owner-{number}")
+        world.owners["Job", Key(namespace, owner.name)] = OwnerFacts(
+            uid=owner.uid, words=Words(labels={"app": "train"}, annotations={"wdrf.x-k8s.io/urgent": "true"})
+        )
+        world.workloads[key] = WorkloadFacts(
+            namespace=namespace,
+            name=key.name,
+            uid=f"{number:08x}-3a51-4b6c-8e0f-000000000000",
+            created=T0,
+            queue_time=T0,
+            local_queue="main",
+            owners=[owner],
+            template=Words(labels={"app": "train"}, annotations={"team": "a"}),
+            class_kind="WorkloadPriorityClass",
+            class_name="high",
+            demand={"gpu": 2},
+            pods=2,
+        )
+    return world
+
+
+def test_a_large_cluster_is_translated_in_a_moment_and_one_change_at_once() -> None:
+    """Measured: 15,000 from scratch in 0.6 s, one change in 0.05 ms. The bounds allow for a busy machine."""
+    world = a_busy_cluster(3000)
+    view = world.view()
+    began = time.process_time()
+    view.settle(T0)
+    assert time.process_time() - began < 2.0
+    assert sum(1 for _ in view.jobs()) == 3000
+    key, facts = next(iter(world.workloads.items()))
+    assert isinstance(facts, WorkloadFacts)
+    began = time.process_time()
+    for level in range(1, 101):
+        view.workload(key, msgspec.structs.replace(facts, boost=level))
+        assert len(view.settle(T0)) == 1
+    assert (time.process_time() - began) / 100 < 0.005
+
+
+def test_a_change_translates_only_what_looked_it_up() -> None:
+    world = a_busy_cluster(300)
+    view = world.view()
+    view.settle(T0)
+    queue = Key("", "q7")
+    facts = msgspec.structs.replace(world.queues[queue], active=False)
+    view.cluster_queue(queue, facts)
+    changed = view.settle(T0)
+    jobs = [state for state in changed.values() if isinstance(state, JobState)]
+    assert len(jobs) == 10
+    assert {job.phase for job in jobs} == {Phase.HELD}
+    assert len(changed) == 11, "and the queue itself"
+
+
+def test_what_stands_beside_the_jobs_is_stated_and_goes() -> None:
+    view = ClusterView("c1", ended_stay=STAY)
+    view.local_queue(Key("team-a", "main"), DoorFacts(queue="cq"))
+    view.class_value("WorkloadPriorityClass", Key("", "high"), 3)
+    view.class_value("PriorityClass", Key("", "high"), 4)
+    assert set(view.settle(T0).values()) == {
+        TenantState(cluster="c1", epoch=0, rev=0, name="main", scope="team-a", queue="cq"),
+        ClassState(cluster="c1", epoch=0, rev=0, name="high", value=3),
+    }
+    view.local_queue(Key("team-a", "main"), None)
+    view.class_value("WorkloadPriorityClass", Key("", "high"), None)
+    assert list(view.settle(T0).values()) == [None, None]
+
+
+def test_a_node_is_read_as_it_is_and_heartbeats_change_nothing() -> None:
+    raw = {
+        "metadata": {"name": "n1", "labels": {"zone": "a"}},
+        "spec": {
+            "unschedulable": True,
+            "taints": [
+                {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+                {"key": "x", "effect": "NoExecute"},
+            ],
+        },
+        "status": {
+            "allocatable": {"cpu": "3920m", "memory": "1Ki", "nvidia.com/gpu": 8, "odd": "many"},
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-21T10:00:00Z"}],
+        },
+    }
+    assert node("c1", msgspec.convert(raw, Node)) == NodeState(
+        cluster="c1",
+        epoch=0,
+        rev=0,
+        name="n1",
+        allocatable={"cpu": 3920, "memory": 1024, "nvidia.com/gpu": 8000},
+        labels={"zone": "a"},
+        ready=True,
+        taints=["gpu=yes:NoSchedule", "x:NoExecute"],
+        unschedulable=True,
+    )

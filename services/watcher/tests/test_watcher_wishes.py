@@ -1,0 +1,97 @@
+"""What a job asks for by annotations, place by place, and what it hears of what cannot be read."""
+
+import pytest
+
+from fairlead_kube import ObjectMeta
+from fairlead_watcher.metadata import MOST_BYTES, merged, words_of
+from fairlead_watcher.wishes import Place, Wishes, wishes_in
+
+
+def asked(*places: dict[str, str]) -> Wishes:
+    return wishes_in(
+        [
+            Place(f"place{number}", {f"wdrf.x-k8s.io/{key}": value for key, value in found.items()})
+            for number, found in enumerate(places)
+        ]
+    )
+
+
+def test_without_wishes_there_are_none() -> None:
+    assert wishes_in([Place("a", {"team": "x"}), Place("b", {})]) == Wishes()
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([{"urgent": "true"}], "urgent"),
+        ([{"approved": "true"}], "approved"),
+        ([{"batch": "true"}], "batch"),
+        ([{"urgent": "false"}], None),
+        ([{"approved": "true", "urgent": "true", "a": "true"}], "urgent"),
+        ([{"b": "true", "a": "true"}], "a"),
+        ([{}, {}, {"urgent": "true"}], "urgent"),
+        ([{"approved": "true"}, {"urgent": "true"}], "approved"),
+        ([{"urgent": "false"}, {"urgent": "true"}], None),
+        ([{"urgent": "false"}, {"urgent": "true", "approved": "true"}], "approved"),
+        ([{"urgent": "yes"}, {"urgent": "true"}], "urgent"),
+    ],
+)
+def test_the_class_that_is_asked_for(places: list[dict[str, str]], expected: str | None) -> None:
+    assert asked(*places).requested_class == expected
+
+
+@pytest.mark.parametrize("value", ["True", "yes", "1", "", " true"])
+def test_a_wish_that_cannot_be_read_is_told_and_counts_as_absent(value: str) -> None:
+    found = asked({"urgent": value})
+    assert found.requested_class is None
+    [fault] = found.faults
+    assert fault.field == "place0[wdrf.x-k8s.io/urgent]"
+    assert fault.value == value
+    assert '"true" or "false"' in fault.remedy
+
+
+@pytest.mark.parametrize(("value", "expected"), [("5", 5), ("-7", -7), ("+3", 3), ("2147483647", 2**31 - 1)])
+def test_an_override_is_an_integer(value: str, expected: int) -> None:
+    assert asked({"priority-override": value}, {"priority-override": "1"}) == Wishes(
+        priority_override=expected
+    )
+
+
+@pytest.mark.parametrize("value", ["", "1.5", "1e3", "2147483648", "9" * 4000, "٣", "high"])
+def test_an_override_that_is_none_is_told(value: str) -> None:
+    found = asked({"priority-override": value}, {"priority-override": "4"})
+    assert found.priority_override == 4
+    assert [fault.field for fault in found.faults] == ["place0[wdrf.x-k8s.io/priority-override]"]
+
+
+def test_words_that_are_data_or_the_systems_own_are_not_kept() -> None:
+    words = words_of(
+        ObjectMeta(
+            labels={"kueue.x-k8s.io/queue-name": "q"},
+            annotations={
+                "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                "kueue.x-k8s.io/priority-boost": "1",
+                "long": "x" * 257,
+                "wdrf.x-k8s.io/urgent": "x" * 10_000,
+                "team": "x" * 256,
+            },
+        )
+    )
+    assert words.labels == {"kueue.x-k8s.io/queue-name": "q"}
+    assert words.annotations == {"wdrf.x-k8s.io/urgent": "x" * 256, "team": "x" * 256}
+    assert words.left_out == 0
+
+
+def test_words_are_bounded_and_what_is_left_out_is_counted() -> None:
+    many = {f"k{number:04}": "ü" * 200 for number in range(500)} | {"wdrf.x-k8s.io/urgent": "true"}
+    words = words_of(ObjectMeta(annotations=many))
+    assert (
+        sum(len(key.encode()) + len(value.encode()) for key, value in words.annotations.items()) <= MOST_BYTES
+    )
+    assert words.annotations["wdrf.x-k8s.io/urgent"] == "true"
+    assert words.left_out == len(many) - len(words.annotations) > 0
+
+
+def test_the_first_place_wins() -> None:
+    first, second = words_of(ObjectMeta(labels={"a": "1"})), words_of(ObjectMeta(labels={"a": "2", "b": "3"}))
+    assert merged([first, second]).labels == {"a": "1", "b": "3"}
