@@ -185,6 +185,7 @@ class Rulebook:
         cluster: str = "",
         queue: str | None = None,
         queues: Collection[str] | None = None,
+        local_queue: str | None = None,
     ) -> None:
         """Whether the policy and the pool let the job in at all.
 
@@ -197,13 +198,15 @@ class Rulebook:
             cluster: that it would run in; empty where none is known.
             queue: that it would stand in; None where it has none.
             queues: the queues that the cluster has; None where they are not known.
+            local_queue: its door to that queue, where the frontend has such doors.
 
         Raises:
             FieldError: the tenant, class, queue or resource is unknown or not granted, or the job is larger than
                 the pool and could never start.
         """
+        annotations = submission.template.annotations if submission.template is not None else {}
         tenant = self.tenant_of(
-            _Entrance(submission.tenant, cluster, queue or "", submission.labels, {}, None)
+            _Entrance(submission.tenant, cluster, queue or "", submission.labels, annotations, local_queue)
         )
         self._check_tenant(submission.tenant, tenant)
         self._check_class(submission, tenant)
