@@ -43,14 +43,14 @@ def test_a_job_of_the_same_name_is_another_job() -> None:
 
 def test_a_scope_goes_through_the_queue_of_its_tenant_state() -> None:
     facts = ClusterFacts("c1")
-    assert facts.queue_of("team-a") is None
+    assert not facts.doors("team-a")
     facts.apply({"t": a_tenant_state(), "p": a_pool(), "m": a_mark(), QUEUE: a_queue()})
     assert [facts.mark] == [a_mark()]
-    assert facts.queue_of("team-a") == "main"
+    assert facts.doors("team-a") == {"team-a": "main"}
     assert facts.pools["gpu"].capacity
     facts.apply({"t": None, "p": None, "m": None, QUEUE: None})
     assert [facts.mark] == [None]
-    assert facts.queue_of("team-a") is None
+    assert not facts.doors("team-a")
     assert not facts.queues
     assert not facts.pools
 

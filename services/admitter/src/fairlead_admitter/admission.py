@@ -1,11 +1,13 @@
 """What is wrong with a submission, told so that its sender can put it right. Pure: a delivery in, a ruling out."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-from fairlead_admitter.creation import Creation
+from fairlead_admitter.creation import Creation, JobRefusedError
 from fairlead_admitter.desk import Sender
+from fairlead_admitter.doors import door_for
+from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_bus import Delivery
@@ -68,13 +70,14 @@ class Admission:
                 "id", submission.id, "was used before for another body; a new job needs a new id"
             )
             return _refusal(sender, error, "conflict")
-        return _refusal(sender, _no_queue(submission), "queue")
+        return _refusal(sender, _no_queue(submission, self._facts.doors(submission.tenant)), "queue")
 
-    def refused_by_frontend(self, submission: Submission, reason: str) -> Refusal:
+    def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> Refusal:
         """The frontend will not take the job, for a reason of its own."""
-        return _refusal(
-            Sender(submission.tenant, submission.id), FieldError("body", submission.id, reason), "field"
-        )
+        sender = Sender(submission.tenant, submission.id)
+        if isinstance(error, JobRefusedError):
+            return _refusal(sender, error.problem, _label(error.problem, submission.demand))
+        return _refusal(sender, FieldError("body", submission.id, str(error)), "field")
 
     def urgency_of(self, submission: Submission) -> str:
         """The class that the job gets: what was asked for was granted, else it were refused."""
@@ -87,7 +90,9 @@ class Admission:
         return rulebook
 
     def _check(self, submission: Submission) -> Refusal | None:
-        queue = submission.queue if submission.queue is not None else self._facts.queue_of(submission.tenant)
+        doors = self._facts.doors(submission.tenant)
+        door = door_for(doors, submission.queue)
+        queue = door.queue if door is not None else self._open_queue(submission.queue)
         capacity = self._capacity(queue)
         try:
             self._rulebook().check_submission(
@@ -96,13 +101,18 @@ class Admission:
                 capacity=submission.demand if capacity is None else capacity,
                 cluster=self._facts.cluster,
                 queue=queue,
-                queues=self._facts.queues,
+                local_queue=door.name if door is not None else None,
             )
             if capacity is None:
-                raise _no_queue(submission)
+                raise _no_queue(submission, doors)
         except FieldError as error:
             return _refusal(Sender(submission.tenant, submission.id), error, _label(error, capacity or {}))
         return None
+
+    def _open_queue(self, name: str | None) -> str | None:
+        """A queue that every tenant may name, where the frontend has such queues. Kueue's are entered by doors alone."""
+        queue = self._facts.queues.get(name) if name is not None else None
+        return queue.name if queue is not None and queue.frontend != "kueue" else None
 
     def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
         """Of the pool behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""
@@ -117,9 +127,11 @@ def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> Refusal
     )
 
 
-def _no_queue(submission: Submission) -> FieldError:
+def _no_queue(submission: Submission, doors: Collection[str]) -> FieldError:
     return FieldError(
-        "queue", submission.queue, f"the cluster has no such queue for tenant {submission.tenant!r}"
+        "queue",
+        submission.queue,
+        f"the cluster has no such queue for tenant {submission.tenant!r}; it has: {', '.join(sorted(doors)) or 'none'}",
     )
 
 

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_admitter.errors import FrontendDownError
+from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.submissions import Submission
 
@@ -24,6 +25,8 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
     submitted: Micros
     """When the server took the submission in: the same at each delivery."""
+    urgency: str = ""
+    """The class that the job has, asked for or not."""
     traceparent: str | None = None
 
     @property
@@ -50,10 +53,20 @@ class Creation(enum.StrEnum):
 
 
 class Created(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome, and the queue that the job stands in."""
+    """The outcome, the queue that the job stands in, and the name that it has there."""
 
     outcome: Creation
     queue: str = ""
+    job: str = ""
+    """Empty where it is the submission's id."""
+
+
+class JobRefusedError(FrontendRefusedError):
+    """The frontend will not make a job of the submission, and its sender can be told which field is why."""
+
+    def __init__(self, problem: FieldError) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
 
 
 class JobCreator(Protocol):

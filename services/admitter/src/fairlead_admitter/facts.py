@@ -84,10 +84,9 @@ class ClusterFacts:
         queue = self.queues.get(job.queue)
         return job.base if queue is None or queue.bands_by_class else queue.default_level
 
-    def queue_of(self, scope: str) -> str | None:
-        """The queue through which a scope's jobs go; the first tenant's by name where there are several."""
-        queues = self._queues_by_scope.get(scope, {})
-        return queues[min(queues)] if queues else None
+    def doors(self, scope: str) -> Mapping[str, str]:
+        """The doors of a scope, by name, with the queue behind each: its accounts, or its LocalQueues."""
+        return self._queues_by_scope.get(scope, {})
 
     def queue_behind(self, scope: str, door: str) -> str | None:
         """The queue that a tenant's door leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""

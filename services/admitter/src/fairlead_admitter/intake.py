@@ -80,47 +80,52 @@ class IntakeLane:
 
     async def _take(self, delivery: Delivery, ruled: Submission) -> None:
         traceparent = (inject() or {}).get("traceparent")
-        order = JobOrder(submission=ruled, submitted=delivery.at, traceparent=traceparent)
+        order = JobOrder(
+            submission=ruled,
+            submitted=delivery.at,
+            urgency=self._admission.urgency_of(ruled),
+            traceparent=traceparent,
+        )
         sender = Sender(ruled.tenant, ruled.id)
         # The turn is held from before the creation: the job may start before its acceptance is published.
         async with self._desk.turn(sender):
             try:
                 created = await self._creator.create(order)
             except FrontendRefusedError as error:
-                await self._refuse(delivery, self._admission.refused_by_frontend(ruled, str(error)))
+                await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
             else:
                 await self._answer(delivery, sender, order, created)
 
     async def _answer(self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created) -> None:
         match created.outcome:
             case Creation.CREATED:
-                await self._accept(delivery, order, created.queue)
+                await self._accept(delivery, order, created)
             case Creation.EXISTS:
-                await self._repeat(delivery, sender, order, created.queue)
+                await self._repeat(delivery, sender, order, created)
             case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
                 await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
 
-    async def _accept(self, delivery: Delivery, order: JobOrder, queue: str) -> None:
+    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created) -> None:
         answer = Accepted(
             id=order.id,
             tenant=order.scope,
             cluster=self._cluster,
             at=_now(),
-            job=order.id,
-            queue=queue,
-            urgency=self._admission.urgency_of(order.submission),
+            job=created.job or order.id,
+            queue=created.queue,
+            urgency=order.urgency,
         )
         await self._desk.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
         self._taken("accepted")
 
-    async def _repeat(self, delivery: Delivery, sender: Sender, order: JobOrder, queue: str) -> None:
+    async def _repeat(self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created) -> None:
         """The job was made before, by a delivery that was not acked or by another copy of the submission.
 
         Its sender hears where the job stands: not "accepted" again after "ended".
         """
         standing = await self._desk.standing(sender)
         if standing is None or isinstance(standing, Refused):
-            await self._accept(delivery, order, queue)
+            await self._accept(delivery, order, created)
             return
         self._taken("repeated")
         if delivery.deliveries == 1:

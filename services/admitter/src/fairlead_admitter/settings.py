@@ -24,6 +24,14 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """Writes to the API server at once after a rest."""
     kube_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=300)] = 15.0
     """How long to wait for the API server's reply."""
+    submit_service_account: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "fairlead-submitter"
+    """The service account of a tenant's namespace that is acted as to create the jobs submitted by it."""
+    pod_service_account: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "default"
+    """The service account that pods of submitted jobs run as, without its token: it brings secrets to pull images."""
+    kube_create_qps: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    """Objects created for submissions a second in the long run, beside the writes of levels."""
+    kube_create_burst: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 40
+    """Objects created for submissions at once after a rest."""
     stale_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     """How long a pool may lack an order that can be followed before the admitter says so. It writes nothing from the
     first moment."""

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from fairlead_admitter.applying import LevelWriter
-from fairlead_admitter.creation import Created, JobCreator, JobOrder
-from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.creation import JobCreator
+from fairlead_admitter.doors import door_for
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
+from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.sim import SimFrontend
@@ -18,7 +19,7 @@ from fairlead_admitter.releasing import Sweep
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
 from fairlead_contracts.clearance import Lever
-from fairlead_kube import KubeClient, KubeObserver, KubeSettings
+from fairlead_kube import KubeClient, KubeObserver, KubeSettings, Throttle
 from fairlead_kube import connect as connect_kube
 
 type Background = Callable[[], Coroutine[Any, Any, None]]
@@ -64,8 +65,23 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
     calls = KueueCalls(client)
     return Frontend(
         levels=KueueLevels(calls, lever),
-        jobs=_NoDoor(),
+        jobs=_jobs(client, settings, watch),
         sweep=KueueSweep(client, calls, watch.facts.queue_behind),
+    )
+
+
+def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> KueueJobs:
+    facts = watch.facts
+    creating = KubeClient(
+        client.transport,
+        writes=Throttle(settings.kube_create_qps, settings.kube_create_burst),
+        observer=client.observer,
+    )
+    return KueueJobs(
+        creating,
+        door=lambda scope, wanted: door_for(facts.doors(scope), wanted),
+        classes=lambda: facts.classes,
+        accounts=Accounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
     )
 
 
@@ -77,11 +93,3 @@ def _kube_settings(settings: AdmitterSettings) -> KubeSettings:
         write_burst=settings.kube_write_burst,
         request_timeout_seconds=settings.kube_timeout_seconds,
     )
-
-
-class _NoDoor:
-    """Takes no submissions in."""
-
-    async def create(self, order: JobOrder) -> Created:
-        """Refuse."""
-        raise FrontendRefusedError(f"{order.id}: this cluster takes no submissions over NATS yet")

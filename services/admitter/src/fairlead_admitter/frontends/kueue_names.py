@@ -1,0 +1,111 @@
+"""Names and labels of the objects that submissions become, as Kubernetes lets them be. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.submissions import Submission
+
+LONGEST_NAME = 63
+"""Of a Job, and of a pod with its index: both become labels and host names (RFC 1123)."""
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_SUBDOMAIN = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
+# Kubernetes documentation, "Labels and Selectors", syntax and character set.
+_KEY = re.compile(rf"(?:(?P<prefix>{_SUBDOMAIN})/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?")
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_LONGEST_PREFIX = 253
+_STEERING = ("kubernetes.io", "k8s.io", "fairlead.dev", "kubeflow.org")
+"""By labels of these domains and of those below them controllers steer, and we do."""
+_OF_JOBS = ("job-name", "controller-uid")
+"""Set by Kubernetes on the pods of a Job; Jobs that bring them along are refused."""
+
+
+def name_of(submission: Submission) -> str:
+    """The name of the object: the submission's id in lower case. Pods are named after it with their index.
+
+    Raises:
+        FieldError: the id cannot be a name.
+    """
+    name = submission.id.lower()
+    longest = LONGEST_NAME - len(_longest_suffix(submission))
+    if not _LABEL.fullmatch(name) or len(name) > longest:
+        raise FieldError(
+            "id",
+            submission.id,
+            f"becomes a name in Kubernetes: up to {longest} letters, digits and '-', the first and last no '-'",
+        )
+    if _makes_services(submission) and not name[0].isalpha():
+        raise FieldError("id", submission.id, "becomes the name of a service: it must begin with a letter")
+    return name
+
+
+def check_labels(field: str, labels: Mapping[str, str]) -> None:
+    """Whether these may be set as labels.
+
+    Raises:
+        FieldError: the first that may not.
+    """
+    for problem in _wrong(field, labels):
+        raise problem
+
+
+def check_key(field: str, key: str) -> None:
+    """Whether this may be the key of a label or an annotation.
+
+    Raises:
+        FieldError: it may not.
+    """
+    if not is_key(key):
+        raise FieldError(
+            field, key, "is no key in Kubernetes: [domain/]name, the name of up to 63 characters"
+        )
+
+
+def is_key(key: str) -> bool:
+    """Whether this is the key of a label or an annotation, by form."""
+    match = _KEY.fullmatch(key)
+    return match is not None and len(match["prefix"] or "") <= _LONGEST_PREFIX
+
+
+def is_value(value: str) -> bool:
+    """Whether this can be the value of a label."""
+    return _VALUE.fullmatch(value) is not None
+
+
+def is_steering(key: str) -> bool:
+    """Whether others steer by a label of this key, so that a submission may not set it."""
+    prefix = key.rpartition("/")[0]
+    # "kueue.x-k8s.io" is not below "k8s.io" by name, but by intent.
+    return key in _OF_JOBS or any(
+        prefix == domain or prefix.endswith((f".{domain}", f"-{domain}")) for domain in _STEERING
+    )
+
+
+def _wrong(field: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
+    for key, value in labels.items():
+        where = f"{field}.{key}"
+        if not is_key(key) or not is_value(value):
+            yield FieldError(
+                where,
+                value,
+                "is no label in Kubernetes: [domain/]name, name and value of up to 63 letters, digits, '-', '_', '.'",
+            )
+        elif is_steering(key):
+            yield FieldError(where, value, "is not for submissions to set: others steer by it")
+
+
+def _makes_services(submission: Submission) -> bool:
+    return submission.template is not None and submission.template.kind == "pytorch-job"
+
+
+def _longest_suffix(submission: Submission) -> str:
+    """What is put behind the name to name a pod, where the length of that counts."""
+    kind = submission.template.kind if submission.template is not None else "job"
+    last = submission.pods - 1
+    match kind:
+        case "pytorch-job":
+            return f"-worker-{last}"
+        case "pod-group":
+            return f"-{last}"
+        case "job":
+            return f"-{last}" if last else ""
