@@ -1,0 +1,92 @@
+"""Over TLS: whom we trust, and that we sign in with a certificate; in a pod, with what is mounted there."""
+
+import base64
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trustme
+from aiohttp import web
+
+from fairlead_kube import KubeSettings, UnreachableError
+from fairlead_kube import kubeconfig as module
+from fairlead_kube.kubeconfig import Access, Cluster, User, find_access
+from fairlead_kube.transport import open_transport
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@contextlib.asynccontextmanager
+async def server(authority: trustme.CA) -> AsyncIterator[int]:
+    """Answers with the name in the client's certificate, without which it lets nobody in, and with the token."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        return web.Response(text=str(request.transport.get_extra_info("peercert")["subjectAltName"]))
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def base64_of(*parts: bytes) -> str:
+    return base64.b64encode(b"".join(parts)).decode()
+
+
+async def ask(access: Access) -> str:
+    async with open_transport(access, KubeSettings(), user_agent="test") as transport:
+        return (await transport.request("GET", "/")).decode()
+
+
+async def test_a_certificate_in_the_kubeconfig_signs_us_in(authority: trustme.CA, tmp_path: Path) -> None:
+    pair = authority.issue_cert("jane.example.org")
+    certificate = b"".join(blob.bytes() for blob in pair.cert_chain_pems)
+    (tmp_path / "tls.crt").write_bytes(certificate)
+    (tmp_path / "tls.key").write_bytes(pair.private_key_pem.bytes())
+    in_line = User(
+        client_certificate_data=base64_of(certificate),
+        client_key_data=base64_of(pair.private_key_pem.bytes()),
+    )
+    by_file = User(client_certificate=str(tmp_path / "tls.crt"), client_key=str(tmp_path / "tls.key"))
+    async with server(authority) as port:
+        cluster = Cluster(
+            server=f"https://127.0.0.1:{port}",
+            certificate_authority_data=base64_of(authority.cert_pem.bytes()),
+        )
+        for user in (in_line, by_file):
+            assert "jane.example.org" in await ask(Access(cluster=cluster, user=user))
+        with pytest.raises(UnreachableError):
+            await ask(Access(cluster=cluster, user=User()))
+
+
+async def test_a_server_of_another_authority_is_not_trusted(authority: trustme.CA) -> None:
+    async with server(authority) as port:
+        stranger = base64_of(trustme.CA().cert_pem.bytes())
+        cluster = Cluster(server=f"https://127.0.0.1:{port}", certificate_authority_data=stranger)
+        with pytest.raises(UnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
+            await ask(Access(cluster=cluster, user=User()))
+
+
+def test_in_a_pod_the_service_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("abc")
+    monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path)
+    pod = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}
+    access = find_access(KubeSettings(), pod)
+    assert access.cluster.server == "https://[fd00::1]:6443"
+    assert access.cluster.certificate_authority == str(tmp_path / "ca.crt")
+    assert access.user.token_file == str(tmp_path / "token")
