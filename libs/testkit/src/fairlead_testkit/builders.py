@@ -78,6 +78,7 @@ a_pool = Builder(
     )
 )
 a_queue = Builder(state.QueueState(cluster="c1", epoch=1, rev=1, name="main", pool="gpu", frontend="sim"))
+a_class = Builder(state.ClassState(cluster="c1", epoch=1, rev=1, name="urgent", value=2_000_000))
 a_tenant_state = Builder(
     state.TenantState(cluster="c1", epoch=1, rev=1, name="team-a", scope="team-a", queue="main")
 )

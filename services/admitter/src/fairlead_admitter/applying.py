@@ -198,10 +198,10 @@ def must_follow(write: LevelWrite, earlier: LevelWrite) -> bool:
 
     Raised jobs come front first: the later one may not pass the earlier one while that still stands where it was,
     unless it stood before it anyway. Lowered ones come back first: the later one may not fall behind the earlier
-    one. A raised and a lowered job end in the wanted order, whichever of the writes comes first. Who trespasses
-    stands before others wrongly, and one who runs stands in no order.
+    one. A raised and a lowered job end in the wanted order, whichever of the writes comes first. One that runs stands
+    in no order.
     """
-    if {write.cause, earlier.cause} & {Cause.TRESPASS, Cause.PROTECT}:
+    if Cause.PROTECT in (write.cause, earlier.cause):
         return False
     raised = write.level > write.before
     if raised is not (earlier.level > earlier.before):

@@ -1,0 +1,227 @@
+"""Bands by class: each class keeps to its own, whatever priority classes jobs name, against brute force."""
+
+import random
+from collections.abc import Sequence
+from itertools import combinations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_admitter.applying import must_follow
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.segments import bands_of, segments_of
+from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
+from fairlead_admitter.window import Ranked
+from fairlead_admitter.written import Written
+from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_policy import Band, LabelledJob, plan_levels
+from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
+
+CLASSES = ["urgent", "approved", "normal"]
+VALUES = {"urgent": 3000, "approved": 1500}
+BANDS = bands_of(CLASSES, VALUES, 1000)
+QUEUE = a_queue(frontend="kueue", bands_by_class=True)
+SEGMENTS = segments_of([QUEUE], BANDS, protect=False)
+BASES = [0, 0, 1500, 3000, 700, -50, 9000]
+"""Of the classes, and of priority classes that are none of the policy's."""
+
+
+class Kueue:
+    """Jobs in one queue, of classes that were granted to them or not."""
+
+    def __init__(self, jobs: Sequence[JobState], classes: dict[str, str]) -> None:
+        self.jobs = {job.uid: job for job in jobs}
+        self.classes = classes
+        self.facts = ClusterFacts("c1")
+        self.facts.classify(lambda job: classes[job.uid])
+        self.facts.apply({"queue": QUEUE} | {name: a_class(name=name, value=VALUES[name]) for name in VALUES})
+        self.facts.apply({subject_of(job): job for job in jobs})
+
+    def plan(self, window: Sequence[str], written: Written | None = None) -> SteeringPlan:
+        ranked = [Ranked(rank, a_place(uid=uid), self.jobs[uid]) for rank, uid in enumerate(window)]
+        return steer(ranked, self.facts, ["main"], written or Written(), SEGMENTS)
+
+    def write(self, plan: SteeringPlan) -> None:
+        for write in plan.writes:
+            job = self.jobs[write.job.uid]
+            self.jobs[job.uid] = msgspec.structs.replace(job, level=write.level, rev=job.rev + 1)
+        self.facts.apply({subject_of(job): job for job in self.jobs.values()})
+
+    def order(self) -> list[str]:
+        waiting = [job for job in self.jobs.values() if job.phase is Phase.WAITING]
+        return [job.uid for job in sorted(waiting, key=stands)]
+
+
+def stands(job: JobState) -> tuple[int, int, str]:
+    return -job.level, job.queue_time, job.uid
+
+
+def some_kueue(dice: random.Random, count: int) -> Kueue:
+    jobs, classes = [], {}
+    for number in range(count):
+        base = dice.choice(BASES)
+        level = base + dice.choice([0, 0, 0, 3, 400, 999])
+        phase = dice.choice([Phase.WAITING] * 5 + [Phase.HELD])
+        job = a_job(f"j{number:02}", base=base, level=level, phase=phase, queue_time=NOW + dice.randrange(9))
+        classes[job.uid] = dice.choice(CLASSES)
+        jobs.append(job)
+    return Kueue(jobs, classes)
+
+
+def a_wanted_order(dice: random.Random, kueue: Kueue) -> list[str]:
+    wanted = kueue.order()
+    dice.shuffle(wanted)
+    return sorted(wanted, key=lambda uid: CLASSES.index(kueue.classes[uid]))
+
+
+def fewest(kueue: Kueue, window: Sequence[str], urgency: str) -> int:
+    """Writes of `plan_levels` for one class, given all of its jobs; who trespasses counts as lowered."""
+    band = BANDS[urgency]
+
+    def labelled(uid: str, *, inside: bool) -> LabelledJob:
+        job = kueue.jobs[uid]
+        level = band.default if job.level > band.highest and not inside else job.level
+        return LabelledJob(uid=uid, level=level, tie=(job.queue_time, job.uid))
+
+    mine = [uid for uid in kueue.order() if kueue.classes[uid] == urgency]
+    outside = [labelled(uid, inside=False) for uid in mine if uid not in window]
+    inside = [labelled(uid, inside=True) for uid in window if kueue.classes[uid] == urgency]
+    return len(plan_levels(inside, [job for job in outside if job.level >= band.default], band).writes)
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 14), st.integers(1, 10))
+def test_each_class_follows_the_order_in_its_own_band_with_the_fewest_writes(
+    dice: random.Random, count: int, size: int
+) -> None:
+    kueue = some_kueue(dice, count)
+    wanted = a_wanted_order(dice, kueue)
+    window = wanted[:size]
+    plan = kueue.plan(window)
+    for urgency in CLASSES:
+        mine = [write for write in plan.writes if kueue.classes[write.job.uid] == urgency]
+        of_plan = [write for write in mine if write.cause is not Cause.TRESPASS]
+        assert len(of_plan) == fewest(kueue, window, urgency)
+    trespassers = {
+        job.uid
+        for job in kueue.jobs.values()
+        if job.uid not in window and job.level > BANDS[kueue.classes[job.uid]].highest
+    }
+    assert {write.job.uid for write in plan.writes if write.cause is Cause.TRESPASS} == trespassers
+    kueue.write(plan)
+    assert kueue.order()[:size] == window
+    for uid, job in kueue.jobs.items():
+        band = BANDS[kueue.classes[uid]]
+        assert job.level <= band.highest
+        assert uid not in window or job.level >= band.default
+    assert kueue.plan(window).writes == []
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 8))
+def test_no_pair_that_stood_right_is_turned_round_in_whatever_order_the_allowed_writes_land(
+    dice: random.Random, count: int, size: int
+) -> None:
+    kueue = some_kueue(dice, count)
+    wanted = a_wanted_order(dice, kueue)
+    window = wanted[:size]
+    place = {uid: min(number, size) for number, uid in enumerate(wanted)}
+    writes = kueue.plan(window).writes
+    now = {uid: kueue.jobs[uid] for uid in wanted}
+
+    def right() -> set[tuple[str, str]]:
+        """The pairs that stand as wanted; those outside of the window may stand as they like."""
+        return {
+            (one, two)
+            for one, two in combinations(wanted, 2)
+            if place[one] < place[two] and stands(now[one]) < stands(now[two])
+        }
+
+    stood = right()
+    open_ = list(enumerate(writes))
+    while open_:
+        ready = [
+            (number, write)
+            for number, write in open_
+            if not any(must_follow(write, writes[other]) for other, _ in open_ if other < number)
+        ]
+        number, write = dice.choice(ready)
+        open_.remove((number, write))
+        if write.job.uid in now:
+            now[write.job.uid] = msgspec.structs.replace(now[write.job.uid], level=write.level)
+        after = right()
+        assert stood <= after
+        stood = after
+
+
+def test_what_a_pass_looks_at_does_not_grow_with_the_queue() -> None:
+    jobs = [a_job(f"j{number}", queue_time=NOW + number) for number in range(3000)]
+    high = [a_job(f"h{number}", base=700, level=700, queue_time=NOW + number) for number in range(3000)]
+    kueue = Kueue([*jobs, *high], {job.uid: "normal" for job in [*jobs, *high]})
+    window = [jobs[5].uid, jobs[3].uid]
+    plan = kueue.plan(window)
+    # Of 3,000 that stand above the window none is lowered: to go above them takes two writes.
+    assert len(plan.writes) == 2
+    kueue.write(plan)
+    assert kueue.order()[:2] == window
+
+
+def test_where_the_order_is_first_come_nothing_is_written() -> None:
+    jobs = [a_job(f"j{number}", base=base, level=base) for number, base in enumerate([3000, 1500, 0, 0])]
+    classes = dict(zip([job.uid for job in jobs], ["urgent", "approved", "normal", "normal"], strict=True))
+    kueue = Kueue(jobs, classes)
+    assert kueue.plan(kueue.order()).writes == []
+
+
+def test_a_release_goes_back_to_what_each_job_has_by_itself() -> None:
+    jobs = [a_job("a", base=1500, level=0), a_job("b", base=700, level=701), a_job("c", level=0)]
+    kueue = Kueue(jobs, {job.uid: "normal" for job in jobs})
+    plan = take_back(kueue.facts, ["main"], Written())
+    assert {write.job.id: write.level for write in plan.writes} == {"a": 1500, "b": 700}
+
+
+def test_what_is_written_first_is_what_stands_or_will_stand_highest() -> None:
+    jobs = [
+        a_job("u1", base=3000, level=3000, queue_time=NOW),
+        a_job("u2", base=3000, level=3000, queue_time=NOW + 1),
+        a_job("taken", base=3000, level=3000, queue_time=NOW + 9),
+        a_job("n1", queue_time=NOW + 3),
+        a_job("n2", queue_time=NOW + 4),
+    ]
+    classes = {"u1": "urgent", "u2": "urgent", "taken": "normal", "n1": "normal", "n2": "normal"}
+    kueue = Kueue(jobs, {f"team-a/{name}": urgency for name, urgency in classes.items()})
+    plan = kueue.plan([f"team-a/{name}" for name in ("u2", "u1", "n2", "n1")])
+    assert [write.job.id for write in plan.writes] == ["u2", "taken", "n2"]
+
+
+def test_queues_with_and_without_bands_have_no_band_in_common() -> None:
+    assert segments_of([QUEUE, a_queue(name="other")], BANDS, protect=False) == []
+    assert segments_of([], BANDS, protect=False) == []
+    (one,) = segments_of([a_queue()], BANDS, protect=False)
+    assert one.band == Band(default=0, lowest=1, highest=1_000_000)
+    assert one.takes("urgent")
+    assert not one.trespassed(10**9)
+
+
+def test_the_top_of_a_band_is_kept_for_what_runs() -> None:
+    kept = segments_of([QUEUE], BANDS, protect=True)
+    assert [(part.band.highest, part.ceiling) for part in kept] == [(3999, 4000), (2499, 2500), (999, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("write", "earlier", "follows"),
+    [
+        ((0, 5), (0, 9), True),  # would pass one that is not raised yet
+        ((7, 8), (0, 9), False),  # stands before it anyway, and wrongly
+        ((0, 5), (6, 9), False),  # can't pass it
+        ((9, 1), (5, 0), True),  # would fall behind one that is not lowered yet
+        ((9, 6), (5, 0), False),  # stays before it
+        ((9, 1), (0, 9), False),  # one up, one down: in any order
+    ],
+)
+def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int, int], follows: bool) -> None:
+    def moved(name: str, levels: tuple[int, int]) -> LevelWrite:
+        job = a_job(name, queue_time=NOW + (name == "later"))
+        return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, place=None)
+
+    assert must_follow(moved("later", write), moved("earlier", earlier)) is follows
