@@ -2,6 +2,10 @@
 
 A durable consumer of the event stream: each event is handled at least once, by whoever leads. Events of jobs that
 were not submitted on NATS, and those that nobody waits for, are acked and that's all.
+
+A sender hears each step once: accepted, the first start, the end. A job that its frontend puts back into the queue
+and starts again is neither said to be evicted nor to be started again: how it fares on the way is what questions and the
+event stream are for. The seconds of its end are those of its last run.
 """
 
 from fairlead_admitter.desk import Desk, Sender, Stage

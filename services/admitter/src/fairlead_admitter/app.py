@@ -13,6 +13,7 @@ from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
 from fairlead_admitter.lanes import Lane, LeaderLanes
 from fairlead_admitter.level_events import LevelEvents
+from fairlead_admitter.objecting import Objector, Speaker
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.planning import Planner
@@ -24,6 +25,7 @@ from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
 from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts import topology
+from fairlead_policy import Rulebook
 from fairlead_runtime import Lifecycle
 
 ROLE = "admitter"
@@ -109,6 +111,8 @@ class Admitter:
             tasks.start("steersman", self._steersman(carrier, lead).run())
             tasks.start("release", self._release.run())
             tasks.start("lanes", lanes.run())
+            if self._frontend.objections is not None:
+                tasks.start("objections", self._objector(self._frontend.objections, lead).run())
             for name, run in self._frontend.background.items():
                 tasks.start(name, run())
 
@@ -147,6 +151,20 @@ class Admitter:
             lead=lead,
             wake=self._wake,
             tick=self._settings.tick_seconds,
+        )
+
+    def _objector(self, speaker: Speaker, lead: Callable[[], int | None]) -> Objector:
+        watch = self._watch
+
+        def rulebook() -> Rulebook | None:
+            return watch.policy.rulebook if watch.intake_known() else None
+
+        return Objector(
+            speaker,
+            watch.facts,
+            rulebook=rulebook,
+            leads=lambda: lead() is not None,
+            metrics=self._lifecycle.metrics,
         )
 
     def _lanes(self) -> list[Lane]:

@@ -12,8 +12,10 @@ from fairlead_admitter.doors import door_for
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
+from fairlead_admitter.frontends.kueue_objections import KueueObjections
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.sim import SimFrontend
+from fairlead_admitter.objecting import Speaker
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.releasing import Sweep
 from fairlead_admitter.settings import AdmitterSettings
@@ -21,6 +23,9 @@ from fairlead_bus import Bus
 from fairlead_contracts.clearance import Lever
 from fairlead_kube import KubeClient, KubeObserver, KubeSettings, Throttle
 from fairlead_kube import connect as connect_kube
+
+_EVENTS_QPS, _EVENTS_BURST = 5.0, 25
+"""As client-go holds its Events back."""
 
 type Background = Callable[[], Coroutine[Any, Any, None]]
 """Something that runs as long as the admitter serves."""
@@ -33,6 +38,8 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
     jobs: JobCreator
     sweep: Sweep | None = None
     """Cleans what runs or finished, where that carries marks."""
+    objections: Speaker | None = None
+    """Says what speaks against jobs, where their authors can be told at all."""
     background: Mapping[str, Background] = {}
     """By name, what must run beside them."""
 
@@ -67,22 +74,23 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
         levels=KueueLevels(calls, lever),
         jobs=_jobs(client, settings, watch),
         sweep=KueueSweep(client, calls, watch.facts.queue_behind),
+        objections=KueueObjections(_beside(client, _EVENTS_QPS, _EVENTS_BURST), calls),
     )
 
 
 def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> KueueJobs:
     facts = watch.facts
-    creating = KubeClient(
-        client.transport,
-        writes=Throttle(settings.kube_create_qps, settings.kube_create_burst),
-        observer=client.observer,
-    )
     return KueueJobs(
-        creating,
+        _beside(client, settings.kube_create_qps, settings.kube_create_burst),
         door=lambda scope, wanted: door_for(facts.doors(scope), wanted),
         classes=lambda: facts.classes,
         accounts=Accounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
     )
+
+
+def _beside(client: KubeClient, qps: float, burst: int) -> KubeClient:
+    """The same connection with writes of its own to spend: a flood of these must not hold back levels."""
+    return KubeClient(client.transport, writes=Throttle(qps, burst), observer=client.observer)
 
 
 def _kube_settings(settings: AdmitterSettings) -> KubeSettings:

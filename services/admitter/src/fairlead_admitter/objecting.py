@@ -1,0 +1,170 @@
+"""Saying what speaks against queued jobs, where their authors look.
+
+Level-triggered: each look judges what is queued, and says what has not been said yet, at a bounded pace. What does not
+get its turn is found again by the next look, so there is no queue to overflow. Each is said once: the frontend knows
+an objection by a name made of its job and its cause, also when another replica says it again.
+"""
+
+import asyncio
+import operator
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import structlog
+
+from fairlead_admitter.errors import AdmitterError, FrontendRefusedError
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.objections import Objection, objections_to
+from fairlead_contracts.state import JobState
+from fairlead_policy import Rulebook
+from fairlead_runtime import Metrics
+
+LOOK_SECONDS = 1.0
+SETTLE_SECONDS = 2.0
+"""An objection that does not last so long was none: what is known of a cluster arrives piece by piece."""
+REPEAT_SECONDS = 3600.0
+"""After so long it is said again: API servers forget Events after an hour, unless told otherwise."""
+PER_LOOK = 10
+"""How many are said a look: a wave of them must not be a wave of writes."""
+PAUSE_SECONDS = 30.0
+"""After one that could not be said."""
+
+_AT_ONCE = 1000
+"""Jobs that are judged before others have their turn: a new policy is a reason to judge all."""
+
+type _Judged = tuple[JobState, list[Objection]]
+type _Standing = tuple[str, Objection]
+"""A job's uid, and what speaks against it."""
+
+
+class Speaker(Protocol):
+    """Says objections where the authors of jobs look."""
+
+    async def object_to(self, job: JobState, objection: Objection) -> None:
+        """Say it, unless the very same was said before. A job that is gone needs no word.
+
+        Raises:
+            FrontendRefusedError: this one cannot be said.
+            AdmitterError: none can just now.
+        """
+
+
+class Objector:
+    """Judges the queued jobs of one cluster while this replica leads.
+
+    Args:
+        speaker: the frontend.
+        facts: of the cluster.
+        rulebook: the policy in force; None where none is known, or the cluster is not known completely.
+        leads: whether this replica leads.
+        metrics: of the process.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        facts: ClusterFacts,
+        *,
+        rulebook: Callable[[], Rulebook | None],
+        leads: Callable[[], bool],
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._speaker = speaker
+        self._facts = facts
+        self._rulebook = rulebook
+        self._leads = leads
+        self._clock = clock
+        self._basis: tuple[object, ...] = ()
+        self._judged: dict[str, _Judged] = {}
+        self._since: dict[_Standing, float] = {}
+        self._said: dict[_Standing, float] = {}
+        self._pause_until = 0.0
+        self._count = metrics.counter(
+            "objections", "What was said against queued jobs, by reason.", labels=["reason"]
+        )
+        self._unsaid = metrics.gauge(
+            "objections_unsaid", "What speaks against queued jobs and is not said yet."
+        )
+        self._failures = metrics.counter("objections_failed", "Objections that could not be said.")
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look()
+
+    async def look(self) -> None:
+        """Judge what is queued, and say what is due."""
+        rulebook = self._rulebook()
+        if not self._leads() or rulebook is None:
+            self._since.clear()
+            self._unsaid.set(0)
+            return
+        now = self._clock()
+        await self._judge(rulebook)
+        due = self._due(now)
+        self._unsaid.set(len(due))
+        if now < self._pause_until:
+            return
+        for uid, objection in due[:PER_LOOK]:
+            if self._leads() and not await self._say(self._judged[uid][0], objection):
+                break
+
+    async def _judge(self, rulebook: Rulebook) -> None:
+        """A job is judged anew when it changed, all are when policy, queues or pools did."""
+        facts = self._facts
+        basis = (rulebook, *facts.queues.values(), *facts.pools.values(), *facts.classes)
+        if len(basis) != len(self._basis) or any(map(operator.is_not, basis, self._basis)):
+            self._basis = basis
+            self._judged.clear()
+        judged: dict[str, _Judged] = {}
+        for number, job in enumerate(list(facts.queued_jobs())):
+            known = self._judged.get(job.uid)
+            if known is None or known[0] is not job:
+                known = (job, objections_to(job, facts, rulebook))
+            judged[job.uid] = known
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._judged = judged
+
+    def _due(self, now: float) -> list[_Standing]:
+        standing = dict.fromkeys(self._standing())
+        self._since = {one: self._since.get(one, now) for one in standing}
+        self._said = {one: at for one, at in self._said.items() if one in standing}
+        return [
+            one
+            for one, since in self._since.items()
+            if now - since >= SETTLE_SECONDS
+            and (one not in self._said or now - self._said[one] >= REPEAT_SECONDS)
+        ]
+
+    def _standing(self) -> Iterator[_Standing]:
+        for uid, (_, objections) in self._judged.items():
+            for objection in objections:
+                yield uid, objection
+
+    async def _say(self, job: JobState, objection: Objection) -> bool:
+        """Returns whether more can be said just now."""
+        try:
+            await self._speaker.object_to(job, objection)
+        except FrontendRefusedError as error:
+            self._failed(job, error)
+        except AdmitterError as error:
+            self._failed(job, error)
+            self._pause_until = self._clock() + PAUSE_SECONDS
+            return False
+        else:
+            self._count.labels(objection.reason.value).inc()
+            self._log.info(
+                "objection", job=job.id, scope=job.scope, reason=objection.reason.value, note=objection.note
+            )
+        self._said[job.uid, objection] = self._clock()
+        return True
+
+    def _failed(self, job: JobState, error: AdmitterError) -> None:
+        self._failures.inc()
+        self._log.warning("objection not said", job=job.id, scope=job.scope, why=str(error))
