@@ -1,6 +1,6 @@
 """Classes: whether the cluster's priorities leave each class of the policy room for levels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_cli.doctor.findings import Check, Finding, error, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
@@ -15,8 +15,9 @@ def _values(survey: Survey) -> dict[str, int]:
 
 def _spacing(survey: Survey) -> Iterator[Finding]:
     document = survey.policy
-    for pair in narrow_bands(document.classes, _values(survey), width=document.bands.width):
-        least = pair.lower_floor + ROOM + 1
+    width = document.bands.width
+    spaced = _spaced(document.classes, _values(survey), width)
+    for pair in narrow_bands(document.classes, _values(survey), width=width):
         yield error(
             "narrow-band",
             f"WorkloadPriorityClass/{pair.upper}",
@@ -24,8 +25,20 @@ def _spacing(survey: Survey) -> Iterator[Finding]:
             f"{max(pair.room, 0)} levels, {ROOM} are needed",
             why=f"levels of {pair.lower} would reach into {pair.upper}, or could not be told apart",
             mend=f"kubectl patch workloadpriorityclass {pair.upper} --type merge "
-            f"-p '{{\"value\":{max(least, pair.lower_floor + document.bands.width + 1)}}}'",
+            f"-p '{{\"value\":{spaced[pair.upper]}}}'",
         )
+
+
+def _spaced(classes: Sequence[str], values: Mapping[str, int], width: int) -> dict[str, int]:
+    """Values wide enough apart, from the last class up; what has room stays."""
+    found: dict[str, int] = {}
+    below: int | None = None
+    for name in reversed(classes):
+        least = 0 if below is None else below + width + 1
+        value = values.get(name, least)
+        narrow = below is not None and value - below - 1 < ROOM
+        below = found[name] = least if narrow else value
+    return found
 
 
 def _known(survey: Survey) -> Iterator[Finding]:

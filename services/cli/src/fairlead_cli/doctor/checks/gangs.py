@@ -123,13 +123,13 @@ def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[Resourc
     ]
 
 
-def _waiting(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]]:
-    """Active Workloads of several pods that hold no quota, with their queues."""
+def _unfinished(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]]:
+    """Active Workloads with their queues, admitted ones too: one that fits nowhere is admitted all the same."""
     doors = {(q.metadata.namespace, q.metadata.name): q.spec.cluster_queue for q in survey.local_queues}
     queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
     for workload in survey.workloads:
         pods = sum(pod_set.count for pod_set in workload.spec.pod_sets or ())
-        if pods and workload.active and not workload.holds("QuotaReserved"):
+        if pods and workload.active:
             door = (workload.metadata.namespace, workload.spec.queue_name)
             yield workload, queues.get(doors.get(door, ""))
 
@@ -150,14 +150,14 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         yield info(
             "gangs-passed-over",
             "Workload",
-            f"{len(shapes) - MOST_SHAPES} of {len(shapes)} shapes of waiting gangs were not tried",
+            f"{len(shapes) - MOST_SHAPES} of {len(shapes)} shapes of gangs were not tried",
         )
 
 
 def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload]]]:
-    """Waiting gangs, those that are alike once."""
+    """Gangs that wait or run, those that are alike once."""
     found: dict[bytes, tuple[fit.Gang, list[Workload]]] = {}
-    for workload, queue in _waiting(survey):
+    for workload, queue in _unfinished(survey):
         try:
             gang = gang_of(workload, _flavors_of(survey, queue))
         except FieldError:
@@ -190,7 +190,7 @@ def _never(workloads: list[Workload], found: fit.Unfit) -> Finding:
         "gang-fits-nowhere",
         subject,
         f"{pods}: " + " ".join(map(fit.in_words, found.obstacles)),
-        why="no node or set of nodes holds it even when nothing else runs: once admitted it holds quota and never starts",
+        why="no node or set of nodes holds it even when nothing else runs: Kueue admits it all the same, and it holds quota and never starts",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",
     )
@@ -233,7 +233,7 @@ CHECKS = (
         topic="gangs",
         names=("gang-fits-nowhere", "gang-across-zones", "gangs-passed-over"),
         look=_gangs,
-        fine="every waiting job fits the nodes when nothing else runs",
+        fine="every job fits the nodes when nothing else runs",
         needs=("workloads", "nodes", "nodepools", "clusterqueues", "localqueues", "resourceflavors"),
     ),
     Check(

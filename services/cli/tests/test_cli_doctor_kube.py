@@ -1,0 +1,354 @@
+"""The doctor on a real Kubernetes with a real Kueue, whole and broken on purpose."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, ConnectionSettings, connect, provision
+from fairlead_cli.clusters import target
+from fairlead_cli.doctor import leave
+from fairlead_cli.doctor.findings import Severity
+from fairlead_cli.doctor.rendering import Report
+from fairlead_cli.doctor.running import DoctorFlags, look, run_doctor
+from fairlead_cli.errors import ClusterError, InputError
+from fairlead_contracts import topology
+from fairlead_testkit import NatsServer
+from fairlead_testkit.kubelab import (
+    ADMIN,
+    GPU,
+    GPU_PRODUCT,
+    OPERATOR,
+    POD,
+    WATCHER,
+    WORKLOADS_ALONE,
+    KubeLab,
+    KubeObject,
+    LabOptions,
+    NodeShape,
+    gpu_nodes,
+    things,
+)
+
+pytestmark = pytest.mark.kube
+
+type LabFactory = Callable[[LabOptions], KubeLab]
+
+NODES = (
+    gpu_nodes("gpu", 2, "zone-a"),
+    gpu_nodes("far", 1, "zone-b"),
+    NodeShape(
+        "kept", gpus=4, gpu_product="KEPT", taints=({"key": "kept", "value": "yes", "effect": "NoSchedule"},)
+    ),
+)
+NODE_POOL: KubeObject = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "on-demand"},
+    "spec": {
+        "template": {
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "requirements": [
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
+                ],
+            }
+        }
+    },
+}
+
+
+def flags(lab: KubeLab, user: str = ADMIN, **more: object) -> DoctorFlags:
+    found = target(kubeconfig=str(lab.kubeconfig(user)), context=None, cluster="lab")
+    return DoctorFlags(target=found, by="tester", **more)  # type: ignore[arg-type] # flags of every type
+
+
+async def found_on(lab: KubeLab, user: str = ADMIN, **more: object) -> Report:
+    return await look(flags(lab, user, **more), None)
+
+
+def subjects(report: Report) -> set[tuple[str, str]]:
+    return {(one.name, one.subject) for one in report.findings if one.severity is not Severity.OK}
+
+
+def names(report: Report) -> set[str]:
+    return {name for name, _ in subjects(report)}
+
+
+def sound(api_namespace: str) -> list[KubeObject]:
+    """One flavor, one queue within what the nodes have, one door."""
+    return [
+        things.namespace(api_namespace),
+        things.flavor("a100", {GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB"}),
+        things.cluster_queue("gpus", {GPU: 16, "cpu": 64}, flavor="a100"),
+        things.local_queue("main", api_namespace, "gpus"),
+    ]
+
+
+def broken_queues() -> list[KubeObject]:
+    afs = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    return [
+        things.flavor("ghost", {GPU_PRODUCT: "H100"}),
+        things.flavor("kept", {GPU_PRODUCT: "KEPT"}),
+        things.flavor("spot", {"karpenter.sh/capacity-type": "spot"}),
+        things.cluster_queue("ghosts", {GPU: 8}, flavor="ghost"),
+        things.cluster_queue(
+            "keeps", {GPU: 4}, flavor="kept", preemption={"withinClusterQueue": "LowerPriority"}
+        ),
+        things.cluster_queue("spots", {GPU: 4}, flavor="spot", strategy="StrictFIFO"),
+        things.cluster_queue("big", {GPU: 100}, flavor="a100", cohort="all", admissionScope=afs),
+        things.cluster_queue("small", {GPU: 1}, flavor="a100", cohort="all", stopPolicy="Hold"),
+        things.cluster_queue("lost", {GPU: 1}, flavor="no-such-flavor"),
+        things.local_queue("astray", "team-a", "no-such-queue"),
+        things.priority_class("urgent", 100),
+        things.priority_class("approved", 50),
+        things.priority_class("gold", 1000),
+    ]
+
+
+def broken_jobs() -> list[KubeObject]:
+    booster = {"containers": [{"name": "main", "image": "example.org/kueue-priority-booster:v0.19"}]}
+    labels = {"app": "booster"}
+    return [
+        things.job("round-the-queue", "team-a", None, {"cpu": 1}, seconds=600),
+        things.workload("too-large", "team-a", "main", {GPU: 9}),
+        things.workload("wide", "team-a", "main", {GPU: 8}, pods=3),
+        things.workload("boosted", "team-a", "main", {GPU: 100}, boost=5),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "booster", "namespace": "team-a"},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": booster},
+            },
+        },
+    ]
+
+
+async def test_everything_that_is_broken_is_found_and_nothing_that_is_whole(
+    kube_labs: LabFactory, tmp_path: Path
+) -> None:
+    lab = await asyncio.to_thread(kube_labs, LabOptions(nodes=NODES))
+    lab.api.apply(*sound("team-a"))
+    await eventually_active(lab, "gpus")
+    before = await found_on(lab)
+    assert before.passed
+    assert before.exit_code == 0, subjects(before)
+    assert names(before) == {"kueue-version-unknown", "queue-without-tenant"}
+
+    lab.api.apply(*broken_queues())
+    await eventually_active(lab, "keeps")
+    for item in broken_jobs():
+        lab.api.create(item)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("unlisted_weight: 1\ntenants: [{name: team-a}, {name: team-q}]\n")
+    report = await found_on(lab, policy=policy)
+    assert report.exit_code == 2
+    assert {
+        ("flavor-without-nodes", "ResourceFlavor/ghost"),
+        ("flavor-taint", "ResourceFlavor/kept"),
+        ("flavor-missing", "ClusterQueue/lost"),
+        ("quota-above-capacity", "ResourceFlavor/a100"),
+        ("preempting-queue", "ClusterQueue/keeps"),
+        ("strict-fifo", "ClusterQueue/spots"),
+        ("admission-fair-sharing", "ClusterQueue/big"),
+        ("own-quota", "Cohort/all"),
+        ("queue-stopped", "ClusterQueue/small"),
+        ("queue-inactive", "ClusterQueue/lost"),
+        ("local-queue-dangling", "LocalQueue/team-a/astray"),
+        ("tenant-without-queue", "Tenant/team-q"),
+        ("narrow-band", "WorkloadPriorityClass/urgent"),
+        ("class-unlisted", "WorkloadPriorityClass/gold"),
+        ("class-ungranted", "WorkloadPriorityClass/approved"),
+        ("job-without-queue", "Job/team-a/round-the-queue"),
+        ("gang-fits-nowhere", "Workload/team-a/too-large"),
+        ("gang-across-zones", "Workload/team-a/wide"),
+        ("other-writer", "Workload/team-a/boosted"),
+        ("priority-booster", "Deployment/team-a/booster"),
+    } <= subjects(report)
+    assert not any(subject.endswith("/gpus") for _, subject in subjects(report))
+
+    lab.api.create(NODE_POOL)
+    later = subjects(await found_on(lab, policy=policy))
+    assert ("nodepool-cannot-make", "ResourceFlavor/spot") in later
+    await the_remedies_mend(lab, policy)
+
+
+async def the_remedies_mend(lab: KubeLab, policy: Path) -> None:
+    """The commands of some findings, as a shell runs them."""
+    wanted = {
+        "preempting-queue",
+        "strict-fifo",
+        "flavor-taint",
+        "queue-stopped",
+        "narrow-band",
+        "admission-fair-sharing",
+    }
+    binary = lab.kit.binary("kubectl").parent
+    for finding in (await found_on(lab, policy=policy)).findings:
+        if finding.name in wanted:
+            await asyncio.to_thread(
+                subprocess.run,
+                ["/bin/sh", "-ec", finding.mend],
+                check=True,
+                env={"PATH": f"{binary}:/usr/bin:/bin", "KUBECONFIG": str(lab.kubeconfig())},
+                stdout=subprocess.DEVNULL,
+            )
+    left = await found_on(lab, policy=policy)
+    assert not names(left) & wanted, [one for one in left.findings if one.name in wanted]
+
+
+async def eventually_active(lab: KubeLab, queue: str) -> None:
+    path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{queue}"
+    await asyncio.to_thread(
+        lab.until, lambda: things.condition(lab.api.get(path), "Active"), 30, f"{queue} is active"
+    )
+
+
+async def test_without_webhooks_the_lever_must_be_named_and_jobs_are_not_held_back(
+    kube_labs: LabFactory,
+) -> None:
+    options = LabOptions(webhooks=False, frameworks=(POD,), workers=False, nodes=())
+    lab = await asyncio.to_thread(kube_labs, options)
+    lab.api.apply(*sound("team-a"))
+    lab.api.create(things.job("eager", "team-a", "main", {"cpu": 1}, seconds=600))
+    lab.api.create(things.pytorch_job("torch", "team-a", "main", {GPU: 1}))
+    report = await found_on(lab)
+    assert not report.passed
+    assert report.lever is None
+    assert {
+        ("lever-unknown", "Cluster/lab"),
+        ("webhook-missing", "Cluster/lab"),
+        ("job-webhook-missing", "Cluster/lab"),
+        ("job-not-suspended", "Job/team-a/eager"),
+        ("job-not-suspended", "PyTorchJob/team-a/torch"),
+    } <= subjects(report)
+    stated = await found_on(lab, lever="boost")
+    assert stated.passed
+    assert stated.lever == "boost"
+    accepted = await found_on(lab, accept=["lever-unknown"])
+    assert not accepted.passed, "accepting does not tell what to write"
+
+
+async def test_with_the_gate_off_the_priority_is_the_lever_and_fair_sharing_is_said(
+    kube_labs: LabFactory,
+) -> None:
+    options = LabOptions(
+        gates={"PriorityBoost": False},
+        kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}},
+        workers=False,
+        nodes=(),
+        pytorchjobs=False,
+    )
+    lab = await asyncio.to_thread(kube_labs, options)
+    lab.api.apply(*sound("team-a"), things.cohort("pair"))
+    lab.api.apply(things.cluster_queue("paired", {GPU: 1}, flavor="a100", cohort="pair"))
+    await eventually_active(lab, "paired")
+    report = await found_on(lab)
+    assert report.lever == "priority"
+    assert {"lever-priority", "fair-sharing"} <= names(report)
+    refused = await found_on(lab, lever="boost")
+    assert "lever-refused" in names(refused)
+    assert not refused.passed
+
+
+async def test_rights_are_those_of_whoever_will_run_the_services(kube_lab: KubeLab) -> None:
+    assert "rights-missing" not in names(await found_on(kube_lab, OPERATOR, service_accounts="fairlead"))
+    watcher = await found_on(kube_lab, WATCHER)
+    [missing] = [one for one in watcher.findings if one.name == "rights-missing"]
+    assert "patch workloads.kueue.x-k8s.io" in missing.what
+    assert "the admitter may not" in missing.what
+    nobody = await found_on(kube_lab, OPERATOR, service_accounts="no-such-namespace")
+    assert len([one for one in nobody.findings if one.name == "rights-missing"]) == 2
+
+
+async def test_a_doctor_changes_nothing_in_the_cluster(kube_lab: KubeLab) -> None:
+    mark = kube_lab.audit_mark()
+    await found_on(kube_lab, OPERATOR)
+    lines = kube_lab.audit_lines(user=OPERATOR, after=mark)
+    assert lines
+    reviews = ("selfsubjectaccessreviews", "selfsubjectreviews")
+    writes = [
+        line
+        for line in lines
+        if line.verb not in ("get", "list", "watch") and line.resource not in reviews and not line.dry_run
+    ]
+    assert writes == []
+
+
+@pytest.mark.integration
+async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
+    kube_labs: LabFactory, nats_server: NatsServer
+) -> None:
+    lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
+    lab.api.apply(*sound("team-a"))
+    lab.api.create(things.workload("boosted", "team-a", "main", {GPU: 100}, boost=5))
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await provision(bus, topology.topology(["lab"]))
+        refused = await look(flags(lab), bus)
+        assert not refused.passed
+        assert any("--accept other-writer" in line for line in refused.said)
+        assert await leave.standing(bus, "lab") is None
+
+        accepted = await look(flags(lab, accept=["other-writer", "strict-fifo"]), bus)
+        assert accepted.passed
+        assert "--accept strict-fifo: there is no such finding here" in accepted.said
+        await _stands(bus, accepted=["other-writer"])
+        again = await look(flags(lab), bus)
+        assert again.passed, "what was accepted stays accepted"
+
+        lab.process("kueue").stop()
+        outage = await look(flags(lab), bus)
+        assert "webhook-unreachable" in names(outage)
+        assert any("leave was given by tester" in line for line in outage.said)
+        await _stands(bus, accepted=["other-writer"])
+
+        assert await run_doctor(flags(lab, nats=nats_server.url, revoke=True)) == 0
+        assert await leave.standing(bus, "lab") is None
+
+
+async def _stands(bus: Bus, *, accepted: list[str]) -> None:
+    found = await leave.standing(bus, "lab")
+    assert found is not None
+    assert (found.lever, found.by, found.accepted) == ("boost", "tester", accepted)
+
+
+async def test_what_cannot_be_accepted_or_reached_is_said(kube_lab: KubeLab, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no finding has this name"):
+        await found_on(kube_lab, accept=["everything"])
+    with pytest.raises(InputError, match="no kubeconfig"):
+        target(kubeconfig=str(tmp_path / "none"), context=None, cluster=None)
+    with pytest.raises(InputError, match="it has: kubelab"):
+        target(kubeconfig=str(kube_lab.kubeconfig()), context="other", cluster=None)
+    away = tmp_path / "away.yaml"
+    away.write_text(kube_lab.kubeconfig().read_text().replace(kube_lab.server, "https://127.0.0.1:9"))
+    with pytest.raises(ClusterError, match="cluster kubelab"):
+        await look(DoctorFlags(target=target(kubeconfig=str(away), context=None, cluster=None)), None)
+
+
+def test_the_command_prints_words_and_json_and_ends_with_the_worst(kube_lab: KubeLab, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "fairlead_cli",
+        "doctor",
+        "--kubeconfig",
+        str(kube_lab.kubeconfig(WATCHER)),
+    ]
+    for words, wanted in (([], "✗ error    rights-missing"), (["-o", "json"], '"name":"rights-missing"')):
+        ended = subprocess.run(
+            [*command, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={"XDG_STATE_HOME": str(tmp_path)},
+        )
+        assert ended.returncode == 2, ended.stderr
+        assert wanted in ended.stdout
+        assert "Traceback" not in ended.stderr
