@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from fairlead_policy.fit import Gang, Node, PlacedPod, Placement, PodShape, Requirement, Unfit, place
+from fairlead_policy.fit.dealing import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.ground import Ground
-from fairlead_policy.fit.packing import Budget, Want, pack, pods_on_cards, take, turn_of
+from fairlead_policy.fit.packing import Budget, Want, pack, take, turn_of
 from fairlead_policy.fit.verify import holds
 from fairlead_policy.fractions import Card, CardWishes, Strategy, VgpuAsk, refusal_of
 
@@ -204,6 +205,37 @@ def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
         answer = place(Gang(shapes=shapes), [Node(name="a", free={}, cards=tuple(cards))])
         assert isinstance(answer, Placement) == any_order(tuple(cards), tuple(wanted)), seed
         assert isinstance(answer, Placement) or answer.exact, seed
+
+
+def test_cards_that_are_alike_differ_for_who_names_one() -> None:
+    cards = [Card(uuid="GPU-0", slots=1, memory=8), Card(uuid="GPU-1", slots=1, memory=8)]
+    anyone, named = (
+        Want(VgpuAsk(count=1), CardWishes()),
+        Want(VgpuAsk(count=1), CardWishes(use_uuids=("GPU-0",))),
+    )
+    assert pack(cards, [anyone, named], Budget(100)) == [(1,), (0,)]
+
+
+def test_pods_of_several_containers_on_many_nodes() -> None:
+    cards = tuple(Card(uuid=f"GPU-{number}", slots=9, memory=10) for number in range(2))
+    nodes = [Node(name=f"n{number:03}", free={}, cards=cards) for number in range(200)]
+    pair = (VgpuAsk(count=1, memory=4), VgpuAsk(count=1, memory=6))
+    for count, fits in ((100, True), (400, True), (401, False)):
+        answer = place(Gang(shapes=(PodShape(count=count, vgpus=pair),)), nodes)
+        assert isinstance(answer, Placement) == fits
+        assert isinstance(answer, Placement) or answer.exact
+
+
+def test_every_node_is_looked_at_where_another_shape_may_need_the_first() -> None:
+    cards = (Card(uuid="GPU-0", slots=9, memory=10),)
+    nodes = [
+        Node(name=f"n{number:03}", free={}, labels={"old": str(number < 66)}, cards=cards)
+        for number in range(70)
+    ]
+    pair = (VgpuAsk(count=1, memory=4), VgpuAsk(count=1, memory=6))
+    whole = PodShape(count=3, selector={"old": "True"}, vgpus=(VgpuAsk(count=1, memory=10),))
+    assert isinstance(place(Gang(shapes=(PodShape(count=67, vgpus=pair), whole)), nodes), Placement)
+    assert isinstance(place(Gang(shapes=(PodShape(count=68, vgpus=pair), whole)), nodes), Unfit)
 
 
 def test_too_many_asks_for_a_search_are_left_open() -> None:

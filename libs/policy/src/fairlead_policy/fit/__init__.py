@@ -3,8 +3,9 @@
 `place` answers with a `Placement`, checked pod by pod before it is returned, or with an `Unfit` that says what stands in
 the way and whether that is proven. Quota is not asked here: a job may well have quota and fit nowhere.
 
-`shapes` are nodes and gangs, `eligibility` is labels and taints, `ground` is nodes as columns, `filling` puts pods on
-them, `search` proves, `verify` checks, `diagnosis` says why not, `words` says it to people. Modelled of Kubernetes: node
+`shapes` are nodes and gangs, `eligibility` is labels and taints, `dealing` and `packing` are the cards of one node,
+`ground` is nodes as columns, `filling` puts pods on them, `search` proves, `verify` checks, `diagnosis` says why not,
+`words` says it to people. Modelled of Kubernetes: node
 selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology
 spread constraints, host ports, volumes' zones.
 """

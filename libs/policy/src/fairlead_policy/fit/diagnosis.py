@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fairlead_policy.fit.dealing import pods_on_cards
 from fairlead_policy.fit.eligibility import matches, may_use, selected, untolerated
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.ground import Ground
@@ -23,7 +24,7 @@ from fairlead_policy.fit.obstacles import (
     TooFewCards,
     TotalShort,
 )
-from fairlead_policy.fit.packing import Budget, pods_on_cards
+from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.shapes import PODS, Gang, Node, PodShape
 from fairlead_policy.fractions import Card, Refusal, Strategy, VgpuAsk, refusal_of
 from fairlead_policy.fractions.admission import barred

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fairlead_policy.fit.choosing import Shares, fewest, widest
+from fairlead_policy.fit.dealing import deal_pods
 from fairlead_policy.fit.ground import Ground, Ints
-from fairlead_policy.fit.packing import deal_pods, take, wants_of
+from fairlead_policy.fit.packing import take, wants_of
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.fractions import Card, Strategy
 from fairlead_policy.fractions.sharing import Chosen
@@ -66,8 +67,12 @@ class Filling:
         asked = self._ground.shapes[shape]
         if not asked.vgpus:
             return [()] * pods
-        cards = list(self._cards.get(row, self._ground.nodes[row].cards))
-        dealt = deal_pods(cards, asked, pods, self._ground.budget)
+        touched = self._cards.get(row)
+        cards = list(self._ground.nodes[row].cards if touched is None else touched)
+        if touched is None:
+            dealt = self._ground.dealt(shape, row, pods)
+        else:
+            dealt = deal_pods(cards, asked, pods, self._ground.budget)
         for hands in dealt:
             for want, chosen in zip(wants_of(asked), hands, strict=True):
                 take(cards, want, chosen)

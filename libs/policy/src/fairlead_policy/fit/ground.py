@@ -5,17 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead_policy.fit.dealing import deal_pods, pods_on_cards
 from fairlead_policy.fit.eligibility import may_use
-from fairlead_policy.fit.packing import Budget, pods_on_cards, turn_of, wants_of
+from fairlead_policy.fit.packing import Budget, Kind, kind_of, turn_of, wants_of
 from fairlead_policy.fit.shapes import PODS, Gang, Node
 from fairlead_policy.fractions import Card
 from fairlead_policy.fractions.admission import Refusal, barred
+from fairlead_policy.fractions.sharing import Chosen
 
 type Ints = NDArray[np.int64]
 type Bools = NDArray[np.bool_]
 
 _MUCH = 2**62
 _ONE_POD = 1000
+
+_LOOKED_AT = 64
+"""Nodes that are looked at for pods of several containers on cards even when there is room for all on fewer."""
 
 _MANY = 2**31
 """Pods on one node: no more are counted, so that no sum overflows."""
@@ -36,6 +41,7 @@ class Ground:
         ).reshape(len(gang.shapes), len(self.nodes))
         self._on_cards: dict[int, Ints] = {}
         self._alone: dict[int, Ints] = {}
+        self._dealt: dict[tuple[int, int], list[tuple[Chosen, ...]]] = {}
 
     def _free(self) -> Ints:
         # A node that does not state how many pods it takes bounds them by nothing.
@@ -81,14 +87,36 @@ class Ground:
         """By the cards as they were, of nodes that the shape may use at all."""
         if shape not in self._on_cards:
             asked = self.shapes[shape]
-            self._on_cards[shape] = np.array(
-                [
-                    pods_on_cards(node.cards, asked, asked.count, self.budget) if usable else 0
-                    for node, usable in zip(self.nodes, self.eligible[shape].tolist(), strict=True)
-                ],
-                np.int64,
-            )
+            rows = np.flatnonzero(self.eligible[shape]).tolist()
+            if len(asked.vgpus) > 1:
+                self._deal(shape, rows)
+            rooms: Ints = np.zeros(len(self.nodes), np.int64)
+            for row in rows:
+                if len(asked.vgpus) > 1:
+                    rooms[row] = len(self._dealt.get((shape, row), ()))
+                else:
+                    rooms[row] = pods_on_cards(self.nodes[row].cards, asked, asked.count, self.budget)
+            self._on_cards[shape] = rooms
         return self._on_cards[shape]
+
+    def _deal(self, shape: int, rows: Sequence[int]) -> None:
+        """Deal the cards of nodes to pods of several containers, which takes long: until there is room for the whole gang."""
+        asked, known, total = self.shapes[shape], dict[tuple[Kind, ...], list[tuple[Chosen, ...]]](), 0
+        for number, row in enumerate(rows):
+            if total >= asked.count and number >= _LOOKED_AT and len(self.shapes) == 1:
+                return
+            cards = self.nodes[row].cards
+            key = tuple(kind_of(card, named=asked.wishes.name_cards) for card in cards)
+            if key not in known:
+                known[key] = deal_pods(cards, asked, asked.count, self.budget)
+            self._dealt[shape, row] = known[key]
+            total += len(known[key])
+
+    def dealt(self, shape: int, row: int, pods: int) -> list[tuple[Chosen, ...]]:
+        """Cards for so many pods on a node where nobody else of the gang is; fewer where no more is found."""
+        if (hands := self._dealt.get((shape, row))) is not None:
+            return hands[:pods]
+        return deal_pods(self.nodes[row].cards, self.shapes[shape], pods, self.budget)
 
     @property
     def wholly_modelled(self) -> bool:

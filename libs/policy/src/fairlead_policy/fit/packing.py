@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_policy.fractions import Card, CardWishes, VgpuAsk, refusal_of
-from fairlead_policy.fractions.sharing import Chosen, deal, pods_held
+from fairlead_policy.fractions.sharing import Chosen
 
 _DEEPEST = 200
 """vGPU asks on one node that are searched; each is one level of recursion."""
@@ -21,17 +21,48 @@ class Budget:
 
     def __init__(self, steps: int) -> None:
         self._left = steps
+        self.taken = 0
         self.spent = False
 
     def spend(self) -> bool:
         """Take one step; False when there is none left."""
         self._left -= 1
+        self.taken += 1
         self.spent = self.spent or self._left < 0
         return not self.spent
+
+    def part(self, steps: int) -> "Budget":
+        """So many steps of it, or what is left."""
+        return Budget(max(min(steps, self._left), 0))
+
+    def settle(self, part: "Budget") -> None:
+        """Take what the part has spent."""
+        self._left -= part.taken
+        self.spent = self.spent or part.spent
 
     def give_up(self) -> None:
         """Say that a part is not searched at all; what else is searched keeps its steps."""
         self.spent = True
+
+
+type Kind = tuple[object, ...]
+"""What makes cards alike."""
+
+
+def kind_of(card: Card, *, named: bool) -> Kind:
+    """Equal for cards that differ by name alone; never equal where names count."""
+    used = (card.used_slots, card.used_memory, card.used_cores)
+    state = (
+        card.slots,
+        card.memory,
+        card.cores,
+        card.model,
+        card.numa,
+        card.mode,
+        card.healthy,
+        card.cordoned,
+    )
+    return (*used, *state, card.uuid) if named else (*used, *state)
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -55,26 +86,6 @@ def turn_of(want: Want) -> int:
     if want.wishes.idle_cards_only:
         return _IDLE_FIRST
     return _BOUNDED if want.ask.cores else _SHARING
-
-
-def pods_on_cards(cards: Sequence[Card], shape: PodShape, most: int, budget: Budget) -> int:
-    """How many pods of one shape fit on these cards."""
-    for ask in shape.vgpus:
-        most = min(most, pods_held(cards, ask, shape.wishes, most))
-    if len(shape.vgpus) > 1:
-        wanted = wants_of(shape)
-        while most and pack(cards, wanted * most, budget) is None:
-            most -= 1
-    return most
-
-
-def deal_pods(cards: Sequence[Card], shape: PodShape, pods: int, budget: Budget) -> list[tuple[Chosen, ...]]:
-    """The cards of each of so many pods of one shape; fewer where no more is found."""
-    if len(shape.vgpus) == 1:
-        return [(chosen,) for chosen in deal(cards, shape.vgpus[0], shape.wishes, pods)]
-    packed = pack(cards, wants_of(shape) * pods, budget) or []
-    size = len(shape.vgpus)
-    return [tuple(packed[start : start + size]) for start in range(0, len(packed), size)]
 
 
 def take(cards: list[Card], want: Want, chosen: Chosen) -> None:
@@ -104,8 +115,8 @@ class _Packing:
         self._cards = list(cards)
         self._wanted = wanted
         self._budget = budget
-        self._named = any(want.wishes.use_uuids or want.wishes.avoid_uuids for want in wanted)
-        self._failed: set[tuple[int, frozenset[tuple[Card, int]]]] = set()
+        self._named = any(want.wishes.name_cards for want in wanted)
+        self._failed: set[tuple[int, frozenset[tuple[Kind, int]]]] = set()
 
     def serve(self, number: int) -> bool:
         if number == len(self._wanted):
@@ -123,21 +134,21 @@ class _Packing:
             self.chosen.pop()
             for position, card in zip(chosen, before, strict=True):
                 self._cards[position] = card
-        if not self._budget.spent:
-            self._failed.add(state)
+        self._failed.add(state)
         return False
 
-    def _kind(self, card: Card) -> Card:
-        return card if self._named else msgspec.structs.replace(card, uuid="", index=0)
+    def _kind(self, card: Card) -> Kind:
+        return kind_of(card, named=self._named)
 
     def _choices(self, want: Want) -> Iterator[Chosen]:
         """Every choice of cards that differs, the fullest cards first."""
-        kinds: dict[tuple[int, Card], list[int]] = defaultdict(list)
+        kinds: dict[tuple[int, Kind], list[int]] = defaultdict(list)
         for position, card in enumerate(self._cards):
             if refusal_of(card, want.ask, want.wishes) is None:
                 kinds[card.numa if want.wishes.one_numa_node else 0, self._kind(card)].append(position)
         for numa in sorted({numa for numa, _ in kinds}):
-            group = [(kind.free_memory, positions) for (on, kind), positions in kinds.items() if on == numa]
+            groups = [positions for (on, _), positions in kinds.items() if on == numa]
+            group = [(self._cards[positions[0]].free_memory, positions) for positions in groups]
             yield from _subsets([positions for _, positions in sorted(group)], want.ask.count)
 
 

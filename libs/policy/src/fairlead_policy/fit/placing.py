@@ -34,7 +34,8 @@ def place(
     """Where all pods of the gang fit together, or what stands in the way.
 
     A gang of one shape is answered exactly, whatever its size: its pods fit if the nodes' rooms sum up to them, and
-    binpack then uses the fewest nodes there are. A gang of several shapes is placed by heuristics; where they fail a
+    binpack then uses the fewest nodes there are; for pods of several containers with vGPUs both hold only as far as the
+    search comes on each node. A gang of several shapes is placed by heuristics; where they fail a
     search goes through all ways, within limits, and `Unfit.exact` says whether it came to its end. No placement is
     returned that does not hold when checked pod by pod. "Fits" means that the pods can be put so; the cluster's own
     scheduler chooses for itself and may still get stuck.
@@ -109,10 +110,10 @@ def _settled(
         if whole:
             return min(whole, key=lambda pods: _rank(pods, strategy))
     pods = search(ground)
-    if pods is not None and not holds(gang, nodes, pods):
-        ground.budget.give_up()
-        return None
-    return pods
+    if pods is None or holds(gang, nodes, pods):
+        return pods
+    ground.budget.give_up()
+    return None
 
 
 def _rank(pods: Sequence[PlacedPod], strategy: Strategy) -> tuple[int, int]:

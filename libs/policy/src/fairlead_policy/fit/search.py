@@ -9,14 +9,12 @@ is cut off.
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
 import numpy as np
 
 from fairlead_policy.fit.filling import named
 from fairlead_policy.fit.ground import Ground
-from fairlead_policy.fit.packing import Want, pack, turn_of, wants_of
+from fairlead_policy.fit.packing import Want, kind_of, pack, turn_of, wants_of
 from fairlead_policy.fit.results import PlacedPod
-from fairlead_policy.fractions import Card
 
 SEARCH_NODES = 64
 """Nodes with room for any pod of the gang; with more of them nothing is searched."""
@@ -58,12 +56,9 @@ class _Search:
 
     def _kind(self, row: int, caps: list[int]) -> object:
         """Rows of equal kind are alike."""
-        cards = sorted(self._nameless(card) for card in self._ground.nodes[row].cards)
+        named = any(shape.wishes.name_cards for shape in self._ground.shapes)
+        cards = sorted((kind_of(card, named=named) for card in self._ground.nodes[row].cards), key=repr)
         return tuple(caps), tuple(self._ground.free[row].tolist()), tuple(cards)
-
-    def _nameless(self, card: Card) -> str:
-        names = any(shape.wishes.use_uuids or shape.wishes.avoid_uuids for shape in self._ground.shapes)
-        return repr(card if names else msgspec.structs.replace(card, uuid="", index=0))
 
     def _sums_ahead(self) -> list[tuple[Vector, Vector]]:
         """For each position: room for each shape, and what is free of each resource, from there on."""
@@ -78,9 +73,9 @@ class _Search:
         """Whether the nodes from this one on take all that waits."""
         if not any(waiting):
             return True
-        if not self._may_do(position, waiting) or (position, waiting) in self._failed:
+        if not self._ground.budget.spend() or (position, waiting) in self._failed:
             return False
-        if not self._ground.budget.spend():
+        if not self._may_do(position, waiting):
             return False
         row = self.rows[position]
         for vector in self._full_vectors(position, waiting):
@@ -88,8 +83,7 @@ class _Search:
             if self.share(position + 1, tuple(w - v for w, v in zip(waiting, vector, strict=True))):
                 return True
             self.given.pop()
-        if not self._ground.budget.spent:
-            self._failed.add((position, waiting))
+        self._failed.add((position, waiting))
         return False
 
     def _may_do(self, position: int, waiting: Vector) -> bool:
@@ -114,8 +108,7 @@ class _Search:
                 vector
                 for vector in fitting
                 if not any(
-                    vector[at] < most[at] and (*vector[:at], vector[at] + 1, *vector[at + 1 :]) in kept
-                    for at in range(len(most))
+                    (*vector[:at], vector[at] + 1, *vector[at + 1 :]) in kept for at in range(len(most))
                 )
             ]
         return self._vectors[key]

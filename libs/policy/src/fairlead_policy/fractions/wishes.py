@@ -56,8 +56,15 @@ class CardWishes(msgspec.Struct, frozen=True, kw_only=True):
     idle_cards_only: bool = False
     strategy: Strategy = Strategy.SPREAD
 
+    @property
+    def name_cards(self) -> bool:
+        """Whether cards that differ by name alone are not alike to the pod."""
+        return bool(self.use_uuids or self.avoid_uuids)
+
     def accept_model(self, model: str) -> bool:
         """Case does not count and a part is enough: `A100` is any A100 (`CheckType` in `pkg/device/devices.go`)."""
+        if not self.use_models and not self.avoid_models:
+            return True
         upper = model.upper()
         if self.use_models and not any(part and part.upper() in upper for part in self.use_models):
             return False
