@@ -1,0 +1,237 @@
+"""What speaks against queued jobs: judged from facts, said once, again when it changed."""
+
+import msgspec
+import pytest
+
+from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.frontends.kueue_objections import event_name
+from fairlead_admitter.objecting import (
+    PAUSE_SECONDS,
+    PER_LOOK,
+    REPEAT_SECONDS,
+    SETTLE_SECONDS,
+    Objector,
+)
+from fairlead_admitter.objections import Objection, Reason, objections_to
+from fairlead_contracts.state import ClassState, Fault, JobState, Phase
+from fairlead_kube import ObjectReference
+from fairlead_policy import Rulebook
+from fairlead_runtime import Metrics
+from fairlead_testkit.builders import a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state
+
+RULES = Rulebook(a_document(), 1)
+
+
+def facts_with(*jobs: JobState) -> ClusterFacts:
+    facts = ClusterFacts("c1")
+    facts.apply({"queue": a_queue(), "pool": a_pool(), "tenant": a_tenant_state()})
+    facts.apply({job.uid: job for job in jobs})
+    return facts
+
+
+def reasons(job: JobState, facts: ClusterFacts | None = None, rules: Rulebook = RULES) -> list[Reason]:
+    return [objection.reason for objection in objections_to(job, facts or facts_with(job), rules)]
+
+
+def test_nothing_speaks_against_a_plain_job() -> None:
+    assert reasons(a_job()) == []
+    assert reasons(a_job(requested_class="normal")) == []
+
+
+def test_a_class_that_is_not_granted_is_told_with_what_to_do() -> None:
+    job = a_job(requested_class="urgent")
+    (objection,) = objections_to(job, facts_with(job), RULES)
+    assert (objection.reason, objection.value) == (Reason.CLASS_NOT_GRANTED, "urgent")
+    assert "'team-a'" in objection.note
+    assert "fairlead approve team-a/job-1 --class urgent" in objection.note
+    granted = Rulebook(a_document(grants=[a_grant()]), 2)
+    assert reasons(job, rules=granted) == []
+
+
+def test_a_class_of_the_cluster_alone_asks_for_nothing() -> None:
+    job = a_job(requested_class="batch-low")
+    facts = facts_with(job)
+    assert reasons(job, facts) == [Reason.CLASS_NOT_GRANTED]
+    facts.apply({"class": ClassState(cluster="c1", epoch=1, rev=1, name="batch-low", value=100)})
+    assert reasons(job, facts) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("Job metadata.annotations[wdrf.x-k8s.io/urgent]", Reason.BAD_ANNOTATION),
+        ("spec.queueName", Reason.NO_SUCH_QUEUE),
+        ("spec.podSets cpu", Reason.LARGER_THAN_QUOTA),
+        ("metadata", Reason.UNREADABLE),
+    ],
+)
+def test_faults_that_the_watcher_found_are_told(field: str, reason: Reason) -> None:
+    fault = Fault(field=field, value="yes", remedy="write something else")
+    job = a_job(faults=[fault])
+    (objection,) = objections_to(job, facts_with(job), RULES)
+    assert objection.reason is reason
+    assert objection.note == f'{field}: found "yes"; write something else'
+
+
+def test_a_queue_that_is_not_known_is_told_once() -> None:
+    job = a_job(queue="", local_queue="nowhere")
+    (objection,) = objections_to(job, facts_with(job), RULES)
+    assert (objection.reason, objection.value) == (Reason.NO_SUCH_QUEUE, "nowhere")
+    assert "team-a" in objection.remedy
+    fault = Fault(field="spec.queueName", value="nowhere", remedy="name another")
+    assert reasons(msgspec.structs.replace(job, faults=[fault])) == [Reason.NO_SUCH_QUEUE]
+
+
+def test_a_job_larger_than_all_quotas_is_told() -> None:
+    job = a_job(demand={"nvidia.com/gpu": 17_000, "example.com/none": 1000})
+    found = objections_to(job, facts_with(job), RULES)
+    assert [(one.reason, one.field) for one in found] == [
+        (Reason.LARGER_THAN_QUOTA, "demand.example.com/none"),
+        (Reason.LARGER_THAN_QUOTA, "demand.nvidia.com/gpu"),
+    ]
+
+
+class Listener:
+    """Hears objections; may be out of order."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Objection]] = []
+        self.trouble: Exception | None = None
+
+    async def object_to(self, job: JobState, objection: Objection) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.heard.append((job.id, objection))
+
+
+class Stage:
+    """An objector at an hour that the test says."""
+
+    def __init__(self, *jobs: JobState) -> None:
+        self.now = 0.0
+        self.leads = True
+        self.rules: Rulebook | None = RULES
+        self.facts = facts_with(*jobs)
+        self.listener = Listener()
+        self.metrics = Metrics("admitter")
+        self.objector = Objector(
+            self.listener,
+            self.facts,
+            rulebook=lambda: self.rules,
+            leads=lambda: self.leads,
+            metrics=self.metrics,
+            clock=lambda: self.now,
+        )
+
+    async def look(self, after: float = SETTLE_SECONDS) -> list[str]:
+        """Looks now and after a while; the ids of the jobs of which something was said."""
+        before = len(self.listener.heard)
+        await self.objector.look()
+        self.now += after
+        await self.objector.look()
+        return [job for job, _ in self.listener.heard[before:]]
+
+    def sample(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
+
+
+ASKS = a_job(requested_class="urgent")
+
+
+async def test_an_objection_is_said_once_as_long_as_it_stands() -> None:
+    stage = Stage(ASKS)
+    assert await stage.look() == ["job-1"]
+    assert await stage.look() == []
+    stage.facts.apply({ASKS.uid: msgspec.structs.replace(ASKS, rev=2, level=5)})
+    assert await stage.look() == []
+    assert stage.sample("objections_total", reason="ClassNotGranted") == 1
+    assert await stage.look(REPEAT_SECONDS) == ["job-1"]
+
+
+async def test_another_cause_or_another_value_is_said_too() -> None:
+    stage = Stage(ASKS)
+    await stage.look()
+    stage.facts.apply({ASKS.uid: msgspec.structs.replace(ASKS, rev=2, requested_class="approved")})
+    assert await stage.look() == ["job-1"]
+    fault = Fault(field="metadata.annotations[wdrf.x-k8s.io/x]", value="2", remedy="write true")
+    changed = msgspec.structs.replace(ASKS, rev=3, requested_class="approved", faults=[fault])
+    stage.facts.apply({ASKS.uid: changed})
+    assert await stage.look() == ["job-1"]
+    assert [one.reason for _, one in stage.listener.heard] == [
+        Reason.CLASS_NOT_GRANTED,
+        Reason.CLASS_NOT_GRANTED,
+        Reason.BAD_ANNOTATION,
+    ]
+
+
+async def test_what_does_not_last_was_no_objection() -> None:
+    stage = Stage(a_job(queue="late"))
+    await stage.objector.look()
+    stage.facts.apply({"late": a_queue(name="late")})
+    assert await stage.look() == []
+
+
+async def test_a_change_of_policy_judges_all_jobs_anew() -> None:
+    stage = Stage(ASKS, a_job("job-2", requested_class="urgent"))
+    stage.rules = Rulebook(a_document(grants=[a_grant()]), 2)
+    assert await stage.look() == []
+    stage.rules = RULES
+    assert sorted(await stage.look()) == ["job-1", "job-2"]
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.ENDED])
+async def test_nothing_is_said_of_jobs_that_do_not_wait(phase: Phase) -> None:
+    stage = Stage(a_job(requested_class="urgent", phase=phase))
+    assert await stage.look() == []
+
+
+async def test_only_a_leader_who_knows_speaks() -> None:
+    stage = Stage(ASKS)
+    stage.leads = False
+    assert await stage.look() == []
+    stage.leads, stage.rules = True, None
+    assert await stage.look() == []
+    stage.rules = RULES
+    assert await stage.look() == ["job-1"]
+
+
+async def test_a_wave_of_objections_is_said_at_a_pace_and_none_is_lost() -> None:
+    jobs = [a_job(f"job-{number}", requested_class="urgent") for number in range(2 * PER_LOOK + 1)]
+    stage = Stage(*jobs)
+    assert len(await stage.look()) == PER_LOOK
+    assert stage.sample("objections_unsaid") == 2 * PER_LOOK + 1
+    await stage.look(1)
+    assert len({job for job, _ in stage.listener.heard}) == len(jobs)
+
+
+async def test_a_frontend_that_is_down_is_left_alone_for_a_while() -> None:
+    stage = Stage(ASKS)
+    stage.listener.trouble = FrontendDownError("no answer")
+    assert await stage.look() == []
+    stage.listener.trouble = None
+    assert await stage.look(1) == []
+    assert await stage.look(PAUSE_SECONDS) == ["job-1"]
+    assert stage.sample("objections_failed_total") == 1
+
+
+async def test_one_that_cannot_be_said_is_not_in_the_way_of_others() -> None:
+    stage = Stage(ASKS)
+    stage.listener.trouble = FrontendRefusedError("no such namespace")
+    assert await stage.look() == []
+    stage.listener.trouble = None
+    stage.facts.apply({"b": a_job("job-2", requested_class="urgent")})
+    assert await stage.look() == ["job-2"]
+
+
+def test_an_event_has_one_name_for_its_object_and_cause() -> None:
+    job = ObjectReference(api_version="batch/v1", kind="Job", name="train", namespace="a", uid="u1")
+    objection = Objection(reason=Reason.CLASS_NOT_GRANTED, field="class", value="urgent", remedy="ask")
+    name = event_name(job, objection)
+    assert name == event_name(job, msgspec.structs.replace(objection, remedy="ask in other words"))
+    others = [
+        event_name(msgspec.structs.replace(job, uid="u2"), objection),
+        event_name(job, msgspec.structs.replace(objection, value="approved")),
+        event_name(job, msgspec.structs.replace(objection, reason=Reason.UNREADABLE)),
+    ]
+    assert len({name, *others}) == 4
