@@ -5,17 +5,17 @@ from scratch (a property test holds it to that).
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
 
 from fairlead_contracts import subjects
 from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import JobState, NodeState, State, subject_of
+from fairlead_contracts.state import JobState, NodeState, Phase, State, subject_of
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS, Key
 from fairlead_watcher import pools
 from fairlead_watcher.jobs import translate
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.surroundings import DoorFacts, Noting, Source, queue_view
+from fairlead_watcher.surroundings import ClassKind, DoorFacts, Noting, Source, queue_view
 from fairlead_watcher.surroundings import Known as KnownAround
 from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
 
@@ -51,6 +51,8 @@ class ClusterView:
         self._changed: Statements = {}
         self._from_quota: set[str] = set()
         """Subjects of pools and queues."""
+        self.phases: Counter[Phase] = Counter()
+        """How many jobs are stated, by phase."""
 
     # --- what comes in
 
@@ -82,9 +84,7 @@ class ClusterView:
         _put(self._cohorts, key.name, facts)
         self._quota_changed = True
 
-    def class_value(
-        self, kind: Literal["WorkloadPriorityClass", "PriorityClass"], key: Key, value: int | None
-    ) -> None:
+    def class_value(self, kind: ClassKind, key: Key, value: int | None) -> None:
         """A class of either kind; Kueue's own are stated."""
         _put(self._around.classes, (kind, key.name), value)
         if kind == WORKLOAD_PRIORITY_CLASS:
@@ -209,8 +209,13 @@ class ClusterView:
         self._state(subject_of(state), state)
 
     def _state(self, subject: str, state: State | None) -> None:
-        if self._stated.get(subject) == state:
+        before = self._stated.get(subject)
+        if before == state:
             return
+        if isinstance(before, JobState):
+            self.phases[before.phase] -= 1
+        if isinstance(state, JobState):
+            self.phases[state.phase] += 1
         _put(self._stated, subject, state)
         self._changed[subject] = state
 

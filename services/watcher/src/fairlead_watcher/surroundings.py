@@ -9,6 +9,7 @@ from fairlead_kube import Key, LocalQueue, PriorityClass
 from fairlead_watcher.quota import Forest, QueueFacts
 from fairlead_watcher.workload_facts import OwnerFacts
 
+type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 type OwnerKind = str
 """As in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
 

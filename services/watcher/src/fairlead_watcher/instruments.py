@@ -1,0 +1,57 @@
+"""The metrics of a watcher."""
+
+from collections.abc import Callable, Mapping
+
+from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.state import Phase
+from fairlead_runtime import Metrics
+from fairlead_watcher.cluster_view import ClusterView
+
+_WORDS: Mapping[type[Event], str] = {
+    JobQueued: "queued",
+    JobStarted: "started",
+    JobEvicted: "evicted",
+    JobEnded: "ended",
+}
+
+
+class Instruments:
+    """What it counts and measures."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Declare them in the process's registry."""
+        self._metrics = metrics
+        self._jobs = metrics.gauge(
+            "stated", "Jobs that are stated of the cluster, by phase.", unit="jobs", labels=["phase"]
+        )
+        self._changes = metrics.counter("changes", "Objects that are stated differently than before.")
+        self._events = metrics.counter("lifecycle_events", "Events told of jobs, by kind.", labels=["kind"])
+        self.settle_seconds = metrics.histogram(
+            "settle", "How long it took to translate what changed, turns of other tasks included."
+        )
+
+    def heard(self, ages: Mapping[str, Callable[[], float]]) -> None:
+        """Show how long nothing could be heard of each kind."""
+        gauge = self._metrics.gauge(
+            "age",
+            "For how long the API server has said nothing of a kind; 0 while it is listened to.",
+            unit="seconds",
+            labels=["kind"],
+        )
+        for kind, age in ages.items():
+            gauge.labels(kind).set_function(age)
+
+    def role(self, leads: Callable[[], bool]) -> None:
+        """Show whether this replica leads."""
+        gauge = self._metrics.gauge("leads", "Whether this replica states the cluster; others stand by.")
+        gauge.set_function(lambda: float(leads()))
+
+    def told(self, event: Event) -> None:
+        """An event of a job."""
+        self._events.labels(_WORDS[type(event)]).inc()
+
+    def settled(self, view: ClusterView, changes: int) -> None:
+        """So much is stated differently."""
+        self._changes.inc(changes)
+        for phase in Phase:
+            self._jobs.labels(phase).set(view.phases[phase])

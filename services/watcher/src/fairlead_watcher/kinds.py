@@ -1,0 +1,154 @@
+"""Which kinds are watched, and where their objects go.
+
+Rights that this takes, all of them `list` and `watch` in the whole cluster (deploy/kustomize/rbac/watcher.yaml):
+
+- kueue.x-k8s.io: workloads, clusterqueues, localqueues, cohorts, workloadpriorityclasses
+- scheduling.k8s.io: priorityclasses
+- core: nodes, pods (metadata only, and only those that Kueue manages)
+- batch: jobs; kubeflow.org: pytorchjobs (metadata only)
+
+Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.state import NodeState
+from fairlead_kube import (
+    CLUSTER_QUEUES,
+    COHORTS,
+    JOBS,
+    LOCAL_QUEUES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    PYTORCH_JOBS,
+    WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS,
+    Described,
+    Key,
+    KubeClient,
+    KubeObserver,
+    Node,
+    Resource,
+    Workload,
+)
+from fairlead_watcher import pools
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.quota import cohort_facts, queue_facts
+from fairlead_watcher.sources import KindSource, Source, Sources
+from fairlead_watcher.surroundings import ClassKind, class_value, door_facts
+from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
+
+MANAGED = "kueue.x-k8s.io/managed=true"
+"""Kueue's webhook puts it on the pods that it gates itself, not on those of Jobs."""
+
+
+class Kinds:
+    """Makes the sources of a cluster.
+
+    Args:
+        client: of the cluster.
+        cluster: its name.
+        view: takes the objects.
+        clock: now.
+        ended_stay: ends before that long ago are of no interest when they are first seen.
+        wake: set when there is something to look at.
+        observer: hears of troubles.
+        probe_seconds: between two questions whether a kind is served.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cluster: str,
+        view: ClusterView,
+        *,
+        clock: Callable[[], Micros],
+        ended_stay: Micros,
+        wake: asyncio.Event,
+        observer: KubeObserver,
+        probe_seconds: float,
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._view = view
+        self._clock = clock
+        self._ended_stay = ended_stay
+        self._wake = wake
+        self._observer = observer
+        self._probe_seconds = probe_seconds
+
+    def all(self) -> Sources:
+        """All that a watcher reads."""
+        view = self._view
+        return Sources(
+            [
+                self._of(CLUSTER_QUEUES, queue_facts, view.cluster_queue),
+                self._of(COHORTS, cohort_facts, view.cohort, optional=True),
+                self._of(LOCAL_QUEUES, door_facts, view.local_queue),
+                self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
+                self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
+                self._of(NODES, self._node, view.node),
+                self._owners(JOBS),
+                self._owners(PYTORCH_JOBS, optional=True),
+                self._owners(PODS, label_selector=MANAGED),
+                self._workloads(),
+            ]
+        )
+
+    def _of[T: Described, U](
+        self,
+        resource: Resource[T],
+        project: Callable[[T], U | None],
+        deliver: Callable[[Key, U | None], None],
+        *,
+        optional: bool = False,
+        label_selector: str | None = None,
+    ) -> Source:
+        return KindSource(
+            self._client,
+            resource,
+            project=project,
+            deliver=deliver,
+            wake=self._wake,
+            observer=self._observer,
+            probe_seconds=self._probe_seconds,
+            optional=optional,
+            label_selector=label_selector,
+        )
+
+    def _workloads(self) -> Source:
+        """By itself, as a checker cannot infer a type variable that is a union."""
+        return KindSource[Workload, Known](
+            self._client,
+            WORKLOADS,
+            project=self._workload,
+            deliver=self._view.workload,
+            wake=self._wake,
+            observer=self._observer,
+            probe_seconds=self._probe_seconds,
+        )
+
+    def _owners[T: Described](
+        self, resource: Resource[T], *, optional: bool = False, label_selector: str | None = None
+    ) -> Source:
+        def deliver(key: Key, facts: OwnerFacts | None) -> None:
+            self._view.owner(resource.kind, key, facts)
+
+        return self._of(
+            resource.metadata(), owner_facts, deliver, optional=optional, label_selector=label_selector
+        )
+
+    def _class(self, kind: ClassKind) -> Callable[[Key, int | None], None]:
+        def deliver(key: Key, value: int | None) -> None:
+            self._view.class_value(kind, key, value)
+
+        return deliver
+
+    def _workload(self, workload: Workload) -> Known:
+        return workload_facts(workload, ended_after=self._clock() - self._ended_stay)
+
+    def _node(self, node: Node) -> NodeState:
+        return pools.node(self._cluster, node)

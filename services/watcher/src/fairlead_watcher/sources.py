@@ -1,0 +1,240 @@
+"""One kind of a cluster's objects, mirrored for as long as the API server serves the kind."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from fairlead_kube import (
+    Described,
+    FatalKubeError,
+    Key,
+    KubeClient,
+    KubeError,
+    KubeObserver,
+    Reflector,
+    Resource,
+    pick_version,
+)
+
+RETRY_SECONDS = 2.0
+LISTEN_SECONDS = 1.0
+"""How exactly the age of what is known is measured."""
+
+
+class Source(Protocol):
+    """What the watcher asks of each kind."""
+
+    @property
+    def name(self) -> str:
+        """The kind's plural."""
+
+    @property
+    def missing(self) -> str | None:
+        """Why not all objects of the kind are known; None where they are, or where the kind need not be there."""
+
+    def age_seconds(self) -> float:
+        """For how long nothing could be heard of the kind."""
+
+    def look(self) -> None:
+        """Hand over what changed."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+
+
+class KindSource[T: Described, U]:
+    """Mirrors one kind.
+
+    A kind that is not served, or not yet, or that we may not read, is asked for again now and then: CRDs are installed,
+    Kueue is updated to another version and rights are granted while we run. Where `optional`, a kind that is not served
+    has no objects; otherwise it keeps the whole cluster from being known.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource[T],
+        *,
+        project: Callable[[T], U | None],
+        deliver: Callable[[Key, U | None], None],
+        wake: asyncio.Event,
+        observer: KubeObserver,
+        probe_seconds: float,
+        optional: bool = False,
+        label_selector: str | None = None,
+    ) -> None:
+        """Know nothing yet.
+
+        Args:
+            client: of the cluster.
+            resource: the kind, in the version that is preferred.
+            project: what is kept of an object.
+            deliver: takes each change when somebody looks; None for what is gone.
+            wake: set when there is something to look at.
+            observer: hears of troubles.
+            probe_seconds: between two questions whether the kind is served.
+            optional: whether a cluster without the kind is whole.
+            label_selector: of the objects; by default all.
+        """
+        self._client = client
+        self._resource = resource
+        self._project = project
+        self._deliver = deliver
+        self._wake = wake
+        self._observer = observer
+        self._probe_seconds = probe_seconds
+        self._optional = optional
+        self._label_selector = label_selector
+        self._reflector: Reflector[T, U] | None = None
+        self._delivered: set[Key] = set()
+        self._sweeps = False
+        """A new reflector does not know what its predecessor knew: what it lacks once complete is gone."""
+        self._trouble: str | None = "it was not asked for yet"
+        self._heard_at = time.monotonic()
+
+    @property
+    def name(self) -> str:
+        """See `Source`."""
+        return self._resource.plural
+
+    @property
+    def missing(self) -> str | None:
+        """See `Source`."""
+        if self._trouble is not None:
+            return f"{self.name}: {self._trouble}"
+        if self._reflector is not None and not self._reflector.complete:
+            return f"{self.name}: not all of them were heard yet"
+        return None
+
+    def age_seconds(self) -> float:
+        """See `Source`."""
+        return 0.0 if self._hears() else time.monotonic() - self._heard_at
+
+    def look(self) -> None:
+        """See `Source`."""
+        reflector = self._reflector
+        if reflector is None:
+            if self._trouble is None:  # known not to be served, and need not be
+                self._forget(self._delivered)
+            return
+        for key, value in reflector.take().changed.items():
+            self._hand_over(key, value)
+        if self._sweeps and reflector.complete:
+            self._sweeps = False
+            self._forget(self._delivered - reflector.values.keys())
+
+    async def run(self) -> None:
+        """See `Source`."""
+        while True:
+            try:
+                served = await pick_version(self._client, self._resource)
+            except KubeError as error:
+                self._say(str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            if served is None:
+                self._reflector = None
+                self._say(None if self._optional else "the API server does not serve the kind")
+                await asyncio.sleep(self._probe_seconds)
+                continue
+            await self._mirror(served)
+
+    async def _mirror(self, served: Resource[T]) -> None:
+        """Until the kind is not served any more in this version, or cannot be read from the start."""
+        reflector = Reflector(
+            self._client,
+            served,
+            project=self._project,
+            wake=self._wake,
+            label_selector=self._label_selector,
+            observer=self._observer,
+        )
+        self._reflector, self._sweeps = reflector, True
+        self._say(None)
+        async with asyncio.TaskGroup() as group:
+            mirroring = group.create_task(self._follow(reflector), name=f"mirror of {self.name}")
+            await self._attend(mirroring, reflector, served)
+            mirroring.cancel()
+
+    async def _attend(
+        self, mirroring: asyncio.Task[None], reflector: Reflector[T, U], served: Resource[T]
+    ) -> None:
+        asked_at = time.monotonic()
+        while not mirroring.done():
+            await asyncio.wait({mirroring}, timeout=min(LISTEN_SECONDS, self._probe_seconds))
+            now = time.monotonic()
+            if reflector.following:
+                self._heard_at = now
+            if reflector.complete or now - asked_at < self._probe_seconds:
+                continue
+            asked_at = now
+            if not await self._still(served):
+                return
+
+    async def _follow(self, reflector: Reflector[T, U]) -> None:
+        try:
+            await reflector.run()
+        except FatalKubeError as error:
+            self._observer.note("source.refused", kind=self.name, error=str(error))
+            self._say(str(error))
+            await asyncio.sleep(self._probe_seconds)
+
+    async def _still(self, served: Resource[T]) -> bool:
+        try:
+            return await pick_version(self._client, self._resource) == served
+        except KubeError:
+            return True  # nobody says that it is not
+
+    def _hears(self) -> bool:
+        """Of a kind that is known not to be served, there is nothing to hear."""
+        return self._trouble is None and (self._reflector is None or self._reflector.following)
+
+    def _say(self, trouble: str | None) -> None:
+        if self._trouble != trouble:
+            self._trouble = trouble
+            self._wake.set()
+
+    def _hand_over(self, key: Key, value: U | None) -> None:
+        if value is None:
+            self._delivered.discard(key)
+        else:
+            self._delivered.add(key)
+        self._deliver(key, value)
+
+    def _forget(self, keys: set[Key]) -> None:
+        for key in list(keys):
+            self._hand_over(key, None)
+
+
+class Sources:
+    """All kinds of a cluster."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self._sources = sources
+
+    def missing(self) -> str | None:
+        """Why not everything is known, if so."""
+        return next((source.missing for source in self._sources if source.missing is not None), None)
+
+    def why_silent(self, longest_seconds: float) -> str | None:
+        """What was not heard of for longer than that."""
+        age, name = max((source.age_seconds(), source.name) for source in self._sources)
+        if age <= longest_seconds:
+            return None
+        return f"the API server has said nothing of {name} for {age:.0f} s"
+
+    def ages(self) -> Mapping[str, Callable[[], float]]:
+        """How long nothing could be heard, by kind."""
+        return {source.name: source.age_seconds for source in self._sources}
+
+    def look(self) -> None:
+        """Hand over all changes."""
+        for source in self._sources:
+            source.look()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for source in self._sources:
+                group.create_task(source.run(), name=source.name)

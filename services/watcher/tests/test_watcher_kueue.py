@@ -1,0 +1,372 @@
+"""The watcher as a process, on a real API server with a real Kueue and a real nats-server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_bus import Bus, ConnectionSettings, Follower, Mirror, connect, provision
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.state import (
+    STATE,
+    ClassState,
+    JobState,
+    NodeState,
+    Outcome,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+    SyncMark,
+    TenantState,
+)
+from fairlead_testkit import NatsServer, ServiceProcess, eventually, running
+from fairlead_testkit.estate import QUEUE, Estate
+from fairlead_testkit.kubelab import ADMIN, WATCHER, WORKLOADS_ALONE, ApiError, KubeLab, things
+
+if TYPE_CHECKING:
+    from fairlead_testkit.kubelab_fixtures import LabFactory
+
+pytestmark = [pytest.mark.integration, pytest.mark.kube]
+
+CLUSTER = "lab"
+KINDS: dict[type, str] = {
+    JobQueued: "queued",
+    JobStarted: "started",
+    JobEvicted: "evicted",
+    JobEnded: "ended",
+}
+WORDS: dict[type, subjects.StateKind] = {
+    PoolState: "pool",
+    QueueState: "queue",
+    JobState: "job",
+    TenantState: "tenant",
+}
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads/{}"
+JOBS = "/apis/batch/v1/namespaces/{}/jobs/{}"
+
+
+class Reader:
+    """Somebody who reads what is stated and told of a cluster."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.changed = asyncio.Event()
+        self.mirror: Mirror[State] = Mirror(
+            bus,
+            stream=topology.STATE,
+            filter=subjects.state_filter(CLUSTER),
+            codec=STATE,
+            wake=self.changed,
+            stamp=lambda state: (state.epoch, state.rev),
+        )
+        self.follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
+        self.events: dict[str, AnyEvent] = {}
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.mirror.run())
+            tasks.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        async for delivery in self.follower:
+            event = EVENT.decode(delivery.payload)
+            self.events.setdefault(event.id, event)
+
+    def all[S: State](self, kind: type[S], chosen: Callable[[S], bool] = lambda _: True) -> list[S]:
+        return [state for state in self.mirror.values.values() if isinstance(state, kind) and chosen(state)]
+
+    def one[S: State](self, kind: type[S], name: str, scope: str | None = None) -> S | None:
+        found = self.mirror.values.get(subjects.state(CLUSTER, WORDS[kind], name, scope=scope))
+        return found if isinstance(found, kind) else None
+
+    async def job(self, scope: str, name: str, phase: Phase, why: str = "") -> JobState:
+        def there() -> JobState | None:
+            found = self.one(JobState, name, scope)
+            return found if found is not None and found.phase is phase and why in found.said else None
+
+        found = await eventually(there, 30, what=f"{scope}/{name} is {phase} {why}")
+        assert found is not None
+        return found
+
+    def life(self, scope: str, name: str) -> list[str]:
+        """The kinds of the events told of a job, in their order in time."""
+        told = [event for event in self.events.values() if (event.scope, event.job) == (scope, name)]
+        return [KINDS[type(event)] for event in sorted(told, key=lambda event: event.at)]
+
+    async def lived(self, scope: str, name: str, *kinds: str) -> None:
+        await eventually(lambda: self.life(scope, name) == list(kinds), 30, what=f"{scope}/{name}: {kinds}")
+
+    def marks(self) -> list[SyncMark]:
+        return self.all(SyncMark)
+
+
+@asynccontextmanager
+async def reading(server: NatsServer) -> AsyncIterator[Reader]:
+    settings = ConnectionSettings(url=server.url, ping_interval_seconds=0.5)
+    async with connect(settings, name="test") as bus, asyncio.TaskGroup() as tasks:
+        await provision(bus, topology.topology([CLUSTER]))
+        reader = Reader(bus)
+        task = tasks.create_task(reader.run())
+        yield reader
+        task.cancel()
+
+
+def a_watcher(
+    lab: KubeLab,
+    server: NatsServer,
+    folder: Path,
+    name: str = "watcher",
+    settings: Mapping[str, object] | None = None,
+) -> ServiceProcess:
+    given: dict[str, object] = {
+        "nats_url": server.url,
+        "cluster": CLUSTER,
+        "kubeconfig": lab.kubeconfig(WATCHER),
+    }
+    return ServiceProcess("watcher", folder, given | dict(settings or {}), name=name)
+
+
+@pytest.fixture
+async def reader(nats_server: NatsServer) -> AsyncIterator[Reader]:
+    async with reading(nats_server) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def watcher(
+    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, tmp_path: Path
+) -> AsyncIterator[ServiceProcess]:
+    del reader  # the streams are there
+    with a_watcher(kube_lab, nats_server, tmp_path) as process:
+        yield await process.ready()
+
+
+@pytest.fixture
+def estate(kube_lab: KubeLab) -> Iterator[Estate]:
+    with Estate(kube_lab, ["a", "b"]) as made:
+        yield made
+
+
+async def test_a_life_through_kueue_is_stated_and_told(
+    watcher: ServiceProcess, reader: Reader, estate: Estate
+) -> None:
+    a, b = estate.namespaces["a"], estate.namespaces["b"]
+    queue = estate.queue("main", 2, strategy="StrictFIFO")
+    estate.priority_class(estate.named("high"), 70)
+    stated = await eventually(lambda: reader.one(QueueState, queue), 30)
+    assert stated is not None
+    assert (stated.pool, stated.frontend, stated.strategy) == (queue, "kueue", "StrictFIFO")
+    assert stated.preemption["withinClusterQueue"] == "Never"
+    pool = reader.one(PoolState, queue)
+    assert pool is not None
+    assert (pool.capacity, pool.enforcement) == ({"nvidia.com/gpu": 2000}, "exact")
+    await eventually(lambda: len(reader.all(TenantState, lambda one: one.queue == queue)) == 2, 10)
+    assert {one.scope for one in reader.all(TenantState, lambda one: one.queue == queue)} == {a, b}
+    classes = await eventually(
+        lambda: reader.all(ClassState, lambda one: one.name == estate.named("high")), 10
+    )
+    assert [one.value for one in classes] == [70]
+    assert {node.allocatable["nvidia.com/gpu"] for node in reader.all(NodeState) if "gpu" in node.name} == {
+        8000
+    }
+
+    await eventually(lambda: (found := reader.one(QueueState, queue)) is not None and found.active, 30)
+    wish = {"wdrf.x-k8s.io/urgent": "true", "wdrf.x-k8s.io/priority-override": "much"}
+    labels = {things.PRIORITY_CLASS: estate.named("high"), "team": "red"}
+    pods = {"fairlead.dev/submission": "s-1"}
+    estate.job("a", "train", 1, pods=2, seconds=600, annotations=wish, labels=labels, pod_annotations=pods)
+    [ran] = await eventually(lambda: reader.all(JobState, lambda job: job.owner == "Job/train"), 30)
+    ran = await reader.job(a, ran.id, Phase.RUNNING)
+    assert (ran.demand["nvidia.com/gpu"], ran.pods, ran.queue, ran.local_queue) == (2000, 2, queue, QUEUE)
+    assert (ran.base, ran.level, ran.requested_class, ran.submission) == (70, 70, "urgent", "s-1")
+    assert ran.labels["team"] == "red"
+    assert [fault.value for fault in ran.faults] == ["much"]
+    await reader.lived(a, ran.id, "queued", "started")
+
+    estate.workload("b", "behind", 1)
+    waits = await reader.job(b, "behind", Phase.WAITING, "quota")
+    assert waits.queue_time == waits.submitted
+    estate.lab.api.patch(
+        WORKLOADS.format(b, "behind"), {"metadata": {"annotations": {things.PRIORITY_BOOST: "5"}}}
+    )
+    await eventually(lambda: (job := reader.one(JobState, "behind", b)) is not None and job.level == 5, 10)
+    estate.workload("b", "huge", 3)
+    held = await reader.job(b, "huge", Phase.HELD)
+    assert [fault.field for fault in held.faults] == ["spec.podSets nvidia.com/gpu"]
+
+    # Put back: Kueue evicts what is deactivated, and the Job's reconciler gives the quota back.
+    estate.lab.api.patch(WORKLOADS.format(a, ran.id), {"spec": {"active": False}})
+    await reader.job(a, ran.id, Phase.HELD)
+    await reader.lived(a, ran.id, "queued", "started", "evicted")
+    [evicted] = [event for event in reader.events.values() if isinstance(event, JobEvicted)]
+    assert "Deactivated" in evicted.reason
+    await reader.job(b, "behind", Phase.RUNNING)
+    estate.finish("b", "behind")
+    ended = await reader.job(b, "behind", Phase.ENDED)
+    assert ended.outcome is Outcome.SUCCEEDED
+    await reader.lived(b, "behind", "queued", "started", "ended")
+    estate.lab.api.delete(JOBS.format(a, "train"))
+    await reader.lived(a, ran.id, "queued", "started", "evicted", "ended")
+    over = reader.one(JobState, ran.id, a)
+    assert over is None or over.outcome is Outcome.CANCELLED, over
+    assert (await watcher.health()).details == {"role": "leader"}
+
+
+async def test_the_enforcement_of_real_cohorts_is_found(
+    watcher: ServiceProcess, reader: Reader, estate: Estate
+) -> None:
+    del watcher
+    shared = estate.cohort("shared", 4)
+    for short in ("x", "y"):
+        estate.queue(short, 0, cohort="shared", tenants=["a"] if short == "x" else ["b"])
+    own = estate.named("own")
+    for short in ("v", "w"):
+        estate.queue(short, 1, cohort="own", tenants=[])
+
+    async def found(pool: str, word: str) -> PoolState:
+        def there() -> PoolState | None:
+            stated = reader.one(PoolState, pool)
+            return stated if stated is not None and stated.enforcement == word else None
+
+        stated = await eventually(there, 20, what=f"{pool} is {word}")
+        assert stated is not None
+        return stated
+
+    assert (await found(shared, "exact")).capacity == {"nvidia.com/gpu": 4000}
+    assert "own" in (await found(own, "tie-break")).enforcement_why
+    # The quota moves to the cohort's queues: from then on they look first at who borrows.
+    queue = estate.lab.api.get(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{estate.named('x')}")
+    queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = "1"
+    path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{estate.named('x')}"
+    estate.lab.api.patch(path, {"spec": {"resourceGroups": queue["spec"]["resourceGroups"]}})
+    assert (await found(shared, "tie-break")).capacity == {"nvidia.com/gpu": 5000}
+
+
+def phases(reader: Reader, estate: Estate) -> dict[str, Phase]:
+    mine = set(estate.namespaces.values())
+    return {job.id: job.phase for job in reader.all(JobState, lambda job: job.scope in mine)}
+
+
+async def test_what_happened_while_no_watcher_ran_is_told_by_the_next(
+    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, estate: Estate, tmp_path: Path
+) -> None:
+    a = estate.namespaces["a"]
+    estate.queue("main", 2)
+    first = a_watcher(kube_lab, nats_server, tmp_path, "first")
+    with first:
+        await first.ready()
+        for name in ("one", "two", "three", "four"):
+            estate.workload("a", name, 1)
+        await eventually(
+            lambda: sorted(phases(reader, estate).values()) == ["running"] * 2 + ["waiting"] * 2, 30
+        )
+        ran = sorted(name for name, phase in phases(reader, estate).items() if phase is Phase.RUNNING)
+        waited = sorted(phases(reader, estate).keys() - ran)
+        first.kill()
+    kube_lab.api.delete(WORKLOADS.format(a, waited[0]))
+    estate.finish("a", ran[0])
+    kube_lab.until(lambda: waited[1] in estate.admitted(), what="the quota that came free is used")
+    estate.workload("a", "late", 1)
+    with a_watcher(kube_lab, nats_server, tmp_path, "second") as second:
+        await second.ready()
+        expected = {ran[0]: "ended", ran[1]: "running", waited[1]: "running", "late": "waiting"}
+        await eventually(lambda: phases(reader, estate) == expected, 20)
+        await reader.lived(a, ran[0], "queued", "started", "ended")
+        await reader.lived(a, ran[1], "queued", "started")
+        await reader.lived(a, waited[0], "queued", "ended")
+        await reader.lived(a, waited[1], "queued", "started")
+        await reader.lived(a, "late", "queued")
+
+
+async def test_a_standby_takes_over_and_a_restart_of_nats_is_survived(
+    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, estate: Estate, tmp_path: Path
+) -> None:
+    estate.queue("main", 1)
+    replicas = [a_watcher(kube_lab, nats_server, tmp_path, name) for name in ("one", "two")]
+    with running(*replicas):
+        for replica in replicas:
+            await replica.ready()
+        estate.workload("a", "w1", 1)
+        await eventually(lambda: phases(reader, estate) == {"w1": "running"}, 30)
+        roles = [(await replica.health()).details["role"] for replica in replicas]
+        assert sorted(roles) == ["leader", "standby"]
+        leader, standby = sorted(replicas, key=lambda replica: roles[replicas.index(replica)])
+        [mark] = reader.marks()
+        leader.kill()
+        estate.workload("a", "w2", 1)
+        # The lease of 3 seconds ends, and the standby knows everything already.
+        await eventually(lambda: phases(reader, estate).get("w2") == "waiting", 5)
+        assert reader.marks()[0].epoch > mark.epoch
+
+        nats_server.kill()
+        estate.finish("a", "w1")
+        nats_server.start()
+        expected = {"w1": "ended", "w2": "running"}
+        await eventually(lambda: phases(reader, estate) == expected, 20)
+        await eventually(lambda: [one.incarnation for one in reader.marks()] == [reader.bus.incarnation], 20)
+        await standby.ready()
+        a = estate.namespaces["a"]
+        await reader.lived(a, "w1", "queued", "started", "ended")
+        await reader.lived(a, "w2", "queued", "started")
+
+
+async def test_an_api_server_that_is_away_leaves_the_last_state_and_is_caught_up_with(
+    kube_labs: "LabFactory", nats_server: NatsServer, reader: Reader, tmp_path: Path
+) -> None:
+    lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
+    settings = {"stale_after_seconds": 0.5, "probe_seconds": 0.5, "kubeconfig": lab.kubeconfig(ADMIN)}
+    with (
+        Estate(lab, ["a"]) as estate,
+        a_watcher(lab, nats_server, tmp_path, settings=settings) as process,
+    ):
+        await process.ready()
+        estate.queue("main", 1)
+        estate.workload("a", "w1", 1)
+        await eventually(lambda: phases(reader, estate) == {"w1": "running"}, 30)
+        lab.process("kube-apiserver").kill()
+
+        async def says_so() -> bool:
+            return "the API server has said nothing" in (await process.health()).reasons.get("cluster", "")
+
+        await eventually(says_so, 15)
+        assert phases(reader, estate) == {"w1": "running"}
+        await asyncio.to_thread(lab.restart_apiserver)
+        estate.workload("a", "w2", 1)
+        await asyncio.to_thread(estate.finish, "a", "w1")
+        expected: dict[str, str] = {"w1": "ended", "w2": "running"}
+        await eventually(lambda: phases(reader, estate) == expected, 30)
+        await process.ready()
+        await a_kind_that_comes_later_is_read(lab, reader, estate)
+
+
+async def a_kind_that_comes_later_is_read(lab: KubeLab, reader: Reader, estate: Estate) -> None:
+    """PyTorchJob is not served in this lab until now."""
+    await asyncio.to_thread(lab.apply_files, *lab.kit.manifests("pytorchjobs"))
+    namespace = estate.namespaces["a"]
+    train = things.pytorch_job("train", namespace, QUEUE, {"cpu": 1})
+    del train["metadata"]["labels"]  # it is not Kueue's: this Workload is made by hand
+    train["metadata"]["annotations"] = {"wdrf.x-k8s.io/urgent": "true"}
+
+    def created() -> str | None:
+        try:
+            uid: str = lab.api.create(train)["metadata"]["uid"]
+        except ApiError:
+            return None  # the kind is not served yet
+        return uid
+
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "controller": True}
+    owner["uid"] = await eventually(created, 20)
+    item = things.workload("of-train", namespace, QUEUE, {"cpu": 1})
+    item["metadata"]["ownerReferences"] = [owner]
+    lab.api.create(item)
+
+    def asks() -> bool:
+        job = reader.one(JobState, "of-train", namespace)
+        return job is not None and job.requested_class == "urgent" and job.owner == "PyTorchJob/train"
+
+    await eventually(asks, 20)
