@@ -250,6 +250,6 @@ def _told(write: LevelWrite) -> dict[str, object]:
         "job": write.job.id,
         "scope": write.job.scope,
         "before": write.before,
-        "level": write.level,
+        "to": write.level,
         "because": write.because,
     }
