@@ -1,0 +1,266 @@
+"""Kinds that come, go, change their version or may not be read; and a cluster that is not stated by halves."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, Tally, connect, provision
+from fairlead_contracts import topology
+from fairlead_contracts.instants import SECOND
+from fairlead_contracts.state import TenantState
+from fairlead_kube import LOCAL_QUEUES, Key, KubeClient, KubeSettings
+from fairlead_kube import connect as connect_kube
+from fairlead_runtime import Metrics
+from fairlead_testkit import NatsServer, eventually
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.instruments import Instruments
+from fairlead_watcher.revisions import Revisions
+from fairlead_watcher.sources import KindSource, Sources
+from fairlead_watcher.surroundings import DoorFacts, door_facts
+from fairlead_watcher.watcher import Watcher
+
+GROUP = "kueue.x-k8s.io"
+PROBE_SECONDS = 0.05
+
+
+class OneKindServer:
+    """An API server that serves LocalQueues in one version, or does not, or not to us."""
+
+    def __init__(self) -> None:
+        self.version: str | None = "v1beta2"
+        self.forbids = False
+        self.names: list[str] = []
+        self.port = 0
+        self._moved_on = asyncio.Event()
+
+    def move_on(self) -> None:
+        """Ends all watches: what has changed shows when they are opened anew."""
+        self._moved_on.set()
+        self._moved_on = asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        path = request.path
+        if path == f"/apis/{GROUP}":
+            return web.json_response({"versions": [{"version": self.version or "v1"}]})
+        if path == f"/apis/{GROUP}/{self.version or 'v1'}":
+            kinds = [{"name": "localqueues", "kind": "LocalQueue"}] if self.version else []
+            return web.json_response({"resources": kinds})
+        if path != f"/apis/{GROUP}/{self.version}/localqueues":
+            return refusal(404, "NotFound")
+        return refusal(403, "Forbidden") if self.forbids else await self._watch(request)
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        moved_on = self._moved_on
+        if "sendInitialEvents" in request.query:
+            for name in self.names:
+                await response.write(line("ADDED", {"name": name, "namespace": "a", "resourceVersion": "1"}))
+            end = {"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}}
+            await response.write(line("BOOKMARK", end))
+        await moved_on.wait()
+        return response
+
+
+def line(word: str, metadata: Mapping[str, object]) -> bytes:
+    item = {"metadata": metadata, "spec": {"clusterQueue": "cq"}}
+    return json.dumps({"type": word, "object": item}).encode() + b"\n"
+
+
+def refusal(code: int, reason: str) -> web.Response:
+    return web.json_response(
+        {"kind": "Status", "code": code, "reason": reason, "message": reason}, status=code
+    )
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[OneKindServer]:
+    server = OneKindServer()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", server.answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server.port = runner.addresses[0][1]
+    try:
+        yield server
+    finally:
+        server.move_on()
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def client(server: OneKindServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
+                "users": [{"name": "u", "user": {"token": "t"}}],
+            }
+        )
+    )
+    async with connect_kube(KubeSettings(kubeconfig=str(kubeconfig)), user_agent="test") as opened:
+        yield opened
+
+
+class Taker:
+    """A source, and what it delivered."""
+
+    def __init__(self, client: KubeClient, *, optional: bool = False) -> None:
+        self.wake = asyncio.Event()
+        self.values: dict[Key, DoorFacts] = {}
+        self.tally = Tally()
+        self.source = KindSource(
+            client,
+            LOCAL_QUEUES,
+            project=door_facts,
+            deliver=self.take,
+            wake=self.wake,
+            observer=self.tally,
+            probe_seconds=PROBE_SECONDS,
+            optional=optional,
+        )
+
+    def take(self, key: Key, value: DoorFacts | None) -> None:
+        if value is None:
+            del self.values[key]
+        else:
+            self.values[key] = value
+
+    def names(self) -> list[str]:
+        self.source.look()
+        return sorted(key.name for key in self.values)
+
+    def whole(self, *names: str) -> Callable[[], bool]:
+        return lambda: self.names() == list(names) and self.source.missing is None
+
+
+@contextlib.asynccontextmanager
+async def running(taker: Taker) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(taker.source.run())
+        yield
+        task.cancel()
+
+
+async def test_a_kind_that_must_be_there_is_missed_until_it_is(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    server.version, server.names = None, ["x"]
+    taker = Taker(client)
+    async with running(taker):
+        await eventually(lambda: "does not serve" in (taker.source.missing or ""))
+        server.version = "v1beta2"
+        await eventually(taker.whole("x"))
+
+
+async def test_a_kind_that_need_not_be_there_has_no_objects_while_it_is_not(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    server.version, server.names = None, ["x"]
+    taker = Taker(client, optional=True)
+    async with running(taker):
+        await eventually(taker.whole())
+        server.version = "v1beta2"
+        await eventually(taker.whole("x"))
+        server.version = None
+        server.move_on()
+        await eventually(taker.whole(), 20)
+        assert taker.source.age_seconds() == 0
+
+
+async def test_another_version_takes_over_and_what_it_lacks_is_gone(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    server.version, server.names = "v1beta1", ["x", "y"]
+    taker = Taker(client)
+    async with running(taker):
+        await eventually(taker.whole("x", "y"))
+        server.version, server.names = "v1beta2", ["y", "z"]
+        server.move_on()
+        await eventually(taker.whole("y", "z"), 20)
+
+
+async def test_a_kind_that_may_not_be_read_says_so_and_is_read_once_it_may(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    server.forbids, server.names = True, ["x"]
+    taker = Taker(client)
+    async with running(taker):
+        await eventually(lambda: "Forbidden" in (taker.source.missing or ""))
+        assert taker.tally.said("source.refused")
+        server.forbids = False
+        await eventually(taker.whole("x"), 20)
+
+
+@contextlib.asynccontextmanager
+async def a_bus(server: NatsServer) -> AsyncIterator[Bus]:
+    async with connect(ConnectionSettings(url=server.url), name="watcher") as bus:
+        await provision(bus, topology.topology(["c1"]))
+        yield bus
+
+
+@pytest.mark.integration
+async def test_nothing_is_stated_before_every_kind_was_heard(
+    server: OneKindServer, client: KubeClient, nats_server: NatsServer
+) -> None:
+    server.forbids = True
+    server.names = ["x"]
+    async with a_bus(nats_server) as bus:
+        wake, led, now = asyncio.Event(), asyncio.Event(), 1_800_000_000 * SECOND
+        view = ClusterView("c1", ended_stay=SECOND)
+        sources = Sources(
+            [
+                KindSource(
+                    client,
+                    LOCAL_QUEUES,
+                    project=door_facts,
+                    deliver=view.local_queue,
+                    wake=wake,
+                    observer=Tally(),
+                    probe_seconds=PROBE_SECONDS,
+                )
+            ]
+        )
+        leadership = Leadership(bus, role="watcher", cluster="c1", replica="r", wake=led)
+        announcer = Announcer(
+            bus,
+            leadership,
+            cluster="c1",
+            wake=led,
+            next_rev=Revisions(lambda: now).next,
+            clock=lambda: now,
+            missing=sources.missing,
+        )
+        watcher = Watcher(
+            sources, view, announcer, Instruments(Metrics("watcher")), clock=lambda: now, wake=wake
+        )
+        async with asyncio.TaskGroup() as tasks:
+            parts = (leadership, announcer, sources, watcher)
+            started = [tasks.create_task(part.run()) for part in parts]
+            await eventually(lambda: leadership.epoch, 10)
+            await eventually(lambda: "Forbidden" in (watcher.unknown() or ""), 10)
+            assert announcer.why_not_ready() is not None
+            server.forbids = False
+            await eventually(lambda: announcer.why_not_ready() is None, 20)
+            assert watcher.unknown() is None
+            assert list(view.stated.values()) == [
+                TenantState(cluster="c1", epoch=0, rev=0, name="x", scope="a", queue="cq")
+            ]
+            assert announcer.repaired == 1
+            for task in started:
+                task.cancel()
+
+
+def test_revisions_grow_whatever_the_clock_does() -> None:
+    times = iter([5, 5, 3, 9])
+    revisions = Revisions(lambda: next(times))
+    assert [revisions.next() for _ in range(4)] == [5, 6, 7, 9]
