@@ -15,6 +15,12 @@ def output() -> Console:
     return Console(highlight=False, width=width)
 
 
+def remarks() -> Console:
+    """For tables and reports that are not the result itself."""
+    width = None if sys.stderr.isatty() else PIPED_WIDTH
+    return Console(stderr=True, highlight=False, width=width)
+
+
 def messages() -> Console:
     """For progress, warnings and errors."""
     return Console(stderr=True, highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fairlead_bus import Bus
 from fairlead_cli.clusters import KubeTarget
-from fairlead_cli.console import messages, say, warn
+from fairlead_cli.console import remarks, say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.steering import this_user
 
@@ -30,6 +30,6 @@ async def examined(
         except CommandError as error:
             warn(f"{error}; read-only until `fairlead doctor` passes")
             continue
-        messages().print(view(found, quiet=True))
+        remarks().print(view(found, quiet=True))
         for line in found.said:
             say(line)

@@ -22,7 +22,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     scope: str = ""
     before: int = 0
-    level: int = 0
+    to: int = 0
     because: str = ""
 
 
@@ -34,7 +34,7 @@ def told(line: bytes) -> str | None:
         return None  # not a line of the log itself: a crash prints there, too
     if found.event != WOULD_WRITE:
         return None
-    return f"would write {found.scope}/{found.job}: level {found.before} -> {found.level} ({found.because})"
+    return f"would write {found.scope}/{found.job}: level {found.before} -> {found.to} ({found.because})"
 
 
 class Tail:

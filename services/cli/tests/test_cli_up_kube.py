@@ -1,0 +1,178 @@
+"""`fairlead up --kubeconfig` on a real Kubernetes with a real Kueue."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit.kubelab import GPU, KubeLab, things
+
+pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(240)]
+
+READY_SECONDS = 60.0
+END_SECONDS = 30.0
+POLL_SECONDS = 0.1
+NAMESPACES = ("up-a", "up-b", "up-c")
+
+
+class Instance:
+    """A `fairlead up` of this test alone."""
+
+    def __init__(self, home: Path, *flags: str) -> None:
+        self.home = home
+        self.environ = {"XDG_STATE_HOME": str(home)}
+        self.log = home / "up.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fairlead_cli", "up", *flags], stderr=log, env=self.environ
+            )
+
+    def wait_said(self, text: str) -> str:
+        deadline = time.monotonic() + READY_SECONDS
+        while text not in (said := self.log.read_text()):
+            assert time.monotonic() < deadline, said
+            assert self.process.poll() is None, said
+            time.sleep(POLL_SECONDS)
+        return said
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "fairlead_cli", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=self.environ,
+        )
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(END_SECONDS) == 0, self.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def crowded(kube_lab: KubeLab) -> Iterator[KubeLab]:
+    """Three tenants, a queue with room for nobody, and jobs that a fair order interleaves."""
+    lab = kube_lab
+    lab.api.apply(
+        *map(things.namespace, NAMESPACES),
+        things.flavor("up-any"),
+        things.cluster_queue("up-gpus", {GPU: 8, "cpu": 64}, flavor="up-any"),
+        *(things.local_queue("main", name, "up-gpus") for name in NAMESPACES),
+    )
+    lab.api.create(things.workload("filler", "up-c", "main", {GPU: 8, "cpu": 1}))
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/up-c/workloads/filler"
+    lab.until(lambda: things.condition(lab.api.get(path), "Admitted"), 30, "the queue is full")
+    # Whole seconds apart, so that Kueue's own order is that of the namespaces.
+    for name in NAMESPACES[:2]:
+        for number in range(3):
+            lab.api.create(things.job(f"train-{number}", name, "main", {GPU: 8, "cpu": 1}, seconds=600))
+        time.sleep(1.1)  # creation times have whole seconds
+    try:
+        yield lab
+    finally:
+        for name in NAMESPACES:
+            lab.api.delete(f"/api/v1/namespaces/{name}")
+        lab.api.delete("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/up-gpus")
+
+
+def boosts(lab: KubeLab) -> dict[str, str]:
+    """The boosted Workloads of our namespaces."""
+    found = (
+        item
+        for name in NAMESPACES
+        for item in lab.api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{name}/workloads")
+    )
+    annotation = things.PRIORITY_BOOST
+    return {
+        f"{item['metadata']['namespace']}/{item['metadata']['name']}": value
+        for item in found
+        if (value := item["metadata"].get("annotations", {}).get(annotation))
+    }
+
+
+def test_a_dry_run_says_what_it_would_write_and_writes_nothing(crowded: KubeLab, tmp_path: Path) -> None:
+    config = ["--kubeconfig", str(crowded.kubeconfig()), "--cluster", "lab"]
+    instance = Instance(tmp_path, *config, "--dry-run")
+    try:
+        said = instance.wait_said("Ctrl-C ends it")
+        assert "lab passes" in said
+        assert "a dry run: nothing is written, and no leave was given" in said
+        assert "a watcher and an admitter for lab (dry run)" in said
+        given = instance.ask("doctor", *config)
+        assert "levels may be written from now on, by boost" in given.stderr
+        instance.wait_said("would write up-b/job-train-")
+        assert boosts(crowded) == {}
+    finally:
+        instance.end()
+
+
+def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_path: Path) -> None:
+    instance = Instance(tmp_path, "--kubeconfig", str(crowded.kubeconfig()))
+    try:
+        said = instance.wait_said("Ctrl-C ends it")
+        assert "levels may be written from now on, by boost" in said
+        crowded.until(lambda: boosts(crowded), 30, "a level is written")
+        pools = json.loads(instance.ask("queue", "--pool", "kubelab/up-gpus", "-o", "json").stdout)["pools"]
+        tenants = [place["place"]["tenant"] for place in pools[0]["places"]]
+        assert tenants == ["up-a", "up-b"] * 3
+        assert "weight" in instance.ask("tenants", "--pool", "kubelab/up-gpus").stdout
+
+        last = pools[0]["places"][-1]["place"]
+        job = f"{last['scope']}/{last['id']}"
+        refused = instance.ask("approve", job, "--class", "gold")
+        assert refused.returncode == 2, refused.stderr
+        assert "Classes to grant are urgent, approved" in refused.stderr
+        approved = instance.ask("approve", job, "--class", "urgent", "--why", "a test", "--by", "ann")
+        assert approved.returncode == 0, approved.stderr
+        crowded.until(lambda: first(instance) == last["uid"], 30, "the approved job is first")
+        policy = json.loads(instance.ask("policy", "show", "-o", "json").stdout)
+        grant = policy["grants"][0]
+        assert (grant["job"], grant["classes"], grant["by"], grant["why"]) == (
+            last["uid"],
+            ["urgent"],
+            "ann",
+            "a test",
+        )
+        assert instance.ask("approve", job, "--withdraw").returncode == 0
+        crowded.until(lambda: first(instance) != last["uid"], 30, "it is one of many again")
+
+        revoked = instance.ask("doctor", "--kubeconfig", str(crowded.kubeconfig()), "--revoke")
+        assert "nothing is written from now on" in revoked.stderr
+    finally:
+        instance.end()
+
+
+def first(instance: Instance) -> str:
+    """The uid of who is next."""
+    pools = json.loads(instance.ask("queue", "--pool", "kubelab/up-gpus", "-o", "json").stdout)["pools"]
+    uid: str = pools[0]["places"][0]["place"]["uid"]
+    return uid
+
+
+def test_a_cluster_that_cannot_be_reached_is_no_reason_to_end(kube_lab: KubeLab, tmp_path: Path) -> None:
+    away = tmp_path / "away.yaml"
+    away.write_text(kube_lab.kubeconfig().read_text().replace(kube_lab.server, "https://127.0.0.1:9"))
+    instance = Instance(tmp_path, "--kubeconfig", str(away))
+    try:
+        instance.wait_said("read-only until `fairlead doctor` passes")
+    finally:
+        instance.end()
+
+
+def test_two_contexts_are_two_clusters(tmp_path: Path) -> None:
+    instance = subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", "up", "--context", "a", "--context", "b", "--cluster", "one"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"XDG_STATE_HOME": str(tmp_path)},
+    )
+    assert instance.returncode == 2
+    assert "there are several contexts" in instance.stderr
