@@ -1,40 +1,42 @@
 """How many jobs of a queue's front are labelled: as many as could start before the admitter reacts again.
 
 A label costs a write, and one that was given too early often another: the order changes while its job waits. So the
-window follows what is seen: the most starts that fell into one reaction time, with a margin. Behind the window jobs
-go by the frontend's own order, for the moment that it takes to label them.
+window follows what is seen: the starts that fall into one reaction time, with a margin for their coming in bursts.
+Behind the window jobs go by the frontend's own order, for the moment that it takes to label them; what a burst takes
+out of turn there, counts as its tenants' use, and the next places make up for it.
+
+Measured on the demo's trace in virtual time, 25 to 40 starts a second, reactions of 0.05 to 0.2 s: 1.5 to 2.0 writes
+a start with the worst tenant 3 to 4 % off, against 1.8 to 3.7 writes and 2 to 4 % with 32 places always labelled. The
+most starts ever seen together, in place of their mean, label nearly all of the 32: one large job that ends is enough.
 """
 
 import math
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
 LEAST = 4
 """Places that are labelled however little starts."""
-MARGIN = 2.0
-MEMORY_SECONDS = 60.0
-"""How long starts and reactions count."""
+MARGIN = 5.0
+"""How many times as many as on the mean may start together."""
+STARTS_SECONDS = 10.0
+"""How long a start counts."""
+REACTIONS_SECONDS = 60.0
+"""How long a measured reaction counts."""
 UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
 
 
-def window_size(starts: Iterable[float], reaction: float, most: int) -> int:
+def window_size(starts: int, reaction: float, most: int) -> int:
     """How many places to label.
 
     Args:
-        starts: instants in seconds, ascending: one for each job that started.
+        starts: jobs of the pool that started within the last `STARTS_SECONDS`.
         reaction: seconds from a start to the levels that follow from it.
         most: what the policy allows (`window`).
     """
-    together = 0
-    recent: deque[float] = deque()
-    for start in starts:
-        recent.append(start)
-        while recent[0] <= start - reaction:
-            recent.popleft()
-        together = max(together, len(recent))
-    return min(most, LEAST + math.ceil(MARGIN * together))
+    return min(most, LEAST + math.ceil(MARGIN * starts / STARTS_SECONDS * reaction))
 
 
 class Pace:
@@ -42,13 +44,13 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._starts: dict[str, deque[float]] = {}
+        self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
 
     def started(self, pool: str, jobs: int) -> None:
         """So many jobs of the pool were just seen to start."""
-        starts = self._starts.setdefault(pool, deque())
-        starts.extend([self._clock()] * jobs)
+        if jobs:
+            self._starts.setdefault(pool, deque()).append((self._clock(), jobs))
 
     def reacted(self, seconds: float) -> None:
         """A level was written so long after what caused it."""
@@ -56,16 +58,22 @@ class Pace:
 
     def size(self, pool: str, most: int) -> int:
         """How many places of each queue of the pool to label now, at most `most`."""
-        since = self._clock() - MEMORY_SECONDS
-        starts = self._starts.setdefault(pool, deque())
-        while starts and starts[0] <= since:
-            starts.popleft()
-        while self._reactions and self._reactions[0][0] <= since:
-            self._reactions.popleft()
-        reaction = max((seconds for _, seconds in self._reactions), default=UNKNOWN_REACTION_SECONDS)
-        return window_size(starts, reaction, most)
+        starts = self._starts.get(pool, deque())
+        _forget(starts, self._clock() - STARTS_SECONDS)
+        _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
+        reaction = (
+            statistics.median(seconds for _, seconds in self._reactions)
+            if self._reactions
+            else UNKNOWN_REACTION_SECONDS
+        )
+        return window_size(sum(jobs for _, jobs in starts), reaction, most)
 
     def keep(self, pools: Iterable[str]) -> None:
         """Only these pools are there at all."""
         for pool in self._starts.keys() - set(pools):
             del self._starts[pool]
+
+
+def _forget[T](noted: deque[tuple[float, T]], until: float) -> None:
+    while noted and noted[0][0] <= until:
+        noted.popleft()

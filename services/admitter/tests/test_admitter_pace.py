@@ -1,0 +1,119 @@
+"""How many places are labelled, how long a frontend is left alone, and what is lifted to be protected."""
+
+import pytest
+
+from fairlead_admitter.facts import ClusterFacts, JobChange
+from fairlead_admitter.pace import LEAST, MARGIN, REACTIONS_SECONDS, STARTS_SECONDS, Pace, window_size
+from fairlead_admitter.protection import Protection
+from fairlead_admitter.segments import bands_of, segments_of
+from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS, Setbacks
+from fairlead_admitter.steering import Cause
+from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_testkit.builders import a_job, a_queue
+
+
+@pytest.mark.parametrize(
+    ("starts", "reaction", "size"),
+    [
+        (0, 1.0, LEAST),
+        (10, 1.0, LEAST + MARGIN),
+        (400, 0.1, LEAST + 20),
+        (400, 1.0, 32),
+    ],
+)
+def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
+    starts: int, reaction: float, size: int
+) -> None:
+    assert window_size(starts, reaction, 32) == size
+
+
+def test_a_window_never_shrinks_with_more_starts_or_slower_reactions() -> None:
+    sizes = [window_size(starts, 0.2, 500) for starts in range(300)]
+    assert sizes == sorted(sizes)
+    sizes = [window_size(100, reaction / 10, 500) for reaction in range(100)]
+    assert sizes == sorted(sizes)
+
+
+def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0])
+    assert pace.size("p", 32) == LEAST
+    pace.started("p", 20)
+    assert pace.size("p", 32) == LEAST + 10  # no reaction measured yet: one second
+    for seconds in (0.1, 0.2, 9.0):  # the median: one slow reaction is none to plan by
+        pace.reacted(seconds)
+    assert pace.size("p", 32) == LEAST + 2
+    assert pace.size("q", 32) == LEAST
+    now[0] = STARTS_SECONDS
+    assert pace.size("p", 32) == LEAST
+    now[0] = REACTIONS_SECONDS
+    pace.started("p", 20)
+    assert pace.size("p", 32) == LEAST + 10
+    pace.keep(["q"])
+    assert pace.size("p", 32) == LEAST
+
+
+def test_failures_in_a_row_are_answered_with_longer_and_longer_rests() -> None:
+    now = [0.0]
+    setbacks = Setbacks(lambda: now[0], 10.0)
+    assert setbacks.seconds_left == 0
+    rests = []
+    for _ in range(12):
+        setbacks.failed("no answer")
+        rests.append(setbacks.seconds_left)
+        now[0] += setbacks.seconds_left
+    assert FIRST_SECONDS / 2 <= rests[0] <= FIRST_SECONDS
+    assert LONGEST_SECONDS / 2 <= rests[-1] <= LONGEST_SECONDS
+    assert setbacks.trouble() == "levels can't be written: no answer"
+    setbacks.succeeded()
+    assert (setbacks.seconds_left, setbacks.trouble()) == (0, None)
+
+
+def test_the_frontend_may_name_the_rest_and_a_missing_right_is_said_at_once() -> None:
+    now = [0.0]
+    setbacks = Setbacks(lambda: now[0], 10.0)
+    setbacks.failed("too many requests", retry_after=7.0)
+    assert setbacks.seconds_left == 7.0
+    assert setbacks.trouble() is None
+    setbacks.failed("may not patch workloads", forbidden=True)
+    assert setbacks.trouble() == "levels can't be written: may not patch workloads"
+    assert setbacks.seconds_left >= LONGEST_SECONDS / 2
+
+
+SEGMENTS = segments_of(
+    [a_queue(bands_by_class=True)], bands_of(["urgent", "normal"], {"urgent": 2000}, 1000), protect=True
+)
+
+
+def normal(_: JobState) -> str:
+    return "normal"
+
+
+def test_what_was_admitted_is_lifted_once_to_the_top_of_its_band() -> None:
+    protection = Protection()
+    waiting = a_job("a")
+    running = a_job("a", phase=Phase.RUNNING, level=7, rev=2)
+    protection.note([JobChange(None, waiting), JobChange(waiting, running)])
+    (lift,) = protection.lifts({"main"}, SEGMENTS, normal)
+    assert (lift.level, lift.before, lift.cause) == (1000, 7, Cause.PROTECT)
+    assert protection.lifts({"other"}, SEGMENTS, normal) == []
+    protection.lifted([running.uid])
+    assert protection.lifts({"main"}, SEGMENTS, normal) == []
+    # Something else of the running job changes.
+    protection.note([JobChange(running, a_job("a", phase=Phase.RUNNING, level=7, rev=3))])
+    assert protection.lifts({"main"}, SEGMENTS, normal) == []
+
+
+def test_a_new_leader_lifts_what_the_old_one_left_out_and_nothing_that_stands_at_the_top() -> None:
+    facts = ClusterFacts("c1")
+    jobs = [
+        a_job("low", phase=Phase.RUNNING),
+        a_job("top", phase=Phase.RUNNING, level=1000),
+        a_job("waits"),
+        a_job("gone", phase=Phase.RUNNING),
+    ]
+    facts.apply({subject_of(job): job for job in jobs})
+    protection = Protection()
+    protection.begin_anew(facts)
+    protection.note([JobChange(jobs[3], None)])
+    assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["low"]
