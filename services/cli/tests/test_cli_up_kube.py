@@ -142,6 +142,10 @@ def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_pat
         assert instance.ask("approve", job, "--withdraw").returncode == 0
         crowded.until(lambda: first(instance) != last["uid"], 30, "it is one of many again")
 
+        # Our own levels stand now: they are no other writer's.
+        again = instance.ask("doctor", "--kubeconfig", str(crowded.kubeconfig()))
+        assert "levels may be written already, by boost" in again.stderr
+        assert "other-writer" not in again.stdout
         revoked = instance.ask("doctor", "--kubeconfig", str(crowded.kubeconfig()), "--revoke")
         assert "nothing is written from now on" in revoked.stderr
     finally:
