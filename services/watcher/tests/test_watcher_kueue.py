@@ -247,6 +247,17 @@ async def test_the_enforcement_of_real_cohorts_is_found(
     assert (await found(shared, "tie-break")).capacity == {"nvidia.com/gpu": 5000}
 
 
+async def test_a_dry_run_says_what_it_would_state_and_states_nothing(
+    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, tmp_path: Path
+) -> None:
+    with a_watcher(kube_lab, nats_server, tmp_path, settings={"dry_run": True}) as process:
+        await process.ready()
+        assert "would_state" in {line["event"] for line in process.events()}
+        assert (await process.health()).details == {"role": "dry run"}
+        await reader.mirror.wait_complete()
+        assert not reader.mirror.values
+
+
 def phases(reader: Reader, estate: Estate) -> dict[str, Phase]:
     mine = set(estate.namespaces.values())
     return {job.id: job.phase for job in reader.all(JobState, lambda job: job.scope in mine)}

@@ -1,19 +1,23 @@
 """Wiring: who gets what. The only place where the parts of the watcher meet."""
 
 import asyncio
+from collections.abc import Callable
+
+import structlog
+from msgspec import to_builtins
 
 from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts.instants import from_seconds
 from fairlead_kube import KubeClient, KubeSettings
 from fairlead_kube import connect as connect_kube
 from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
-from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.kinds import Kinds
 from fairlead_watcher.lifecycle import Chronicle
 from fairlead_watcher.revisions import Revisions
 from fairlead_watcher.settings import WatcherSettings
-from fairlead_watcher.watcher import Watcher
+from fairlead_watcher.watcher import Audience, Watcher
 
 ROLE = "watcher"
 
@@ -31,48 +35,101 @@ async def main(settings: WatcherSettings, lifecycle: Lifecycle) -> None:
         connect_kube(kube, user_agent="fairlead-watcher", observer=observer) as client,
         connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus,
     ):
-        await _serve(settings, lifecycle, bus, client, observer)
+        parts = Parts(settings, lifecycle, bus, client, observer)
+        await (parts.rehearse() if settings.dry_run else parts.serve())
 
 
-async def _serve(
-    settings: WatcherSettings, lifecycle: Lifecycle, bus: Bus, client: KubeClient, observer: MetricsObserver
-) -> None:
-    stay, news, led = from_seconds(settings.ended_stay_seconds), asyncio.Event(), asyncio.Event()
-    view = ClusterView(settings.cluster, ended_stay=stay)
-    instruments = Instruments(lifecycle.metrics)
-    sources = Kinds(
-        client,
-        settings.cluster,
-        view,
-        clock=wall_clock,
-        ended_stay=stay,
-        wake=news,
-        observer=observer,
-        probe_seconds=settings.probe_seconds,
-    ).all()
-    leadership = Leadership(bus, role=ROLE, cluster=settings.cluster, replica=lifecycle.replica, wake=led)
-    announcer = Announcer(
-        bus,
-        leadership,
-        cluster=settings.cluster,
-        wake=led,
-        next_rev=Revisions(wall_clock).next,
-        clock=wall_clock,
-        story=Chronicle(view, wall_clock, instruments.told).story,
-        missing=sources.missing,
-    )
-    watcher = Watcher(sources, view, announcer, instruments, clock=wall_clock, wake=news)
-    instruments.heard(sources.ages())
-    instruments.role(lambda: leadership.epoch is not None)
-    readiness = lifecycle.readiness
-    readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
-    readiness.add("knowledge", watcher.unknown)
-    readiness.add("cluster", lambda: sources.why_silent(settings.stale_after_seconds))
-    readiness.add("state", announcer.why_not_agreed)
-    readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
-    async with lifecycle.supervise() as tasks:
-        tasks.start("connection", bus.wait_closed())
-        tasks.start("leadership", leadership.run())
-        tasks.start("announcer", announcer.run())
-        tasks.start("sources", sources.run())
-        tasks.start("watcher", watcher.run())
+class Parts:
+    """The parts of one watcher, wired, but for who hears of it."""
+
+    def __init__(
+        self,
+        settings: WatcherSettings,
+        lifecycle: Lifecycle,
+        bus: Bus,
+        client: KubeClient,
+        observer: MetricsObserver,
+    ) -> None:
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._bus = bus
+        self._stay = from_seconds(settings.ended_stay_seconds)
+        self._news = asyncio.Event()
+        self._view = ClusterView(settings.cluster, ended_stay=self._stay)
+        self._instruments = Instruments(lifecycle.metrics)
+        self._sources = Kinds(
+            client,
+            settings.cluster,
+            self._view,
+            clock=wall_clock,
+            ended_stay=self._stay,
+            wake=self._news,
+            observer=observer,
+            probe_seconds=settings.probe_seconds,
+        ).all()
+        self._instruments.heard(self._sources.ages())
+
+    async def serve(self) -> None:
+        """Stand for the lead; while leading, state the cluster."""
+        led = asyncio.Event()
+        leadership = Leadership(
+            self._bus,
+            role=ROLE,
+            cluster=self._settings.cluster,
+            replica=self._lifecycle.replica,
+            wake=led,
+        )
+        announcer = Announcer(
+            self._bus,
+            leadership,
+            cluster=self._settings.cluster,
+            wake=led,
+            next_rev=Revisions(wall_clock).next,
+            clock=wall_clock,
+            story=Chronicle(self._view, wall_clock, self._instruments.told).story,
+            missing=self._sources.missing,
+        )
+        self._instruments.role(lambda: leadership.epoch is not None)
+        watcher = self._watcher(announcer, lambda: "standby" if leadership.epoch is None else "leader")
+        self._lifecycle.readiness.add("state", announcer.why_not_agreed)
+        async with self._lifecycle.supervise() as tasks:
+            tasks.start("connection", self._bus.wait_closed())
+            tasks.start("leadership", leadership.run())
+            tasks.start("announcer", announcer.run())
+            tasks.start("sources", self._sources.run())
+            tasks.start("watcher", watcher.run())
+
+    async def rehearse(self) -> None:
+        """Watch, and say in the log what would be stated."""
+        watcher = self._watcher(Rehearsal(), lambda: "dry run")
+        async with self._lifecycle.supervise() as tasks:
+            tasks.start("connection", self._bus.wait_closed())
+            tasks.start("sources", self._sources.run())
+            tasks.start("watcher", watcher.run())
+
+    def _watcher(self, audience: Audience, role: Callable[[], str]) -> Watcher:
+        """The loop, and what /readyz asks. A standby is ready too: it knows everything, and waits."""
+        watcher = Watcher(
+            self._sources, self._view, audience, self._instruments, clock=wall_clock, wake=self._news
+        )
+        longest = self._settings.stale_after_seconds
+        readiness = self._lifecycle.readiness
+        readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
+        readiness.add("knowledge", watcher.unknown)
+        readiness.add("cluster", lambda: self._sources.why_silent(longest))
+        readiness.tell("role", role)
+        return watcher
+
+
+class Rehearsal:
+    """The audience of a dry run."""
+
+    def __init__(self) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    def told(self, statements: Statements) -> None:
+        """See `Audience`."""
+        for subject, state in statements.items():
+            self._log.info(
+                "would_state", subject=subject, state=None if state is None else to_builtins(state)
+            )

@@ -6,8 +6,8 @@ A standby does all of this but the announcing, so that it can take over at once.
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
-from fairlead_bus import Announcer
 from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_runtime import wake_or_timeout
 from fairlead_watcher.cluster_view import ClusterView, Statements
@@ -20,13 +20,20 @@ LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 
 
+class Audience(Protocol):
+    """Who hears what is stated differently from now on."""
+
+    def told(self, statements: Statements) -> None:
+        """This is so now."""
+
+
 class Watcher:
     """Keeps the view of a cluster up to date and hands on what changes in it.
 
     Args:
         sources: of the cluster's objects; they deliver into the view.
         view: of the cluster.
-        announcer: tells NATS.
+        audience: tells NATS, or the log.
         instruments: counts.
         clock: now.
         wake: set by the sources.
@@ -36,7 +43,7 @@ class Watcher:
         self,
         sources: Sources,
         view: ClusterView,
-        announcer: Announcer,
+        audience: Audience,
         instruments: Instruments,
         *,
         clock: Callable[[], Micros],
@@ -44,7 +51,7 @@ class Watcher:
     ) -> None:
         self._sources = sources
         self._view = view
-        self._announcer = announcer
+        self._audience = audience
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
@@ -89,5 +96,5 @@ class Watcher:
             return
         self._knows = True
         told, self._held_back = self._held_back, {}
-        # Also without news: the announcer may wait for the sources to be complete again.
-        self._announcer.told(told)
+        # Also without news: the audience may wait for the sources to be complete again.
+        self._audience.told(told)
