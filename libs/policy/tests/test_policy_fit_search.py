@@ -254,6 +254,34 @@ def test_pods_of_two_containers_on_cards() -> None:
     assert pods_on_cards(cards, shape, 9, Budget(1000)) == 2
 
 
+def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> None:
+    for seed in range(200):
+        rng = Random(seed)
+        asks = tuple(
+            VgpuAsk(count=rng.choice([1, 1, 2]), memory=rng.randrange(2, 6), cores=20) for _ in range(2)
+        )
+        shape = PodShape(count=3, vgpus=asks)
+        cards = tuple(
+            Card(uuid=f"GPU-{at}", slots=4, memory=rng.randrange(4, 13)) for at in range(rng.choice([2, 3]))
+        )
+        wants = tuple(Want(ask, shape.wishes) for ask in asks)
+        truth = max(pods for pods in range(4) if any_order(cards, wants * pods))
+        budget = Budget(100_000)
+        assert pods_on_cards(cards, shape, 3, budget) == truth, seed
+        assert not budget.spent, seed
+
+
+def test_between_what_greed_finds_and_what_the_sums_allow() -> None:
+    # One after the other a single pod starts, the sums allow three, and two is the truth.
+    shape = PodShape(count=4, vgpus=(VgpuAsk(count=1, memory=4), VgpuAsk(count=2, memory=2)))
+    cards = (Card(uuid="GPU-0", slots=9, memory=7), Card(uuid="GPU-1", slots=9, memory=17))
+    assert pods_on_cards(cards, shape, 1, Budget(0)) == 1
+    cut_short = Budget(0)
+    assert pods_on_cards(cards, shape, 4, cut_short) == 1
+    assert cut_short.spent
+    assert pods_on_cards(cards, shape, 4, Budget(1000)) == 2
+
+
 def test_two_shapes_of_fractions_on_many_nodes() -> None:
     cards = tuple(Card(uuid=f"GPU-{number}", slots=4, memory=16) for number in range(2))
     nodes = [Node(name=f"n{number}", free={}, cards=cards) for number in range(100)]

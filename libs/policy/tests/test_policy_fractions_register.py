@@ -104,6 +104,7 @@ def test_cards_under_the_cordon_are_marked() -> None:
         ("[[]]", "array"),
         ('[{"id": "GPU-a"}', "truncated"),
         ("[" * 100_000, "["),
+        ('[{"x": ' + "[" * 100_000, "recursion"),
         ("x" * 300_000, "longer"),
     ],
 )
@@ -224,7 +225,14 @@ def test_what_pods_hold_counts_on_their_cards() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["GPU-a,NVIDIA,3000:;", "GPU-a,NVIDIA,x,0:", "GPU-a,NVIDIA,1,-1:", ",NVIDIA,1,1:"]
+    "value",
+    [
+        "GPU-a,NVIDIA,3000:;",
+        "GPU-a,NVIDIA,x,0:",
+        "GPU-a,NVIDIA,1,-1:",
+        "GPU-a,NVIDIA,4294967296,1:",
+        ",NVIDIA,1,1:",
+    ],
 )
 def test_a_bad_allocation_is_refused_with_the_pod(value: str) -> None:
     with pytest.raises(AllocatedError) as refused:
