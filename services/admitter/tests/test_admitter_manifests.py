@@ -187,19 +187,23 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
+def made_of(order: JobOrder) -> object:
+    template = order.submission.template
+    match template.kind if template is not None else "job":
+        case "job":
+            return job_manifest(order, TERMS)
+        case "pytorch-job":
+            return pytorch_manifest(order, TERMS)
+        case "pod-group":
+            return pod_manifests(order, TERMS)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_an_object_is_refused_by_its_field(name: str) -> None:
     changes, field = WRONG[name]
     order = an_order(**({"demand": {"cpu": 12}} | changes))
-    template = order.submission.template
     with pytest.raises(FieldError) as caught:
-        match template.kind if template is not None else "job":
-            case "job":
-                job_manifest(order, TERMS)
-            case "pytorch-job":
-                pytorch_manifest(order, TERMS)
-            case "pod-group":
-                pod_manifests(order, TERMS)
+        made_of(order)
     assert caught.value.field == field
 
 

@@ -1,0 +1,80 @@
+"""What speaks against queued jobs, as people see it: with kubectl, on the Workload and on the Job."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.state import Fault, JobState
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import eventually
+from fairlead_testkit.hand_played import HandPlayedScorer
+from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
+from fairlead_testkit.kueue_team import HandPlayedKueue, Team
+
+pytestmark = [pytest.mark.kube, pytest.mark.integration]
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+
+
+def told(team: Team) -> list[tuple[str, str, str, str]]:
+    """Kind, reason, message and count of our Events, as kubectl prints them."""
+    fields = "{.involvedObject.kind}|{.reason}|{.message}|{.count}"
+    found = team.lab.kubectl(
+        "get",
+        "events",
+        "-n",
+        team.name,
+        "--field-selector",
+        "reportingComponent=fairlead-admitter",
+        "-o",
+        f"jsonpath={{range .items[*]}}{fields}{{'\\n'}}{{end}}",
+    )
+    lines = [line.split("|") for line in found.splitlines() if line]
+    return sorted((kind, reason, message, count) for kind, reason, message, count in lines)
+
+
+def kinds_and_reasons(team: Team) -> list[tuple[str, str]]:
+    return [(kind, reason) for kind, reason, _, _ in told(team)]
+
+
+async def a_queued_job(team: Team, cluster: HandPlayedKueue, **changes: object) -> JobState:
+    """A Job that is too large to be admitted, with the Workload that Kueue made of it."""
+    team.lab.api.create(things.job("greedy", team.name, "main", {"cpu": 1000}))
+    await eventually(lambda: len(team.workloads()) == 1)
+    return await cluster.state_workload(team.workloads()[0], **changes)
+
+
+def sample(admitter: Lifecycle, reason: str) -> float:
+    name = "fairlead_admitter_objections_total"
+    return admitter.metrics.registry.get_sample_value(name, {"reason": reason}) or 0.0
+
+
+async def test_an_objection_is_on_the_workload_and_its_job_once_whoever_leads(
+    bus: Bus, scorer: HandPlayedScorer, kube_lab: KubeLab, run_admitter: RunAdmitter
+) -> None:
+    assert scorer.replica
+    team = Team(kube_lab)
+    cluster = await team.become_known(bus)
+    settings = {"frontend": "kueue", "kubeconfig": str(kube_lab.kubeconfig(ADMITTER))}
+    job = await a_queued_job(team, cluster, requested_class="urgent")
+    both = [("Job", "ClassNotGranted"), ("Workload", "ClassNotGranted")]
+    async with run_admitter(**settings) as first:
+        await eventually(lambda: sample(first, "ClassNotGranted") == 1)
+        assert kinds_and_reasons(team) == both
+        (_, _, message, count), _ = told(team)
+        assert message.startswith('class: found "urgent"; it is not granted to tenant')
+        assert count == "1"
+        assert "ClassNotGranted" in kube_lab.kubectl("describe", "job", "greedy", "-n", team.name)
+    async with run_admitter(**settings) as second:
+        await eventually(lambda: sample(second, "ClassNotGranted") == 1)
+        assert kinds_and_reasons(team) == both
+        assert {count for *_, count in told(team)} == {"1"}
+        fault = Fault(field="spec.podSets cpu", value="1000", remedy="ask for less")
+        await cluster.state(job, requested_class="approved", faults=[fault])
+        await eventually(lambda: sample(second, "LargerThanQuota") == 1)
+        await eventually(lambda: sample(second, "ClassNotGranted") == 2)
+        assert kinds_and_reasons(team) == sorted(
+            [*both, *both, ("Job", "LargerThanQuota"), ("Workload", "LargerThanQuota")]
+        )

@@ -1,0 +1,399 @@
+"""Submissions on a real Kubernetes with a real Kueue: each becomes one job that runs, or one clear refusal."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import hypothesis.strategies as st
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+
+from fairlead_admitter.creation import Created, Creation, JobOrder, JobRefusedError
+from fairlead_admitter.doors import door_for
+from fairlead_admitter.errors import FrontendDownError
+from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
+from fairlead_admitter.frontends.kueue_manifests import (
+    Terms,
+    job_manifest,
+    pod_manifests,
+    pytorch_manifest,
+)
+from fairlead_bus import Bus, provision
+from fairlead_contracts import topology
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.submissions import Accepted, AnyAnswer, Ended, Refused, Started, read_submission
+from fairlead_kube import KubeSettings, connect
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.builders import (
+    NOW,
+    a_body,
+    a_started_event,
+    an_ended_event,
+)
+from fairlead_testkit.hand_played import CLUSTER
+from fairlead_testkit.kubelab import ADMITTER, BATCH_JOB, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
+from fairlead_testkit.kueue_team import Team
+from fairlead_testkit.people import submit
+
+pytestmark = [pytest.mark.kube, pytest.mark.integration]
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+type LabFactory = Callable[[LabOptions], KubeLab]
+
+ACCOUNTS = Accounts(submit="fairlead-submitter", pods="default")
+
+
+@pytest.fixture
+def team(kube_lab: KubeLab) -> Team:
+    team = Team(kube_lab)
+    team.open()
+    return team
+
+
+def kube_settings(lab: KubeLab) -> dict[str, object]:
+    return {"frontend": "kueue", "kubeconfig": str(lab.kubeconfig(ADMITTER))}
+
+
+def a_template(kind: str = "job", seconds: float = 0.3, **fields: object) -> dict[str, object]:
+    return {"image": "busybox", "kind": kind, "annotations": {RUN_SECONDS: f"{seconds:g}"}, **fields}
+
+
+def an_order(team: str, **changes: object) -> JobOrder:
+    body = {"id": "x", "pods": 2, "demand": {"cpu": 2}, "template": a_template()} | changes
+    submission = read_submission(a_body(**body), tenant=team, fallback_id="seq-1")
+    return JobOrder(submission=submission, submitted=NOW, urgency="normal")
+
+
+@pytest.fixture
+async def jobs(team: Team) -> AsyncIterator[KueueJobs]:
+    async with creating(team.lab, team) as jobs:
+        yield jobs
+
+
+@asynccontextmanager
+async def creating(lab: KubeLab, *teams: Team) -> AsyncIterator[KueueJobs]:
+    access = KubeSettings(kubeconfig=str(lab.kubeconfig(ADMITTER)), write_qps=500, write_burst=500)
+    doors = {team.name: {"main": team.queue} for team in teams}
+    async with connect(access, user_agent="fairlead-admitter") as client:
+        yield KueueJobs(
+            client,
+            door=lambda scope, wanted: door_for(doors.get(scope, {}), wanted),
+            classes=lambda: (),
+            accounts=ACCOUNTS,
+        )
+
+
+async def refusal(jobs: KueueJobs, order: JobOrder) -> FieldError:
+    with pytest.raises(JobRefusedError) as caught:
+        await jobs.create(order)
+    return caught.value.problem
+
+
+# --- from NATS to the end of the job
+
+
+async def test_a_submission_runs_to_its_end_and_its_sender_hears_of_it(
+    bus: Bus, team: Team, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    cluster = await team.become_known(bus)
+    async with run_admitter(**kube_settings(team.lab)):
+        await submit(bus, a_body(id="Train", template=a_template(), pods=1), tenant=team.name)
+        await submit(bus, a_body(id="none"), tenant=team.name)
+        await submit(bus, a_body(id="lost", queue="lost", template=a_template()), tenant=team.name)
+        await eventually(lambda: len(answers) == 3)
+        by_id = {answer.id: answer for answer in answers}
+        accepted, refused, lost = by_id["Train"], by_id["none"], by_id["lost"]
+        assert isinstance(accepted, Accepted)
+        assert (accepted.job, accepted.queue, accepted.urgency) == ("train", team.queue, "normal")
+        assert isinstance(refused, Refused)
+        assert (refused.field, refused.value) == ("template", "null")
+        assert isinstance(lost, Refused)
+        assert lost.field == "queue"
+        assert "main" in lost.reason
+        await eventually(lambda: things.condition(team.jobs()[0], "Complete"), 30)
+        (workload,) = team.workloads()
+        named = {
+            "cluster": CLUSTER,
+            "scope": team.name,
+            "tenant": team.name,
+            "job": workload["metadata"]["name"],
+            "uid": workload["metadata"]["uid"],
+            "submission": workload["spec"]["podSets"][0]["template"]["metadata"]["annotations"][
+                "fairlead.dev/submission"
+            ],
+        }
+        subject = f"fairlead.v1.event.{team.name}.{CLUSTER}.{named['job']}"
+        for event in (
+            a_started_event(id="s", **named),
+            a_started_event(id="again", **named),
+            an_ended_event(id="e", **named),
+        ):
+            await cluster.bus.publish(subject, msgspec.json.encode(event))
+        await eventually(lambda: len(answers) == 5)
+        assert [type(answer) for answer in answers if answer.id == "Train"] == [Accepted, Started, Ended]
+
+
+async def test_killed_in_the_middle_of_a_flood_each_submission_is_one_job(
+    bus: Bus,
+    team: Team,
+    answers: list[AnyAnswer],
+    nats_server: NatsServer,
+    tmp_path: Path,
+) -> None:
+    plan = topology.topology([CLUSTER])
+    durables = [msgspec.structs.replace(spec, ack_wait_seconds=2.0) for spec in plan.durables]
+    await provision(bus, msgspec.structs.replace(plan, durables=durables))
+    await team.become_known(bus)
+    count, groups = 40, 4
+    given = kube_settings(team.lab) | {
+        "cluster": CLUSTER,
+        "nats_url": nats_server.url,
+        "kube_create_qps": 40,
+        "kube_create_burst": 10,
+    }
+    with ServiceProcess("admitter", tmp_path, given, name="first") as first:
+        await first.ready()
+        for number in range(groups):
+            body = a_body(id=f"g{number}", pods=5, demand={"cpu": 1}, template=a_template("pod-group", 60))
+            await submit(bus, body, tenant=team.name)
+        for number in range(count):
+            await submit(bus, a_body(id=f"x{number}", template=a_template(seconds=60)), tenant=team.name)
+        await eventually(lambda: len(team.pods()) + len(team.jobs()) >= 15)
+        first.kill()
+    assert len(team.jobs()) < count
+    with ServiceProcess("admitter", tmp_path, given, name="second") as second:
+        await second.ready()
+        await eventually(lambda: len({answer.id for answer in answers}) == count + groups, 60)
+        info = f"CONSUMER.INFO.{topology.SUBMIT}.{topology.submit_durable(CLUSTER)}"
+
+        async def none_left() -> bool:
+            found = msgspec.json.decode(await bus.jetstream.call(info))
+            return bool(found["num_pending"] == 0 and found["num_ack_pending"] == 0)
+
+        await eventually(none_left, 30)
+        assert await second.stop() == 0
+    assert {type(answer) for answer in answers} == {Accepted}
+    assert sorted(job["metadata"]["name"] for job in team.jobs()) == sorted(f"x{n}" for n in range(count))
+    members = [pod for pod in team.pods() if pod["metadata"]["name"].startswith("g")]
+    assert len(members) == 5 * groups
+
+
+# --- the same order, again and otherwise
+
+
+@pytest.mark.parametrize("kind", ["job", "pod-group", "pytorch-job"])
+async def test_an_order_is_one_admitted_job_however_often_it_is_carried_out(
+    jobs: KueueJobs, team: Team, kind: str
+) -> None:
+    order = an_order(team.name, template=a_template(kind))
+    outcomes = [(await jobs.create(order)).outcome for _ in range(3)]
+    assert outcomes == [Creation.CREATED, Creation.EXISTS, Creation.EXISTS]
+    await eventually(lambda: [things.condition(one, "Admitted") for one in team.workloads()] == [True], 30)
+    if kind != "pytorch-job":  # no operator makes its pods here
+        await eventually(lambda: things.condition(team.workloads()[0], "Finished"), 30)
+        assert len(team.pods()) == 2
+    assert (await jobs.create(order)).outcome is Creation.EXISTS
+    other = an_order(team.name, template=a_template(kind), demand={"cpu": 4})
+    assert (await jobs.create(other)).outcome is Creation.CONFLICT
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("job", "pod-group"), ("pod-group", "job"), ("pytorch-job", "job")]
+)
+async def test_an_id_of_another_kind_is_another_body(
+    jobs: KueueJobs, team: Team, first: str, second: str
+) -> None:
+    assert (await jobs.create(an_order(team.name, template=a_template(first)))).outcome is Creation.CREATED
+    assert (await jobs.create(an_order(team.name, template=a_template(second)))).outcome is Creation.CONFLICT
+
+
+async def test_a_job_of_somebody_else_is_left_alone(jobs: KueueJobs, team: Team) -> None:
+    team.lab.api.create(things.job("x", team.name, "main", {"cpu": 1}))
+    assert (await jobs.create(an_order(team.name))).outcome is Creation.CONFLICT
+
+
+async def test_a_group_that_was_left_half_made_is_completed(jobs: KueueJobs, team: Team) -> None:
+    order = an_order(team.name, pods=4, demand={"cpu": 4}, template=a_template("pod-group"))
+    for pod in pod_manifests(order, Terms(local_queue="main"))[:2]:
+        team.lab.api.create({"apiVersion": "v1", "kind": "Pod", **pod})
+    assert (await jobs.create(order)).outcome is Creation.EXISTS
+    assert len(team.pods()) == 4
+    await eventually(lambda: [things.condition(one, "Finished") for one in team.workloads()] == [True], 30)
+
+
+async def test_a_group_that_cannot_be_whole_is_taken_away(jobs: KueueJobs, team: Team) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": team.name},
+        "spec": {"hard": {"pods": "2"}},
+    }
+    team.lab.api.create(quota)
+    # Nobody counts quotas here: the first count is ours, the API server goes on from there.
+    count = {"status": {"hard": {"pods": "2"}, "used": {"pods": "0"}}}
+    path = f"/api/v1/namespaces/{team.name}/resourcequotas/few"
+    team.lab.api.patch(f"{path}/status", count)
+
+    problem = None
+    while problem is None:  # until the API server has seen the quota, groups get in
+        order = an_order(
+            team.name,
+            id=f"y{uuid4().hex[:6]}",
+            pods=4,
+            demand={"cpu": 4},
+            template=a_template("pod-group", 60),
+        )
+        try:
+            await jobs.create(order)
+        except JobRefusedError as error:
+            problem = error.problem
+    assert "quota" in problem.reason
+    await eventually(lambda: not [pod for pod in team.pods() if pod["spec"].get("schedulingGates")])
+
+
+async def test_a_group_whose_name_a_pod_of_somebody_else_has_is_refused(jobs: KueueJobs, team: Team) -> None:
+    pod = {"containers": [{"name": "c", "image": "busybox"}]}
+    team.lab.api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "x-1", "namespace": team.name},
+            "spec": pod,
+        }
+    )
+    problem = await refusal(jobs, an_order(team.name, template=a_template("pod-group")))
+    assert (problem.field, problem.value) == ("id", "x")
+    await eventually(lambda: [pod["metadata"]["name"] for pod in team.pods()] == ["x-1"])
+
+
+# --- refusals
+
+
+async def test_a_namespace_that_is_not_open_says_what_is_missing(kube_lab: KubeLab) -> None:
+    shut = Team(kube_lab)
+    async with creating(kube_lab, shut) as jobs:
+        problem = await refusal(jobs, an_order(shut.name))
+    assert problem.field == "tenant"
+    assert "may not act as service account 'fairlead-submitter'" in problem.reason
+
+
+async def test_a_missing_right_of_the_account_is_named(jobs: KueueJobs, team: Team) -> None:
+    roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{team.name}/roles"
+    few = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get"]}]
+    team.lab.api.patch(f"{roles}/fairlead-submitter", {"rules": few})
+
+    async def named() -> bool:
+        order = an_order(team.name, id=f"p{uuid4().hex[:6]}", template=a_template("pytorch-job"))
+        try:
+            await jobs.create(order)
+        except JobRefusedError as error:
+            return error.problem.field == "tenant" and "may not create pytorchjobs.kubeflow.org" in str(error)
+        return False
+
+    await eventually(named)
+    assert (await jobs.create(an_order(team.name))).outcome is Creation.CREATED
+
+
+async def test_what_the_api_server_finds_wrong_is_told_under_the_submissions_own_field(
+    jobs: KueueJobs, team: Team
+) -> None:
+    problem = await refusal(jobs, an_order(team.name, demand={"hugepages-2Mi": 1 << 22}))
+    assert problem.field == "demand"
+    assert "containers[0].resources" in problem.reason
+
+
+async def test_a_tenant_without_a_door_has_no_queue(jobs: KueueJobs, team: Team) -> None:
+    assert (await jobs.create(an_order("elsewhere"))).outcome is Creation.NO_QUEUE
+    assert (await jobs.create(an_order(team.name, queue="lost"))).outcome is Creation.NO_QUEUE
+    assert await jobs.create(an_order(team.name, queue=team.queue)) == Created(
+        outcome=Creation.CREATED, queue=team.queue, job="x"
+    )
+
+
+async def test_where_kueue_sees_jobs_alone_other_kinds_are_refused_and_its_outage_refuses_nothing(
+    kube_labs: LabFactory,
+) -> None:
+    alone = LabOptions(frameworks=(BATCH_JOB,), pytorchjobs=False, nodepools=False, workers=False, nodes=())
+    lab = await asyncio.to_thread(kube_labs, alone)
+    team = Team(lab)
+    team.open()
+    async with creating(lab, team) as jobs:
+        for kind in ("pod-group", "pytorch-job"):
+            problem = await refusal(jobs, an_order(team.name, template=a_template(kind)))
+            assert problem.field == "template.kind"
+        assert team.pods() == []
+        lab.process("kueue").kill()
+        with pytest.raises(FrontendDownError):
+            await jobs.create(an_order(team.name))
+        assert team.jobs() == []
+        await asyncio.to_thread(lab.restart_kueue)
+        assert (await jobs.create(an_order(team.name))).outcome is Creation.CREATED
+
+
+# --- whatever is accepted is an object that the API server takes
+
+_NAMES = st.from_regex(r"[a-zA-Z]([a-zA-Z0-9-]{0,50}[a-zA-Z0-9])?", fullmatch=True)
+_TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40)
+_KEYS = st.from_regex(r"([a-z0-9.-]{1,20}/)?[A-Za-z0-9._-]{1,20}", fullmatch=True)
+_BODIES = st.fixed_dictionaries(
+    {
+        "id": _NAMES,
+        "pods": st.integers(1, 3),
+        "demand": st.fixed_dictionaries(
+            {"cpu": st.integers(1, 9).map(lambda n: f"{n * 6}m")},
+            optional={
+                "memory": st.integers(1, 2**20).map(lambda n: n * 6),
+                "nvidia.com/gpu": st.integers(1, 2).map(lambda n: n * 6),
+                "example.com/odd-Thing_1": st.just(6),
+            },
+        ),
+        "run_limit_seconds": st.none() | st.floats(0.001, 366 * 86_400.0),
+        "class_": st.none() | st.sampled_from(["urgent", "a.b_c"]),
+        "labels": st.dictionaries(_KEYS, st.from_regex(r"[A-Za-z0-9._-]{0,20}", fullmatch=True), max_size=3),
+        "template": st.fixed_dictionaries(
+            {"image": st.from_regex(r"[a-z0-9./:@-]{1,30}", fullmatch=True)},
+            optional={
+                "kind": st.sampled_from(["job", "pod-group", "pytorch-job"]),
+                "command": st.lists(_TEXT, max_size=3),
+                "args": st.lists(_TEXT, max_size=3),
+                "env": st.dictionaries(
+                    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True), _TEXT, max_size=3
+                ),
+                "working_dir": _TEXT.map(lambda text: "/" + text),
+                "node_selector": st.dictionaries(
+                    _KEYS, st.from_regex(r"[A-Za-z0-9._-]{0,20}", fullmatch=True), max_size=2
+                ),
+                "annotations": st.dictionaries(_KEYS, _TEXT, max_size=3),
+            },
+        ),
+    }
+)
+
+
+def objects_of(body: dict[str, object]) -> list[KubeObject]:
+    terms = Terms(local_queue="main", classes=("urgent",))
+    submission = read_submission(a_body(**body), tenant="default", fallback_id="f")
+    order = JobOrder(submission=submission, submitted=NOW, urgency=submission.urgency or "normal")
+    match submission.template.kind if submission.template is not None else "":
+        case "pytorch-job":
+            return [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", **pytorch_manifest(order, terms)}]
+        case "pod-group":
+            return [{"apiVersion": "v1", "kind": "Pod", **pod} for pod in pod_manifests(order, terms)]
+        case _:
+            return [{"apiVersion": "batch/v1", "kind": "Job", **job_manifest(order, terms)}]
+
+
+@given(body=_BODIES)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_becomes_an_object_is_taken_by_the_api_server(
+    kube_lab: KubeLab, body: dict[str, object]
+) -> None:
+    try:
+        found = objects_of(body)
+    except FieldError:
+        reject()
+    kube_lab.api.create(found[0], dryRun="All")
