@@ -135,6 +135,30 @@ def test_flags_make_a_job() -> None:
     }
 
 
+def test_flags_say_what_the_pods_run() -> None:
+    flags = parsed(
+        "submit --tenant a --gpus 1 --image busybox --kind pod-group --env A=1=2 --env B= "
+        "--command 'python train.py --lr 0.1' --args '-v'"
+    )["job"]
+    assert isinstance(flags, JobFlags)
+    (draft,) = gather(None, flags)
+    assert draft.body["template"] == {
+        "image": "busybox",
+        "kind": "pod-group",
+        "command": ["python", "train.py", "--lr", "0.1"],
+        "args": ["-v"],
+        "env": {"A": "1=2", "B": ""},
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong", [JobFlags(tenant="a", cpu="1", env=["A"]), JobFlags(tenant="a", cpu="1", command="echo 'x")]
+)
+def test_a_variable_or_command_that_cannot_be_read_is_said(wrong: JobFlags) -> None:
+    with pytest.raises(InputError, match=r"--env|--command"):
+        gather(None, wrong)
+
+
 def test_without_flags_or_file_there_is_nothing_to_submit() -> None:
     with pytest.raises(InputError, match="nothing to submit"):
         gather(None, JobFlags(cluster="any", tenant="a"))

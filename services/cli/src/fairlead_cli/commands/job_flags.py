@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -32,6 +32,16 @@ class JobFlags:
     """How long it is expected to run; a simulated cluster runs it so long."""
     run_limit_seconds: float | None = None
     """After how long it must end."""
+    image: str | None = None
+    """What its pods run; a Kubernetes cluster needs it."""
+    command: str | None = None
+    """In place of the image's entry point, in words as a shell takes them: 'python train.py --epochs 3'."""
+    args: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
+    """For the entry point, in words as a shell takes them."""
+    env: Annotated[Sequence[str], Parameter(negative="")] = ()
+    """A variable of its pods, as NAME=VALUE; may be given several times."""
+    kind: Literal["job", "pod-group", "pytorch-job"] | None = None
+    """What it becomes on Kubernetes; a Job unless given."""
     id: str | None = None
     """Names the job; the same id twice is one job. Made up unless given."""
     cluster: str = "any"

@@ -1,5 +1,6 @@
 """From what a person typed to the jobs to publish."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,35 @@ def asked_by(flags: JobFlags) -> dict[str, str]:
     return asked
 
 
+def template_by(flags: JobFlags) -> dict[str, object]:
+    """What the flags say of its pods.
+
+    Raises:
+        InputError: an --env is not NAME=VALUE, or a quotation mark is missing.
+    """
+    env: dict[str, str] = {}
+    for pair in flags.env:
+        variable, equals, value = pair.partition("=")
+        if not (variable and equals):
+            raise InputError(f"--env {pair!r}: must be NAME=VALUE")
+        env[variable] = value
+    fields: dict[str, object] = {
+        "image": flags.image,
+        "kind": flags.kind,
+        "command": _words("--command", flags.command),
+        "args": _words("--args", flags.args),
+        "env": env or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _words(flag: str, text: str | None) -> list[str] | None:
+    try:
+        return None if text is None else shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"{flag} {text!r}: {error}") from error
+
+
 def defaults_of(flags: JobFlags) -> Defaults:
     """What a job of a file takes from the flags where it says nothing itself."""
     fields: dict[str, object] = {
@@ -38,6 +68,7 @@ def defaults_of(flags: JobFlags) -> Defaults:
         "run_limit_seconds": flags.run_limit_seconds,
         "id": flags.id,
         "demand": asked_by(flags) or None,
+        "template": template_by(flags) or None,
     }
     given = {name: value for name, value in fields.items() if value is not None}
     return Defaults(cluster=flags.cluster, tenant=flags.tenant, fields=given)
