@@ -8,6 +8,9 @@ Where to find what: `rulebook` applies the document to facts, `rules` are what o
 made of a `lane` for each tenant; `scoring` gives start tags, `ranking` sorts exactly, `places` is what others see and
 merges shards, `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`, within the `bands` of the classes and where `preemption` allows.
 `snapshots` does all of that with one document, `stating` makes it from stated facts; `reasons` puts a place in words.
+
+Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
+`fractions` reads GPU fractions after HAMi.
 """
 
 from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
