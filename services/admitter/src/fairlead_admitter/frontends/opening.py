@@ -27,6 +27,9 @@ from fairlead_kube import connect as connect_kube
 _EVENTS_QPS, _EVENTS_BURST = 5.0, 25
 """As client-go holds its Events back."""
 
+_SWEEP_QPS, _SWEEP_BURST = 10.0, 20
+"""Marks on what finished are in nobody's way: a release has time."""
+
 type Background = Callable[[], Coroutine[Any, Any, None]]
 """Something that runs as long as the admitter serves."""
 
@@ -70,10 +73,11 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
         return None if clearance is None else clearance.lever
 
     calls = KueueCalls(client)
+    sweeper = _beside(client, _SWEEP_QPS, _SWEEP_BURST)
     return Frontend(
         levels=KueueLevels(calls, lever),
         jobs=_jobs(client, settings, watch),
-        sweep=KueueSweep(client, calls, watch.facts.queue_behind),
+        sweep=KueueSweep(sweeper, KueueCalls(sweeper), watch.facts.queue_behind),
         objections=KueueObjections(_beside(client, _EVENTS_QPS, _EVENTS_BURST), calls),
     )
 

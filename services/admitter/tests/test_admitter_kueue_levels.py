@@ -1,0 +1,361 @@
+"""Levels on a real Kueue: it admits in the order that was written, and nothing of ours is left when we go."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from fairlead_admitter.applying import Application, Applied
+from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.frontends.kueue_calls import KueueCalls
+from fairlead_admitter.frontends.kueue_levels import BASE_PRIORITY, KueueLevels
+from fairlead_admitter.frontends.kueue_sweep import KueueSweep
+from fairlead_admitter.segments import bands_of, segments_of
+from fairlead_admitter.steering import SteeringPlan, steer, take_back
+from fairlead_admitter.window import Ranked
+from fairlead_admitter.written import Landed, Written
+from fairlead_contracts.clearance import Lever
+from fairlead_contracts.instants import from_datetime
+from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.builders import a_class, a_job, a_place, a_queue
+from fairlead_testkit.kubelab import (
+    ADMITTER,
+    WATCHER,
+    WORKLOADS_ALONE,
+    KubeLab,
+    KubeObject,
+    LabOptions,
+    things,
+)
+
+pytestmark = pytest.mark.kube
+
+type LabFactory = Callable[[LabOptions], KubeLab]
+type Client = Callable[..., KubeClient]
+
+LEVERS: list[Lever] = ["boost", "priority"]
+URGENT = 2_000_000
+BANDS = bands_of(["urgent", "normal"], {"urgent": URGENT}, 1_000_000)
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
+
+
+class Estate:
+    """A ClusterQueue of one CPU with a namespace of its own, full from the start, and the facts that a watcher states."""
+
+    def __init__(self, lab: KubeLab) -> None:
+        self.lab = lab
+        self.name = f"estate-{uuid4().hex[:8]}"
+        self.path = WORKLOADS.format(self.name)
+        lab.api.apply(
+            things.namespace(self.name),
+            things.flavor(self.name),
+            things.cluster_queue(self.name, {"cpu": 1}, flavor=self.name),
+            things.local_queue("main", self.name, self.name),
+        )
+        self.facts = ClusterFacts("c1")
+        self.facts.classify(lambda job: "urgent" if job.id.startswith("u") else "normal")
+        self.facts.apply(
+            {
+                "queue": a_queue(name=self.name, frontend="kueue", bands_by_class=True),
+                "class": a_class(value=URGENT),
+            }
+        )
+        self._rev = 0
+        self.add("blocker")
+        lab.until(lambda: self.admitted() == ["blocker"], what="the queue is full")
+
+    def add(self, *names: str, priority: int | None = None) -> None:
+        for name in names:
+            self.lab.api.create(things.workload(name, self.name, "main", {"cpu": 1}, priority=priority))
+
+    def workload(self, name: str) -> KubeObject:
+        return self.lab.api.get(f"{self.path}/{name}")
+
+    def marks(self, name: str) -> tuple[str | None, str | None, int]:
+        """The boost, the noted base, and the priority."""
+        found = self.workload(name)
+        annotations = found["metadata"].get("annotations") or {}
+        return (
+            annotations.get(PRIORITY_BOOST),
+            annotations.get(BASE_PRIORITY),
+            found["spec"].get("priority", 0),
+        )
+
+    def admitted(self) -> list[str]:
+        """What holds the quota."""
+        return [
+            found["metadata"]["name"]
+            for found in self.lab.api.items(self.path)
+            if things.condition(found, "QuotaReserved") and not things.condition(found, "Finished")
+        ]
+
+    def finish(self, name: str) -> None:
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.lab.api.patch(f"{self.path}/{name}/status", things.finished(at))
+
+    def look(self) -> None:
+        """The facts become those of the API server, as a watcher would state them."""
+        jobs = {}
+        for found in self.lab.api.items(self.path):
+            job = self.job(found)
+            jobs[subject_of(job)] = job
+        self.facts.apply(jobs)
+
+    def job(self, found: KubeObject) -> JobState:
+        self._rev += 1
+        meta, annotations = found["metadata"], found["metadata"].get("annotations") or {}
+        priority = found["spec"].get("priority", 0)
+        created = from_datetime(datetime.fromisoformat(meta["creationTimestamp"]))
+        done, runs = things.condition(found, "Finished"), things.condition(found, "QuotaReserved")
+        return a_job(
+            meta["name"],
+            scope=self.name,
+            uid=meta["uid"],
+            queue=self.name,
+            rev=self._rev,
+            queue_time=created,
+            submitted=created,
+            phase=Phase.ENDED if done else Phase.RUNNING if runs else Phase.WAITING,
+            base=int(annotations.get(BASE_PRIORITY, priority)),
+            level=priority + int(annotations.get(PRIORITY_BOOST, "0")),
+        )
+
+    def known(self, name: str) -> JobState:
+        return self.job(self.workload(name))
+
+    def plan(self, wanted: Sequence[str], written: Written) -> SteeringPlan:
+        jobs = {job.id: job for job in self.facts.queued_jobs()}
+        ranked = [Ranked(rank, a_place(uid=jobs[name].uid), jobs[name]) for rank, name in enumerate(wanted)]
+        segments = segments_of(list(self.facts.queues.values()), BANDS, protect=False)
+        return steer(ranked, self.facts, [self.name], written, segments)
+
+    async def admits(self) -> list[str]:
+        """One after the other, until nothing waits."""
+        await eventually(self.at_rest, what="Kueue has tried all")
+        order = []
+        while running := self.admitted():
+            [name] = running
+            order.append(name)
+            self.finish(name)
+            if all(things.condition(one, "Finished") for one in self.lab.api.items(self.path)):
+                break
+            await self.runs_other_than(name)
+        return order
+
+    def at_rest(self) -> bool:
+        """Whether Kueue has put all aside. Each write has it try that job once: one that is just being tried when
+        quota gets free takes it, whatever its place is."""
+        lines = [line for line in self.lab.kueue_metrics().splitlines() if f'"{self.name}"' in line]
+        active = [line for line in lines if "kueue_pending_workloads{" in line and '"active"' in line]
+        return bool(active) and all(line.endswith(" 0") for line in active)
+
+    async def runs_other_than(self, name: str) -> None:
+        await eventually(lambda: self.admitted() not in ([], [name]))
+
+
+@pytest.fixture
+async def estate(kube_lab: KubeLab) -> Estate:
+    return await asyncio.to_thread(Estate, kube_lab)
+
+
+@pytest.fixture
+async def client(kube_lab: KubeLab) -> AsyncIterator[KubeClient]:
+    settings = KubeSettings(kubeconfig=str(kube_lab.kubeconfig(ADMITTER)), write_qps=1000.0, write_burst=1000)
+    async with connect(settings, user_agent="fairlead-test") as client:
+        yield client
+
+
+def levels(client: KubeClient, lever: Lever = "boost") -> KueueLevels:
+    return KueueLevels(KueueCalls(client), lambda: lever)
+
+
+async def carry_out(writer: KueueLevels, plan: SteeringPlan, written: Written, estate: Estate) -> Applied:
+    application = Application(writer, written, estate.facts.job, in_flight=16, at_once=500, longest=60.0)
+    return await application.carry_out("p", plan.writes, lambda: True)
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+async def test_kueue_admits_in_the_order_that_was_written(
+    estate: Estate, client: KubeClient, lever: Lever
+) -> None:
+    names = [f"n{number}" for number in range(6)]
+    estate.add(*names)
+    estate.add("u0", "u1", priority=URGENT)
+    estate.add("taken", priority=URGENT)  # names the class, and was not granted it
+    estate.look()
+    normal = ["n5", "n2", "taken", "n0", "n4", "n1", "n3"]
+    written = Written()
+    plan = estate.plan(["u1", "u0", *normal], written)
+    applied = await carry_out(levels(client, lever), plan, written, estate)
+    assert len(applied.landed) == len(plan.writes)
+    assert (applied.failed, applied.gone) == (0, 0)
+    estate.look()
+    assert estate.plan(["u1", "u0", *normal], Written()).writes == []
+    assert await estate.admits() == ["blocker", "u1", "u0", *normal]
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+async def test_a_level_that_is_the_base_leaves_no_mark(
+    estate: Estate, client: KubeClient, lever: Lever
+) -> None:
+    estate.add("a", priority=50)
+    job = estate.known("a")
+    writer = levels(client, lever)
+    assert await writer.write(job, 1050)
+    boost, noted, priority = estate.marks("a")
+    assert (boost, noted, priority) == (("1000", None, 50) if lever == "boost" else (None, "50", 1050))
+    assert estate.known("a").base == 50
+    assert await writer.write(estate.known("a"), 50)
+    assert estate.marks("a") == (None, None, 50)
+
+
+async def test_another_workload_of_the_same_name_is_not_written_to(
+    estate: Estate, client: KubeClient
+) -> None:
+    estate.add("a")
+    job = estate.known("a")
+    estate.lab.api.delete(f"{estate.path}/a")
+    await eventually(
+        lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)]
+    )
+    writer = levels(client)
+    assert await writer.write(job, 7) is None
+    estate.add("a")
+    assert await writer.write(job, 7) is None
+    assert estate.marks("a") == (None, None, 0)
+
+
+async def test_a_workload_that_was_admitted_meanwhile_waits_no_more(
+    estate: Estate, client: KubeClient
+) -> None:
+    estate.add("a")
+    job = estate.known("a")
+    estate.finish("blocker")
+    await eventually(lambda: estate.admitted() == ["a"])
+    writer = levels(client)
+    assert await writer.write(job, 7) is None
+    # As one that runs it can be lifted.
+    assert await writer.write(estate.known("a"), 9)
+    estate.finish("a")
+    assert await writer.write(job, 7) is None
+
+
+async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
+    estate: Estate, client: KubeClient
+) -> None:
+    estate.add("a")
+    job, writer = estate.known("a"), levels(client)
+    first = await writer.write(job, 7)
+    mark = estate.lab.audit_mark()
+    again = await writer.write(job, 7)
+    assert again is not None
+    assert first is not None
+    assert (again.stood, again.mark) == (True, first.mark)
+    assert estate.lab.audit_lines(verb="patch", user=ADMITTER, after=mark) == []
+    estate.lab.api.patch(f"{estate.path}/a", {"metadata": {"annotations": {PRIORITY_BOOST: "1"}}})
+    repaired = await writer.write(job, 7)
+    assert isinstance(repaired, Landed)
+    assert not repaired.stood
+    assert estate.marks("a") == ("7", None, 0)
+
+
+async def test_the_other_lever_of_before_is_taken_back_on_the_way(estate: Estate, client: KubeClient) -> None:
+    estate.add("a", priority=50)
+    assert await levels(client, "priority").write(estate.known("a"), 1000)
+    assert await levels(client, "boost").write(estate.known("a"), 600)
+    assert estate.marks("a") == ("550", None, 50)
+    assert await levels(client, "priority").write(estate.known("a"), 700)
+    assert estate.marks("a")[0] is None
+    assert estate.known("a").level == 700
+
+
+async def test_a_priority_that_somebody_edited_is_what_the_boost_is_added_to(
+    estate: Estate, client: KubeClient
+) -> None:
+    estate.add("a", priority=50)
+    job = estate.known("a")
+    estate.lab.api.patch(f"{estate.path}/a", {"spec": {"priority": 80}})
+    assert await levels(client).write(job, 1000)
+    assert estate.marks("a") == ("920", None, 80)
+
+
+async def test_a_missing_right_is_named_as_one(kube_lab: KubeLab, estate: Estate) -> None:
+    estate.add("a")
+    settings = KubeSettings(kubeconfig=str(kube_lab.kubeconfig(WATCHER)))
+    async with connect(settings, user_agent="fairlead-test") as client:
+        with pytest.raises(FrontendForbiddenError, match="workloads"):
+            await levels(client).write(estate.known("a"), 7)
+    with pytest.raises(FrontendForbiddenError, match="not cleared"):
+        await KueueLevels(KueueCalls(client), lambda: None).write(estate.known("a"), 7)
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+async def test_a_release_leaves_no_trace_on_anything(
+    estate: Estate, client: KubeClient, lever: Lever
+) -> None:
+    names = ["a", "b", "c", "d"]
+    estate.add(*names)
+    other = await asyncio.to_thread(Estate, estate.lab)
+    other.add("a")
+    await levels(client, lever).write(other.known("a"), 5)
+    estate.look()
+    written, writer = Written(), levels(client, lever)
+    await carry_out(writer, estate.plan(names[::-1], written), written, estate)
+    await eventually(estate.at_rest)
+    for ends, starts in (("blocker", "d"), ("d", "c")):
+        estate.finish(ends)
+        await estate.runs_other_than(ends)
+        assert estate.admitted() == [starts]
+    estate.look()
+    plan = take_back(estate.facts, [estate.name], Written())
+    labelled = [name for name in names if estate.marks(name) != (None, None, 0)]
+    assert {write.job.id for write in plan.writes} == {*labelled} - {"c", "d"}
+    await carry_out(writer, plan, Written(), estate)
+    doors = {(estate.name, "main"): estate.name}
+    sweep = KueueSweep(client, KueueCalls(client), lambda scope, door: doors.get((scope, door)))
+    assert await sweep.sweep([estate.name], lambda: True) == len({*labelled} & {"c", "d"})
+    assert [estate.marks(name) for name in names] == [(None, None, 0)] * 4
+    assert await sweep.sweep([estate.name], lambda: True) == 0
+    assert other.known("a").level == 5
+
+
+async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(kube_labs: LabFactory) -> None:
+    lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
+    estate = await asyncio.to_thread(Estate, lab)
+    estate.add("a")
+    job = estate.known("a")
+    settings = KubeSettings(kubeconfig=str(lab.kubeconfig(ADMITTER)))
+    async with connect(settings, user_agent="fairlead-test") as client:
+        writer = levels(client)
+        await asyncio.to_thread(lab.process("kueue").stop)
+        with pytest.raises(FrontendDownError):
+            await writer.write(job, 7)
+        await asyncio.to_thread(lab.restart_kueue)
+        assert await writer.write(job, 7)
+        assert estate.marks("a") == ("7", None, 0)
+
+
+async def test_writes_that_order_does_not_bind_go_side_by_side_and_the_order_is_right(
+    estate: Estate, client: KubeClient
+) -> None:
+    names = [f"n{number:02}" for number in range(40)]
+    estate.add(*names)
+    estate.look()
+    wanted = list(names)
+    random.Random(1).shuffle(wanted)
+    written = Written()
+    plan = estate.plan(wanted, written)
+    began = time.monotonic()
+    applied = await carry_out(levels(client), plan, written, estate)
+    print(f"{len(applied.landed)} writes in {time.monotonic() - began:.2f} s")  # noqa: T201 # measured
+    assert len(applied.landed) == len(plan.writes) > 20
+    estate.look()
+    jobs = sorted(estate.facts.queued_jobs(), key=lambda job: (-job.level, job.queue_time, job.uid))
+    assert [job.id for job in jobs] == wanted
