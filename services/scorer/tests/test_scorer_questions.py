@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import RemoteError
-from fairlead_contracts import subjects
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import Mode
 from fairlead_contracts.questions import (
     EXPLAIN_REPLY,
     PROBLEM,
@@ -20,6 +22,7 @@ from fairlead_contracts.questions import (
     Problem,
     QueueQuestion,
     QueueReply,
+    Steering,
     TenantsQuestion,
     TenantsReply,
 )
@@ -27,7 +30,8 @@ from fairlead_contracts.state import Outcome, Phase
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.arena import Arena
-from fairlead_testkit.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.builders import NOON, NOW, a_document, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.people import say
 
 pytestmark = pytest.mark.integration
 MINUTE = 60_000_000
@@ -208,3 +212,40 @@ async def test_the_reason_why_an_order_stands_still_is_said(arena: Arena) -> Non
         )
 
     await eventually(said)
+
+
+async def test_people_hear_where_levels_are_written_and_why_not(arena: Arena) -> None:
+    await arena.state(
+        a_pool(name="kue", enforcement="tie-break", enforcement_why="own quotas"),
+        a_queue(name="kq", pool="kue", frontend="kueue", preemption={"withinClusterQueue": "LowerPriority"}),
+        a_job("wl", queue="kq", base=7, level=9, owner="Job/train", said="no quota", uid="u-1"),
+    )
+
+    async def steering() -> Steering | None:
+        found = [pool for pool in (await ask_queue(arena)).pools if pool.pool == "c1/kue"]
+        return found[0].steering[0] if found and found[0].steering else None
+
+    async def withheld(why: str) -> bool:
+        one = await steering()
+        return one is not None and why in one.withheld
+
+    await eventually(lambda: withheld("not cleared"))
+    found = await steering()
+    assert found is not None
+    assert (found.frontend, found.enforcement, found.enforcement_why) == ("kueue", "tie-break", "own quotas")
+    clearance = to_json(Clearance(cluster="c1", lever="boost", at=NOON))
+    await arena.bus.publish(subjects.kv_subject(topology.POLICY, subjects.clearance_key("c1")), clearance)
+    await eventually(lambda: withheld("kq has withinClusterQueue LowerPriority"))
+    await say(arena.bus, Mode.PAUSED, "c1/kue")
+    await eventually(lambda: withheld("paused"))
+    for name in ("wl", "train", "team-a/train", "Job/train"):
+        [job] = await explain(arena, name)
+        assert (job.id, job.owner, job.base, job.level, job.said) == ("wl", "Job/train", 7, 9, "no quota")
+        assert job.steering is not None
+        assert "paused" in job.steering.withheld
+    [pool] = [pool for pool in (await ask_tenants(arena)).pools if pool.pool == "c1/kue"]
+    assert [one.cluster for one in pool.steering] == ["c1"]
+    [line] = [pool.places[0] for pool in (await ask_queue(arena)).pools if pool.pool == "c1/kue"]
+    assert line.owner == "Job/train"
+    [plain] = [pool.steering for pool in (await ask_queue(arena)).pools if pool.pool == "c1/gpu"]
+    assert [(one.enforcement, one.withheld) for one in plain] == [("exact", "")]

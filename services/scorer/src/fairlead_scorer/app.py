@@ -15,6 +15,7 @@ from fairlead_scorer.scene import Scene
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
 from fairlead_scorer.shard_asking import ShardAsker
+from fairlead_scorer.steering import SteeringView
 
 
 async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
@@ -56,10 +57,11 @@ async def _score(
         now=wall_clock,
     )
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
-    explainer = Explainer(scene.ledger, asker, scene.unmarked)
+    steering = SteeringView(scene.ledger, scene.words)
+    explainer = Explainer(scene.ledger, asker, scene.unmarked, steering)
     desk = Desk(
         bus,
-        Questions(scene.ledger, asker, explainer, wall_clock),
+        Questions(scene.ledger, asker, explainer, steering, wall_clock),
         record,
         lambda: scene.why_no_state() or scene.why_no_policy(),
     )

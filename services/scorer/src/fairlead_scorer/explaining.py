@@ -13,6 +13,7 @@ from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_answers import most_first
 from fairlead_scorer.shard_asking import ShardAsker
+from fairlead_scorer.steering import SteeringView
 
 _MOST_FOUND = 10
 """Jobs explained for one name; names are rarely shared by more than a few clusters."""
@@ -26,12 +27,20 @@ class Explainer:
         ledger: what is known.
         asker: asks the owners of shards.
         unmarked: the clusters that hold a pool's order up.
+        steering: where levels are written.
     """
 
-    def __init__(self, ledger: Ledger, asker: ShardAsker, unmarked: Callable[[str], list[str]]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        asker: ShardAsker,
+        unmarked: Callable[[str], list[str]],
+        steering: SteeringView,
+    ) -> None:
         self._ledger = ledger
         self._asker = asker
         self._unmarked = unmarked
+        self._steering = steering
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
         """The jobs of that name, those that wait first; of one tenant where one is given."""
@@ -44,6 +53,7 @@ class Explainer:
         rulebook = self._ledger.rulebook
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
+        pool = self._ledger.queue_leads_to(job.cluster, job.queue)
         return Explanation(
             cluster=job.cluster,
             scope=job.scope,
@@ -52,9 +62,13 @@ class Explainer:
             phase=job.phase.value,
             queue=job.queue,
             submission=job.submission,
-            pool=self._ledger.queue_leads_to(job.cluster, job.queue),
+            pool=pool,
             tenant=tenant,
             level=job.level,
+            base=job.base,
+            owner=job.owner,
+            said=job.said,
+            steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
             reasons=_reasons(job),

@@ -270,12 +270,27 @@ class Ledger:
         return sorted(self.pools[pool].shape.clusters - confirmed)
 
     def find(self, name: str) -> list[JobState]:
-        """The jobs, in any phase, of that id, uid, submission or `<scope>/<id>`."""
-        return [
-            job
-            for job in self._jobs.values()
-            if name in (job.id, job.uid, job.submission) or name == f"{job.scope}/{job.id}"
-        ]
+        """The jobs, in any phase, that people may mean by it.
+
+        By id, uid or submission; by the name of what it was made for; by an id or such a name with its scope.
+        """
+        return [job for job in self._jobs.values() if name in _names(job)]
+
+    def owner_of(self, uid: str) -> str | None:
+        """What a counted job was made for, where it was made for something else."""
+        subject = self._holder.get(uid)
+        return None if subject is None else self._jobs[subject].owner
+
+    def queues_of(self, pool: str) -> list[QueueState]:
+        """The queues of a policy pool, of all clusters."""
+        return [queue for queue in self._queues.values() if self._leads_to(queue.cluster, queue.pool) == pool]
+
+    def stated_in(self, pool: str) -> list[PoolState]:
+        """The pools of clusters that a policy pool is made of."""
+        return [one for one in self._stated.values() if self._leads_to(one.cluster, one.name) == pool]
+
+    def _leads_to(self, cluster: str, stated: str) -> str | None:
+        return None if self.rulebook is None else self.rulebook.pool_of(cluster, stated)
 
     def queue_leads_to(self, cluster: str, queue: str) -> str | None:
         """The policy pool that a queue's jobs compete in; None for a queue that nobody states."""
@@ -295,3 +310,17 @@ class Ledger:
     def taken(self, cluster: str, pool: str) -> Mapping[str, int]:
         """Base units that running and waiting jobs take or ask for in a stated pool."""
         return self._use.get((cluster, pool), {})
+
+
+def _names(job: JobState) -> set[str | None]:
+    """What people may call the job."""
+    made_for = None if job.owner is None else job.owner.rpartition("/")[2]
+    return {
+        job.id,
+        job.uid,
+        job.submission,
+        f"{job.scope}/{job.id}",
+        made_for,
+        job.owner,
+        None if made_for is None else f"{job.scope}/{made_for}",
+    }

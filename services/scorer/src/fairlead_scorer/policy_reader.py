@@ -1,4 +1,4 @@
-"""Reading the policy document: the newest one that validates, with its revision."""
+"""Reading the policy bucket: the newest document that validates, with its revision, and the operators' words."""
 
 import asyncio
 
@@ -9,9 +9,11 @@ from fairlead_contracts import subjects
 from fairlead_contracts.document import PolicyDocument, decode_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.topology import POLICY
+from fairlead_policy import OperatorWords
 from fairlead_scorer.record import Record
 
 _STREAM = f"KV_{POLICY}"
+_ALL = subjects.kv_subject(POLICY, ">")
 _SUBJECT = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
 _AGAIN_SECONDS = 0.2
 
@@ -45,8 +47,10 @@ class PolicyReader:
         self._wake = wake
         self._record = record
         self._stirred = asyncio.Event()
-        self._mirror = Mirror(bus, stream=_STREAM, filter=_SUBJECT, codec=_Unread(), wake=self._stirred)
+        self._mirror = Mirror(bus, stream=_STREAM, filter=_ALL, codec=_Unread(), wake=self._stirred)
         self.current: Policy | None = None
+        self.words = OperatorWords()
+        """Nothing is scored by them: people are told why levels are withheld."""
 
     def why_not_ready(self) -> str | None:
         """Why nothing can be scored yet."""
@@ -59,7 +63,10 @@ class PolicyReader:
             while True:
                 await self._stirred.wait()
                 self._stirred.clear()
-                if self._mirror.take().changed:
+                changed = self._mirror.take().changed
+                for subject, payload in changed.items():
+                    self.words.hear(subject, payload)
+                if _SUBJECT in changed:
                     await self._read()
 
     async def _read(self) -> None:

@@ -32,6 +32,7 @@ from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_answers import MOST_PLACES
 from fairlead_scorer.shard_asking import ShardAsker
+from fairlead_scorer.steering import SteeringView
 
 _MOST_RANKED = 200
 """Places of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
@@ -43,15 +44,23 @@ class Questions:
     Args:
         ledger: what is known.
         asker: asks the owners of shards.
+        explainer: answers about single jobs.
+        steering: where levels are written.
         now: the clock.
     """
 
     def __init__(
-        self, ledger: Ledger, asker: ShardAsker, explainer: Explainer, now: Callable[[], Micros]
+        self,
+        ledger: Ledger,
+        asker: ShardAsker,
+        explainer: Explainer,
+        steering: SteeringView,
+        now: Callable[[], Micros],
     ) -> None:
         self._ledger = ledger
         self._asker = asker
         self._explainer = explainer
+        self._steering = steering
         self._now = now
 
     async def queue(self, asked: Asked) -> bytes:
@@ -83,6 +92,7 @@ class Questions:
                     pool=pool.name,
                     capacity=pool.shape.capacity,
                     tenants=[line for line in lines if tenant in (None, line.standing.tenant)],
+                    steering=self._steering.of(pool.name),
                     silent_shards=part.silent,
                 )
             )
@@ -105,7 +115,8 @@ class Questions:
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
-            places=[RankedPlace(rank=rank, place=place) for rank, place in enumerate(places)],
+            places=[self._ranked(rank, place) for rank, place in enumerate(places)],
+            steering=self._steering.of(pool.name),
             silent_shards=part.silent,
         )
 
@@ -121,9 +132,13 @@ class Questions:
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
-            places=[RankedPlace(rank=rank, place=place) for rank, place in zip(ranks, places, strict=True)],
+            places=[self._ranked(rank, place) for rank, place in zip(ranks, places, strict=True)],
+            steering=self._steering.of(pool.name),
             silent_shards=sorted({*own.silent, *part.silent}),
         )
+
+    def _ranked(self, rank: int, place: Place) -> RankedPlace:
+        return RankedPlace(rank=rank, place=place, owner=self._ledger.owner_of(place.uid))
 
     def _pools(self, name: str | None) -> list[Pool]:
         if name is None:

@@ -7,6 +7,7 @@ from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
 from fairlead_contracts.state import STATE, State
 from fairlead_contracts.topology import STATE as STATE_STREAM
+from fairlead_policy import OperatorWords
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.policy_reader import PolicyReader
 from fairlead_scorer.record import Record
@@ -64,6 +65,11 @@ class Scene:
             await _step_by_step(self.ledger.adopting(policy.document, policy.revision))
             self._adopted = policy.revision
             self._record.adopted(policy.revision)
+
+    @property
+    def words(self) -> OperatorWords:
+        """What operators said."""
+        return self._policy.words
 
     @property
     def complete(self) -> bool:
