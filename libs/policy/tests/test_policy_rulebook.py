@@ -11,6 +11,7 @@ from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import HOUR
 from fairlead_contracts.state import JobState, Phase
 from fairlead_contracts.submissions import Submission
+from fairlead_contracts.templates import JobTemplate
 from fairlead_policy import Granted, Rulebook
 
 DOCUMENT = PolicyDocument(
@@ -137,6 +138,18 @@ def test_a_good_submission_passes() -> None:
     BOOK.check_submission(rescue, capacity=CAPACITY)
     open_book = Rulebook(msgspec.structs.replace(DOCUMENT, unlisted_weight=1.0), 1)
     open_book.check_submission(msgspec.structs.replace(SUBMISSION, tenant="eve"), capacity=CAPACITY)
+
+
+def test_a_submission_is_told_apart_by_its_local_queue_and_annotations_too() -> None:
+    by_door = Tenant(name="door", match=Match(local_queues=["ml/gpu"]))
+    by_word = Tenant(name="word", match=Match(annotations={"example.com/team": "word"}))
+    book = Rulebook(PolicyDocument(tenants=[by_door, by_word]), 1)
+    plain = msgspec.structs.replace(SUBMISSION, tenant="ml")
+    book.check_submission(plain, capacity=CAPACITY, local_queue="gpu")
+    template = JobTemplate(image="busybox", annotations={"example.com/team": "word"})
+    book.check_submission(msgspec.structs.replace(plain, template=template), capacity=CAPACITY)
+    with pytest.raises(FieldError, match="tenant"):
+        book.check_submission(plain, capacity=CAPACITY, local_queue="cpu")
 
 
 def test_a_submission_counts_for_whom_its_job_will_count() -> None:

@@ -1,0 +1,80 @@
+"""With the real watcher beside it: what a sender hears of jobs on Kueue, and what their authors read."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.document import Tenant
+from fairlead_contracts.submissions import Accepted, AnyAnswer, Ended, Started
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.builders import a_body, a_document
+from fairlead_testkit.hand_played import CLUSTER
+from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab, things
+from fairlead_testkit.kueue_team import Team
+from fairlead_testkit.people import put_policy, submit
+
+pytestmark = [pytest.mark.kube, pytest.mark.integration]
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+
+
+@pytest.fixture
+async def watched(
+    kube_lab: KubeLab, bus: Bus, policy: int, nats_server: NatsServer, tmp_path: Path
+) -> AsyncIterator[Team]:
+    """A team of a cluster that a watcher states."""
+    assert policy
+    team = Team(kube_lab)
+    team.open()
+    await put_policy(bus, a_document(shards=2, tenants=[Tenant(name=team.name)]))
+    given = {"cluster": CLUSTER, "nats_url": nats_server.url, "kubeconfig": kube_lab.kubeconfig(WATCHER)}
+    with ServiceProcess("watcher", tmp_path, given) as watcher:
+        await watcher.ready()
+        yield team
+
+
+async def test_senders_hear_every_step_of_every_kind(
+    bus: Bus, watched: Team, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    kinds = {"job": [Accepted, Started, Ended], "pod-group": [Accepted, Started, Ended]}
+    kinds["pytorch-job"] = [Accepted, Started]  # no operator runs its pods here
+    async with run_admitter(frontend="kueue", kubeconfig=str(watched.lab.kubeconfig(ADMITTER))):
+        for kind in kinds:
+            template = {"image": "busybox", "kind": kind, "annotations": {RUN_SECONDS: "1"}}
+            body = a_body(id=f"a-{kind}", pods=2, demand={"cpu": 2}, template=template)
+            await submit(bus, body, tenant=watched.name)
+
+        def steps() -> dict[str, list[type]]:
+            return {kind: [type(answer) for answer in answers if answer.id == f"a-{kind}"] for kind in kinds}
+
+        await eventually(lambda: steps() == kinds, 40, what="all steps")
+    ended = [answer for answer in answers if isinstance(answer, Ended)]
+    assert {answer.outcome.value for answer in ended} == {"succeeded"}
+
+
+async def test_a_class_that_is_taken_without_a_grant_is_told_where_it_was_asked_for(
+    watched: Team, run_admitter: RunAdmitter
+) -> None:
+    asking = {"wdrf.x-k8s.io/urgent": "true", "wdrf.x-k8s.io/priority-override": "very high"}
+    job = things.job("greedy", watched.name, "main", {"cpu": 31}, pods=2, annotations=asking)
+    watched.lab.api.create(job)
+    stray = things.job("stray", watched.name, "nowhere", {"cpu": 1})
+    watched.lab.api.create(stray)
+
+    def told(name: str) -> set[str]:
+        events = watched.items("v1", "events")
+        return {
+            event["reason"]
+            for event in events
+            if event["involvedObject"]["name"] == name
+            and event["source"].get("component") == "fairlead-admitter"
+        }
+
+    async with run_admitter(frontend="kueue", kubeconfig=str(watched.lab.kubeconfig(ADMITTER))):
+        expected = {"ClassNotGranted", "BadAnnotation", "LargerThanQuota"}
+        await eventually(lambda: told("greedy") == expected, 30, what="three objections")
+        await eventually(lambda: told("stray") == {"NoSuchQueue"}, 30, what="no such queue")
