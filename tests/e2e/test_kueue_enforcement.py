@@ -10,7 +10,7 @@ from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
@@ -55,6 +55,7 @@ async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
             estate.finish("keeper", "keeper")
             for more in range(len(wanted) - 1):
                 last = log.wait(2 + more)[-1]
+                await front_stands(bus, estate)
                 estate.finish(last.tenant, last.name)
             log.wait(1 + len(wanted))
         started = [step.tenant for step in log.steps if step.what == "admitted"][1:]

@@ -9,7 +9,7 @@ from fairlead_testkit.admissions import AdmissionLog, Step
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.fairness import FairReplay
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.kube_fleet import KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -54,11 +54,12 @@ async def test_raw_workloads_are_admitted_within_one_job_of_weighted_drf(
                 waiting[f"{tenant}-{number}"] = tenant
                 estate.workload(tenant, f"{tenant}-{number}")
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
-        async with fleet.running():
+        async with fleet.running() as bus:
             await eventually(lambda: tenants_of_front(estate) == {"team-a": 3, "team-b": 2, "team-c": 1}, 30)
             estate.finish("keeper", "keeper")
             log.wait(1 + GPUS)
             for more in range(len(waiting) - GPUS):
+                await front_stands(bus, estate)
                 running = oldest_running(estate, log)
                 estate.finish(running.tenant, running.name)
                 log.wait(1 + GPUS + more + 1)

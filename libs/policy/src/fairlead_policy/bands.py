@@ -38,7 +38,7 @@ def class_bands(classes: Sequence[str], values: Mapping[str, int], *, width: int
     Args:
         classes: of the policy, first goes first.
         values: what the cluster says of a class that it knows; the last class is 0 unless it says otherwise, another
-            begins where the one below it ends.
+            begins where the one below it ends, or shares the room up to the next one that the cluster knows.
         width: how many levels a class has unless the next one begins before.
     """
     floors = _floors(classes, values, width)
@@ -64,9 +64,25 @@ def narrow_bands(classes: Sequence[str], values: Mapping[str, int], *, width: in
 
 
 def _floors(classes: Sequence[str], values: Mapping[str, int], width: int) -> list[int]:
-    """The floor of each class, in the order of the classes."""
+    """The floor of each class, in the order of the classes.
+
+    Classes that the cluster has no value for share the room up to the next higher one that it has one for.
+    """
     floors: list[int] = []
-    for name in reversed(classes):
-        standing = floors[-1] + width + 1 if floors else 0
-        floors.append(values.get(name, standing))
+    upward = list(reversed(classes))
+    for place, name in enumerate(upward):
+        if name in values:
+            floors.append(values[name])
+        elif not floors:
+            floors.append(0)
+        else:
+            floors.append(floors[-1] + _step(upward[place:], values, floors[-1], width))
     return floors[::-1]
+
+
+def _step(from_here: Sequence[str], values: Mapping[str, int], below: int, width: int) -> int:
+    """How far the first of these classes begins above the floor below it."""
+    fixed = next((place for place, name in enumerate(from_here) if name in values), None)
+    if fixed is None:
+        return width + 1
+    return min(width + 1, (values[from_here[fixed]] - below) // (fixed + 1))

@@ -9,7 +9,9 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.clearance import Clearance, Lever
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kubelab import ADMITTER, WATCHER, KubeLab
 from fairlead_testkit.process_fleet import ProcessFleet
 
@@ -70,6 +72,22 @@ async def clear(bus: Bus, lever: Lever, *, cluster: str = KUBE_CLUSTER) -> None:
     """Give leave to steer the cluster, as `fairlead doctor` does."""
     leave = Clearance(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))
+
+
+async def front_stands(bus: Bus, estate: Estate, first: int = 1) -> None:
+    """Wait until the scorers know what waits, and Kueue's next jobs are theirs: real jobs last longer than a reaction.
+
+    Args:
+        bus: a connection.
+        estate: whose Workloads wait.
+        first: how many.
+    """
+
+    async def stands() -> bool:
+        wanted = [place.place.id for place in (await whole_queue(bus, POOL)).places]
+        return set(wanted) == set(estate.waiting()) and wanted[:first] == estate.kueue_order()[:first]
+
+    await eventually(stands, 30, what="Kueue's next jobs are those that are wanted")
 
 
 def fair_policy(
