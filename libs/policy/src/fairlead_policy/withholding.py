@@ -1,54 +1,69 @@
 """Why levels are withheld from a cluster: the one judgement that writers follow and people are told."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import QueueState
+from fairlead_policy.bands import narrow_bands
 from fairlead_policy.preemption import preempting_settings
 
 _NEEDS_NO_CLEARANCE = "sim"
 """A simulated cluster is nobody's: nothing can be broken there."""
 
 
-def why_uncleared(cluster: str, queues: Collection[QueueState], clearance: Clearance | None) -> str:
-    """Why nothing at all may be written to the cluster, not even a level taken back; empty where it may."""
+def why_uncleared(queues: Collection[QueueState], clearance: Clearance | None) -> str:
+    """Why nothing at all may be written to the cluster of these queues, not even a level taken back; empty where it may."""
     if clearance is not None or all(queue.frontend == _NEEDS_NO_CLEARANCE for queue in queues):
         return ""
+    cluster = next(queue.cluster for queue in queues)
     return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"
 
 
 def why_withheld(
     document: PolicyDocument,
-    cluster: str,
     queues: Collection[QueueState],
     clearance: Clearance | None,
+    *,
     mode: Mode,
+    values: Mapping[str, int],
 ) -> str:
     """Why a pool's order is not written to a cluster, in words; empty where it is.
 
     Args:
         document: the policy.
-        cluster: where it would be written.
-        queues: the pool's queues in that cluster.
-        clearance: the leave to steer the cluster.
+        queues: the pool's queues in one cluster.
+        clearance: the leave to steer that cluster.
         mode: the operators' strictest word on the pool.
+        values: what the cluster says of the classes that it knows.
     """
-    if uncleared := why_uncleared(cluster, queues, clearance):
+    if uncleared := why_uncleared(queues, clearance):
         return uncleared
     if mode is Mode.PAUSED:
         return "paused by an operator: the levels that stand, stand"
     if mode is Mode.RELEASED:
         return "released by an operator: no level of ours is left"
-    if document.preemption == "never":
-        return _why_preempting(queues)
-    return ""
+    if any(queue.bands_by_class for queue in queues) and (crossed := _why_crossed(document, values)):
+        return crossed
+    return _why_preempting(queues) if document.preemption == "never" else ""
 
 
 def may_preempt(queues: Collection[QueueState]) -> bool:
     """Whether a level in one of these queues could stop a running job."""
     return any(preempting_settings(queue.preemption) for queue in queues)
+
+
+def _why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
+    """Bands that overlap: a level of the lower class could stand above the higher one. Narrow ones are followed."""
+    for found in narrow_bands(document.classes, values, width=document.bands.width):
+        if found.room < 1:
+            return (
+                f"class {found.upper} has its floor at {found.upper_floor} and class {found.lower} at "
+                f"{found.lower_floor}: levels of {found.lower} would stand above {found.upper}; give them "
+                f"WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
+            )
+    return ""
 
 
 def _why_preempting(queues: Collection[QueueState]) -> str:

@@ -8,24 +8,41 @@ and starts again is neither said to be evicted nor to be started again: how it f
 event stream are for. The seconds of its end are those of its last run.
 """
 
+from collections.abc import Callable
+
 from fairlead_admitter.desk import Desk, Sender, Stage
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_bus import Delivery, PoisonError
 from fairlead_contracts.errors import ContractError
-from fairlead_contracts.events import EVENT, JobEnded, JobStarted
+from fairlead_contracts.events import EVENT, JobEnded, JobEvicted, JobStarted
 from fairlead_contracts.instants import to_datetime, to_seconds
 from fairlead_contracts.state import JobState
 from fairlead_contracts.submissions import Accepted, Ended, Started
 
 
 class AnswerLane:
-    """Handles the deliveries of the durable `answers-<cluster>`."""
+    """Handles the deliveries of the durable `answers-<cluster>`.
 
-    def __init__(self, desk: Desk, facts: ClusterFacts, policy: PolicyView) -> None:
+    Args:
+        desk: publishes answers.
+        facts: of the cluster.
+        policy: what holds.
+        evicted: hears of every job that was stopped and put back.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        facts: ClusterFacts,
+        policy: PolicyView,
+        *,
+        evicted: Callable[[JobEvicted], None],
+    ) -> None:
         self._desk = desk
         self._facts = facts
         self._policy = policy
+        self._evicted = evicted
 
     async def handle(self, delivery: Delivery) -> None:
         """Answer one event.
@@ -37,6 +54,8 @@ class AnswerLane:
             event = EVENT.decode(delivery.payload)
         except ContractError as error:
             raise PoisonError(str(error)) from error
+        if isinstance(event, JobEvicted):
+            self._evicted(event)
         if event.submission is None or not isinstance(event, JobStarted | JobEnded):
             return
         sender = Sender(event.scope, event.submission)

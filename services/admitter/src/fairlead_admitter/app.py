@@ -25,6 +25,7 @@ from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
 from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts import topology
+from fairlead_contracts.events import JobEvicted
 from fairlead_policy import Rulebook
 from fairlead_runtime import Lifecycle
 
@@ -32,6 +33,8 @@ ROLE = "admitter"
 _REHEARSAL = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
 _ANSWERS_IN_PROGRESS = 64
+_PREEMPTED = "Preempted"
+"""Kueue's reason for an eviction in favour of another Workload."""
 
 
 async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
@@ -190,10 +193,17 @@ class Admitter:
                 self._bus,
                 stream=topology.EVENT,
                 durable=topology.answers_durable(cluster),
-                handle=AnswerLane(desk, facts, policy).handle,
+                handle=AnswerLane(desk, facts, policy, evicted=self._note_eviction).handle,
                 parallel=_ANSWERS_IN_PROGRESS,
             ),
         ]
+
+    def _note_eviction(self, event: JobEvicted) -> None:
+        """Counts preemptions: whoever lets levels be written where the frontend preempts wants to know."""
+        job = self._watch.facts.job(event.uid)
+        pool = None if job is None else self._watch.pool_of(job.queue)
+        if pool is not None and event.reason == _PREEMPTED:
+            self._record.preempted(pool)
 
     def _say_ready(self, lead: Callable[[], int | None]) -> None:
         """What /readyz asks. A standby is ready too: it knows everything, and waits."""

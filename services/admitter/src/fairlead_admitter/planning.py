@@ -90,12 +90,13 @@ class Planner:
 
     def _why_withheld(self, pool: str, queues: list[QueueState], document: PolicyDocument) -> str:
         cluster, policy = self._watch.facts.cluster, self._watch.policy
-        return why_withheld(document, cluster, queues, policy.clearance(cluster), policy.mode(pool))
+        clearance, values = policy.clearance(cluster), self._watch.facts.classes
+        return why_withheld(document, queues, clearance, mode=policy.mode(pool), values=values)
 
     def _take_back(self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]) -> SteeringPlan:
         self._patience.excuse(pool)
         cluster, policy = self._watch.facts.cluster, self._watch.policy
-        uncleared = why_uncleared(cluster, queues, policy.clearance(cluster))
+        uncleared = why_uncleared(queues, policy.clearance(cluster))
         self._record.withheld(pool, uncleared or "released by an operator")
         if uncleared:
             return _NOTHING

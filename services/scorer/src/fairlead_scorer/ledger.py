@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import JobState, Phase, PoolState, QueueState, State, SyncMark, TenantState
+from fairlead_contracts.state import (
+    ClassState,
+    JobState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+    SyncMark,
+    TenantState,
+)
 from fairlead_policy import Rulebook
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
 
@@ -42,6 +51,7 @@ class Ledger:
         self._stated: dict[str, PoolState] = {}
         self._tenants: dict[str, TenantState] = {}
         self._marks: dict[str, SyncMark] = {}
+        self._classes: dict[str, ClassState] = {}
         self._jobs_of: dict[Stated, dict[str, None]] = {}
         self._pool_of: dict[Stated, Stated] = {}
         self._entries: dict[str, Entry] = {}
@@ -113,7 +123,11 @@ class Ledger:
             case SyncMark():
                 self._marks[subject] = state
                 return False
+            case ClassState():
+                self._classes[subject] = state
+                return False
             case None:
+                self._classes.pop(subject, None)
                 self._tenants.pop(subject, None)
                 self._marks.pop(subject, None)
                 gone = self._stated.pop(subject, None), self._queues.pop(subject, None)
@@ -288,6 +302,10 @@ class Ledger:
     def stated_in(self, pool: str) -> list[PoolState]:
         """The pools of clusters that a policy pool is made of."""
         return [one for one in self._stated.values() if self._leads_to(one.cluster, one.name) == pool]
+
+    def class_values(self, cluster: str) -> dict[str, int]:
+        """What a cluster itself says of classes."""
+        return {one.name: one.value for one in self._classes.values() if one.cluster == cluster}
 
     def _leads_to(self, cluster: str, stated: str) -> str | None:
         return None if self.rulebook is None else self.rulebook.pool_of(cluster, stated)

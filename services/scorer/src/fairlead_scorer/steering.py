@@ -48,7 +48,8 @@ class SteeringView:
         if rulebook is None:
             return "there is no policy"
         clearance, mode = self._words.clearance(cluster), self._words.mode(pool)
-        return why_withheld(rulebook.document, cluster, queues, clearance, mode)
+        values = self._ledger.class_values(cluster)
+        return why_withheld(rulebook.document, queues, clearance, mode=mode, values=values)
 
 
 def _looseness(pool: PoolState) -> int:

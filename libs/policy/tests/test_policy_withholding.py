@@ -1,0 +1,78 @@
+"""Why levels are withheld, and what operators said: pure, the same for who writes and for who answers."""
+
+import pytest
+
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import Mode
+from fairlead_contracts.state import QueueState
+from fairlead_policy import OperatorWords, clearance_of, may_preempt, why_withheld, words_on
+from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
+
+KUEUE = a_queue(frontend="kueue", bands_by_class=True)
+PREEMPTING = a_queue(name="hot", frontend="kueue", preemption={"reclaimWithinCohort": "LowerPriority"})
+LEAVE = Clearance(cluster="c1", lever="boost", at=NOON)
+
+
+@pytest.mark.parametrize(
+    ("queues", "leave", "mode", "preemption", "why"),
+    [
+        ([a_queue()], None, Mode.ACTIVE, "never", ""),
+        ([KUEUE], None, Mode.ACTIVE, "never", "not cleared"),
+        ([KUEUE], None, Mode.RELEASED, "never", "not cleared"),
+        ([KUEUE], LEAVE, Mode.ACTIVE, "never", ""),
+        ([KUEUE], LEAVE, Mode.PAUSED, "never", "paused"),
+        ([KUEUE], LEAVE, Mode.RELEASED, "never", "released"),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "never", "queue hot has reclaimWithinCohort LowerPriority"),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "accept", ""),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "protect", ""),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.PAUSED, "accept", "paused"),
+    ],
+)
+def test_one_reason_is_named_the_first_thing_to_see_to(
+    queues: list[QueueState], leave: Clearance | None, mode: Mode, preemption: str, why: str
+) -> None:
+    document = a_document(preemption=preemption)
+    found = why_withheld(document, queues, leave, mode=mode, values={})
+    assert (why in found) if why else not found
+
+
+def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> None:
+    document = a_document()
+    assert not why_withheld(
+        document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 600, "approved": 300}
+    )
+    crossed = why_withheld(document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000})
+    assert "class urgent has its floor at 5000" in crossed
+    assert not why_withheld(document, [a_queue()], None, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000})
+
+
+def test_only_settings_by_which_a_level_decides_preempt() -> None:
+    assert may_preempt([KUEUE, PREEMPTING])
+    assert not may_preempt([KUEUE, a_queue(preemption={"reclaimWithinCohort": "Any"})])
+
+
+def test_words_are_taken_back_and_unreadable_ones_stop() -> None:
+    words = OperatorWords()
+    [own, everybodys] = words_on("c1/gpu")
+    assert words.hear(own, to_json(a_control(mode=Mode.PAUSED)))
+    assert words.hear(everybodys, to_json(a_control(mode=Mode.RELEASED)))
+    assert words.mode("c1/gpu") is Mode.RELEASED
+    assert words.mode("c1/cpu") is Mode.RELEASED
+    words.hear(everybodys, None)
+    assert (words.mode("c1/gpu"), words.mode("c1/cpu")) == (Mode.PAUSED, Mode.ACTIVE)
+    words.hear(everybodys, b"?")
+    assert words.mode("c1/cpu") is Mode.PAUSED
+    assert set(words.unreadable) == {everybodys}
+
+
+def test_a_leave_is_one_clusters_and_unreadable_it_is_none() -> None:
+    words = OperatorWords()
+    assert words.hear(clearance_of("c1"), to_json(LEAVE))
+    assert words.clearance("c1") == LEAVE
+    assert words.clearance("c2") is None
+    words.hear(clearance_of("c1"), b"?")
+    assert words.clearance("c1") is None
+    assert set(words.unreadable) == {clearance_of("c1")}
+    assert not words.hear(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), b"{}")

@@ -1,0 +1,138 @@
+"""What is written where: not without leave, not where a level could preempt, and each word of an operator at once."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from itertools import count
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.codec import to_json, to_packed
+from fairlead_contracts.events import JobEvicted
+from fairlead_contracts.state import QueueState, State, subject_of
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import eventually
+from fairlead_testkit.builders import NOON, a_class, a_queue
+from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedCluster, HandPlayedScorer
+from fairlead_testkit.people import put_policy
+
+pytestmark = pytest.mark.integration
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+
+KUEUE = a_queue(frontend="kueue", bands_by_class=True)
+_REVS = count(1)
+CLEARANCE_KEY = subjects.clearance_key(CLUSTER)
+
+
+async def stated(bus: Bus, state: State) -> None:
+    """A fact of the cluster, newer than all that were stated by hand."""
+    await bus.publish(subject_of(state), to_packed(msgspec.structs.replace(state, rev=10**9 + next(_REVS))))
+
+
+async def cleared(bus: Bus) -> None:
+    """An operator gives leave to steer the cluster."""
+    await Bucket(bus, topology.POLICY).put(
+        CLEARANCE_KEY, to_json(Clearance(cluster=CLUSTER, lever="boost", at=NOON))
+    )
+
+
+def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
+    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
+
+
+async def follows(cluster: HandPlayedCluster, wanted: list[str]) -> None:
+    await eventually(lambda: cluster.order() == wanted, on=cluster.changed, what=f"the order {wanted}")
+
+
+async def says(admitter: Lifecycle, why: str) -> None:
+    await eventually(lambda: why in admitter.readiness.details().get("withheld", ""), what=why)
+
+
+async def test_nothing_is_written_to_a_cluster_without_leave_or_after_it_was_taken_back(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await says(admitter, "not cleared")
+        assert sample(admitter, "pool_withheld", pool=POOL) == 1
+        assert cluster.writes == []
+        assert "withheld" not in admitter.readiness.reasons()
+        await cleared(bus)
+        await follows(cluster, uids[::-1])
+        assert admitter.readiness.details().get("withheld") is None
+        await Bucket(bus, topology.POLICY).delete(CLEARANCE_KEY)
+        await says(admitter, "not cleared")
+        written = len(cluster.writes)
+        await scorer.decide(cluster, uids)
+        await says(admitter, "not cleared")
+        assert len(cluster.writes) == written
+
+
+async def test_where_a_level_could_preempt_the_policy_has_to_say_so(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    preempting: QueueState = msgspec.structs.replace(
+        KUEUE, preemption={"withinClusterQueue": "LowerPriority"}
+    )
+    await stated(bus, preempting)
+    await cleared(bus)
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await says(admitter, "withinClusterQueue LowerPriority")
+        assert cluster.writes == []
+        scorer.policy = await put_policy(bus, msgspec.structs.replace(DOCUMENT, preemption="accept"))
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
+        event = JobEvicted(
+            id="e1",
+            at=NOON,
+            cluster=CLUSTER,
+            tenant="team-a",
+            scope="team-a",
+            job="a",
+            uid=uids[0],
+            ran_seconds=3.0,
+            reason="Preempted",
+        )
+        await bus.publish(subjects.event("team-a", CLUSTER, "a"), to_json(event))
+        await eventually(lambda: sample(admitter, "preemptions_seen_total", pool=POOL) == 1)
+
+
+async def test_a_job_above_its_class_is_lowered_and_each_class_keeps_its_band(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    await stated(bus, a_class(name="urgent", value=3_000_000))
+    await cleared(bus)
+    uids = await cluster.put("a", "b")
+    # It names a class that its tenant was not granted.
+    uids += await cluster.put("taken", requested_class="urgent", base=3_000_000, level=3_000_000)
+    async with run_admitter() as admitter:
+        await eventually(lambda: admitter.readiness.reasons().keys() <= {"decisions"})
+        await scorer.decide(cluster, [uids[1], uids[0]])
+        await follows(cluster, [uids[1], uids[0], uids[2]])
+        assert cluster.jobs[uids[2]].level == 0
+        await eventually(lambda: sample(admitter, "levels_written_total", pool=POOL, kind="trespass") == 1)
+
+
+async def test_classes_that_stand_the_wrong_way_round_are_named(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    await cleared(bus)
+    await stated(bus, a_class(name="urgent", value=5000))
+    await stated(bus, a_class(name="approved", value=9000))
+    uids = await cluster.put("a", "b")
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await says(admitter, "class urgent has its floor at 5000")
+        assert cluster.writes == []
+        await stated(bus, a_class(name="approved", value=2000))
+        await follows(cluster, uids[::-1])
