@@ -1,0 +1,217 @@
+"""A whole admitter on a real Kueue: drift repaired, fights ended, what runs protected, and a release without a trace."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance, Lever
+from fairlead_contracts.codec import to_json, to_packed
+from fairlead_contracts.control import Mode
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.instants import from_datetime
+from fairlead_contracts.state import JobState, Phase, QueueState, subject_of
+from fairlead_kube import PRIORITY_BOOST
+from fairlead_runtime import Lifecycle
+from fairlead_testkit import eventually
+from fairlead_testkit.builders import NOON, a_job, a_queue
+from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedCluster, HandPlayedScorer
+from fairlead_testkit.kubelab import ADMITTER, KubeLab, KubeObject, things
+from fairlead_testkit.people import put_policy, say
+
+pytestmark = [pytest.mark.kube, pytest.mark.integration]
+
+type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
+
+BASE_PRIORITY = "fairlead.dev/base-priority"
+LEVERS: list[Lever] = ["boost", "priority"]
+TOP = 1_000_000
+"""Of the band of the last class, where the cluster names no classes."""
+
+
+class Watched:
+    """A full ClusterQueue of one CPU, stated on NATS as the queue `main` of the hand-played cluster."""
+
+    def __init__(self, lab: KubeLab, cluster: HandPlayedCluster) -> None:
+        self.lab = lab
+        self.cluster = cluster
+        self.name = f"steered-{uuid4().hex[:8]}"
+        self.path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{self.name}/workloads"
+        self._seen: dict[str, str] = {}
+
+    def furnish(self) -> None:
+        self.lab.api.apply(
+            things.namespace(self.name),
+            things.flavor(self.name),
+            things.cluster_queue(self.name, {"cpu": 1}, flavor=self.name),
+            things.local_queue("main", self.name, self.name),
+        )
+        self.add("blocker")
+        self.lab.until(lambda: things.condition(self.get("blocker"), "QuotaReserved"))
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            self.lab.api.create(things.workload(name, self.name, "main", {"cpu": 1}))
+
+    def get(self, name: str) -> KubeObject:
+        return self.lab.api.get(f"{self.path}/{name}")
+
+    def patch(self, name: str, boost: str) -> None:
+        """Another writer."""
+        self.lab.api.patch(f"{self.path}/{name}", {"metadata": {"annotations": {PRIORITY_BOOST: boost}}})
+
+    def uid(self, name: str) -> str:
+        found: str = self.get(name)["metadata"]["uid"]
+        return found
+
+    def level(self, name: str) -> int:
+        return self._job(self.get(name)).level
+
+    def order(self) -> list[str]:
+        jobs = [self._job(found) for found in self.lab.api.items(self.path)]
+        waiting = [job for job in jobs if job.phase is Phase.WAITING]
+        return [job.id for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
+
+    def marked(self) -> list[str]:
+        marks = {PRIORITY_BOOST, BASE_PRIORITY}
+        return [
+            found["metadata"]["name"]
+            for found in self.lab.api.items(self.path)
+            if marks & (found["metadata"].get("annotations") or {}).keys() or found["spec"].get("priority")
+        ]
+
+    async def watch(self) -> None:
+        """States what changed, as a watcher would."""
+        while True:
+            for found in await asyncio.to_thread(self.lab.api.items, self.path):
+                meta = found["metadata"]
+                if self._seen.get(meta["uid"]) != meta["resourceVersion"]:
+                    self._seen[meta["uid"]] = meta["resourceVersion"]
+                    await self.cluster.state(self._job(found))
+            await asyncio.sleep(0.02)
+
+    def _job(self, found: KubeObject) -> JobState:
+        meta, annotations = found["metadata"], found["metadata"].get("annotations") or {}
+        priority = found["spec"].get("priority", 0)
+        created = from_datetime(datetime.fromisoformat(meta["creationTimestamp"]))
+        runs = things.condition(found, "QuotaReserved")
+        return a_job(
+            meta["name"],
+            scope=self.name,
+            uid=meta["uid"],
+            queue="main",
+            local_queue="main",
+            queue_time=created,
+            submitted=created,
+            phase=Phase.RUNNING if runs else Phase.WAITING,
+            base=int(annotations.get(BASE_PRIORITY, priority)),
+            level=priority + int(annotations.get(PRIORITY_BOOST, "0")),
+        )
+
+
+@pytest.fixture
+async def watched(kube_lab: KubeLab, cluster: HandPlayedCluster, bus: Bus) -> AsyncIterator[Watched]:
+    watched = Watched(kube_lab, cluster)
+    await asyncio.to_thread(watched.furnish)
+    await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True))
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(watched.watch())
+        yield watched
+        watching.cancel()
+
+
+async def state_queue(bus: Bus, queue: QueueState) -> None:
+    await bus.publish(subject_of(queue), to_packed(msgspec.structs.replace(queue, rev=10**9)))
+
+
+async def clear(bus: Bus, lever: Lever) -> None:
+    leave = Clearance(cluster=CLUSTER, lever=lever, at=NOON)
+    await Bucket(bus, topology.POLICY).put(subjects.clearance_key(CLUSTER), to_json(leave))
+
+
+@asynccontextmanager
+async def admitter_on(lab: KubeLab, run_admitter: RunAdmitter) -> AsyncIterator[Lifecycle]:
+    async with run_admitter(frontend="kueue", kubeconfig=str(lab.kubeconfig(ADMITTER))) as admitter:
+        yield admitter
+
+
+def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
+    return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
+
+
+async def decide(scorer: HandPlayedScorer, watched: Watched, wanted: list[str]) -> None:
+    uids = [watched.uid(name) for name in wanted]
+    await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), what="the jobs are stated")
+    await scorer.decide(watched.cluster, uids)
+
+
+async def follows(watched: Watched, wanted: list[str]) -> None:
+    await eventually(lambda: watched.order() == wanted, timeout=30.0, what=f"the order {wanted}")
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
+    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter, lever: Lever
+) -> None:
+    watched.add("a", "b", "c")
+    wanted = watched.order()[::-1]
+    async with admitter_on(watched.lab, run_admitter) as admitter:
+        await decide(scorer, watched, wanted)
+        await eventually(lambda: "not cleared" in admitter.readiness.details().get("withheld", ""))
+        assert watched.marked() == []
+        await clear(bus, lever)
+        await follows(watched, wanted)
+        before = sample(admitter, "pass_seconds_count", pool=POOL)
+        await eventually(lambda: sample(admitter, "pass_seconds_count", pool=POOL) > before + 3)
+        assert sample(admitter, "levels_written_total", pool=POOL, kind="raised") == len(watched.marked()) > 0
+        assert sample(admitter, "drift_seen_total") == 0
+        await say(bus, Mode.RELEASED)
+        await eventually(lambda: watched.marked() == [], timeout=30.0)
+        assert watched.order() == wanted[::-1]
+
+
+async def test_another_writer_is_corrected_and_a_fight_is_ended_with_an_alarm(
+    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await clear(bus, "boost")
+    watched.add("a", "b", "c")
+    order = watched.order()
+    wanted = [order[2], order[0], order[1]]
+    async with admitter_on(watched.lab, run_admitter) as admitter:
+        await decide(scorer, watched, wanted)
+        for round_ in range(1, 5):
+            await follows(watched, wanted)
+            watched.patch(wanted[0], "-5")
+            await eventually(
+                lambda round_=round_: sample(admitter, "drift_seen_total") == round_,  # type: ignore[misc] # binds the loop's value
+                timeout=30.0,
+            )
+        await eventually(lambda: sample(admitter, "left_alone") == 1)
+        assert sample(admitter, "fights_total") == 1
+        before = sample(admitter, "pass_seconds_count", pool=POOL)
+        await eventually(lambda: sample(admitter, "pass_seconds_count", pool=POOL) > before + 3)
+        assert watched.level(wanted[0]) == -5
+
+
+async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
+    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await clear(bus, "boost")
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True, rev=2, preemption=preemption))
+    document: PolicyDocument = msgspec.structs.replace(DOCUMENT, preemption="protect")
+    scorer.policy = await put_policy(bus, document)
+    watched.add("a", "b")
+    wanted = watched.order()[::-1]
+    async with admitter_on(watched.lab, run_admitter) as admitter:
+        await decide(scorer, watched, wanted)
+        await follows(watched, wanted)
+        await eventually(lambda: watched.level("blocker") == TOP)
+        assert all(watched.level(name) < TOP for name in wanted)
+        await eventually(lambda: sample(admitter, "levels_written_total", pool=POOL, kind="protected") == 1)
