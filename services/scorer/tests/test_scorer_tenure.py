@@ -28,6 +28,8 @@ class Subject:
         self.gate = asyncio.Event()
         self.gate.set()
         self.under_way = 0
+        self.confirmed = 0
+        self.taken = False
 
     async def claim(self, claim: Callable[[], bytes]) -> int:
         self.claims += 1
@@ -49,6 +51,13 @@ class Subject:
             return len(self.written)
         finally:
             self.under_way -= 1
+
+    async def confirm(self) -> None:
+        self.confirmed += 1
+        if self.taken:
+            self.taken = False
+            self.epoch = None
+            raise LostOwnershipError("taken")
 
 
 class Judge:
@@ -125,6 +134,7 @@ class Stand:
             self.diary,
             pace=0.0,
             rest=0.01,
+            confirm_after=lambda: 0.02,
             settled=self.settled.set,
         )
 
@@ -248,3 +258,13 @@ async def test_a_shard_that_is_given_up_ends_its_tenure() -> None:
         group.create_task(stand.tenure.run())
         stand.tenure.give_up()
     assert stand.subject.claims == 0
+
+
+async def test_a_quiet_owner_looks_whether_the_shard_is_its_own_and_claims_it_anew_where_it_is_not() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        await eventually(lambda: stand.subject.confirmed >= 2)
+        assert stand.tenure.owned
+        stand.subject.taken = True
+        await stand.wrote((0, 0, 1), (100, 1, 1), (0, 0, 1), (200, 1, 1))
+        assert "lost c1/gpu/3" in stand.diary.lines

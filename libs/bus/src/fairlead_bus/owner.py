@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from fairlead_bus.bus import Bus
 from fairlead_bus.errors import LostOwnershipError
+from fairlead_bus.jetstream import MSG_ID
 from fairlead_bus.swap import SwapRefusedError, new_msg_id, swap
 
 
@@ -54,6 +55,26 @@ class OwnedSubject:
         self._turn += 1
         self._last = await self._swap(payload, f"{self._ours()}{self._turn}", self._last)
         return self._last
+
+    async def confirm(self) -> None:
+        """Finds out whether the subject is still ours.
+
+        Who has nothing to publish hears of another's claim in no other way. A claimant that took it for a moment and
+        let go again would else leave the subject with nobody who minds it.
+
+        Raises:
+            LostOwnershipError: somebody else has written.
+            RetryableBusError: it could not be found out.
+        """
+        if self.epoch is None:
+            raise LostOwnershipError(f"{self._subject} is not ours")
+        found = await self._bus.last(self._stream, self._subject)
+        if found is not None and found.headers.get(MSG_ID, "").startswith(self._ours()):
+            self._last = found.seq
+        elif (found.seq if found else 0) != self._last:
+            self.epoch = None
+            self._bus.observer.count("owner.lost")
+            raise LostOwnershipError(f"{self._subject} was written by somebody else")
 
     def release(self) -> None:
         """Owns nothing any more; what is written stays for the next owner to take over."""

@@ -28,11 +28,12 @@ from fairlead_scorer.rota import Rota
 from fairlead_scorer.router import Router
 from fairlead_scorer.scene import Scene
 from fairlead_scorer.settings import ScorerSettings
-from fairlead_scorer.tenure import Decided, ShardName, Tenure
+from fairlead_scorer.tenure import CONFIRM_SECONDS, Decided, ShardName, Tenure
 
 ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
 """Seconds between two passes at most: clocks are set right now and then, and timers of the far future with them."""
+_CONFIRMS_PER_SECOND = 50.0
 _KINDS: dict[str, subjects.Question] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
 _tracer = get_tracer("fairlead.scorer")
 
@@ -276,8 +277,13 @@ class Scorer:
             self._record,
             pace=self._settings.pace_seconds,
             rest=self._settings.step_down_seconds,
+            confirm_after=self._confirm_after,
             settled=self._wake.set,
         )
+
+    def _confirm_after(self) -> float:
+        """So that all quiet tenures together ask the server a bounded number of times a second."""
+        return max(CONFIRM_SECONDS, len(self._tenures) / _CONFIRMS_PER_SECOND)
 
     async def _hold(self, tenure: Tenure) -> None:
         """Runs the tenure, and answers the questions of other scorers about its shard meanwhile."""

@@ -12,10 +12,13 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, RetryableBusError
+from fairlead_runtime import wake_or_timeout
 from fairlead_scorer.deciding import PAYLOAD_LIMIT, Content, same
 
 _RETRY_SECONDS = 0.2
 """After a publish that may succeed later: about the time of a reconnect."""
+CONFIRM_SECONDS = 5.0
+"""After so long without a publish an owner looks whether its shard is still its own."""
 _HEADER_ROOM = 4096
 _SMALLEST_LIMIT = 16_384
 
@@ -48,6 +51,9 @@ class Hold(Protocol):
 
     async def publish(self, payload: bytes) -> int:
         """Publishes as the owner; raises LostOwnershipError where somebody else has written."""
+
+    async def confirm(self) -> None:
+        """Raises LostOwnershipError where somebody else has written since."""
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +109,7 @@ class Tenure:
         diary: hears of what became of it.
         pace: the shortest time between two decisions, in seconds.
         rest: how long a lost shard is left alone, in seconds.
+        confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
         settled: called after each attempt: whether we own the shard, and how far we are, may be others now.
     """
 
@@ -115,6 +122,7 @@ class Tenure:
         *,
         pace: float,
         rest: float,
+        confirm_after: Callable[[], float] = lambda: CONFIRM_SECONDS,
         settled: Callable[[], None] = lambda: None,
     ) -> None:
         self.shard = shard
@@ -126,6 +134,7 @@ class Tenure:
         self._diary = diary
         self._pace = pace
         self._rest = rest
+        self._confirm_after = confirm_after
         self._settled = settled
         self._turn = 0
         self._published: Content | None = None
@@ -162,10 +171,11 @@ class Tenure:
     async def run(self) -> None:
         """Claims the shard and keeps its decision up to date, until it is given up."""
         while self._kept:
-            await self._nudged.wait()
-            self._nudged.clear()
+            woken = await wake_or_timeout(self._nudged, self._confirm_after())
             if self._has_work():
                 await asyncio.sleep(await self._act())
+            elif not woken and self.owned:
+                await asyncio.sleep(await self._confirm())
 
     def _has_work(self) -> bool:
         behind = self._hold.epoch is None or self._judge.is_behind(self.shard)
@@ -195,6 +205,19 @@ class Tenure:
             self._settled()
         self.decided_seq = decided.state_seq
         return self._pace
+
+    async def _confirm(self) -> float:
+        """Looks whether the shard is still ours; returns how long to rest before the next time, in seconds."""
+        try:
+            await self._hold.confirm()
+        except LostOwnershipError:
+            self._step_down()
+            self._nudged.set()
+            self._settled()
+            return self._rest
+        except RetryableBusError as error:
+            self._diary.failed(self.shard, error)
+        return 0.0
 
     async def _claim(self, decided: Decided) -> None:
         """The claim itself holds the content: a reader that starts now must not find the shard empty."""
