@@ -40,7 +40,7 @@ def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
     assert pace.size("p", 32) == LEAST
     pace.started("p", 20)
     assert pace.size("p", 32) == LEAST + 10  # no reaction measured yet: one second
-    for seconds in (0.1, 0.2, 9.0):  # the median: one slow reaction is none to plan by
+    for seconds in (0.1, 0.2, 9.0):  # the median: one slow reaction is nothing to plan by
         pace.reacted(seconds)
     assert pace.size("p", 32) == LEAST + 2
     assert pace.size("q", 32) == LEAST
