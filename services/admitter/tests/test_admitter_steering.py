@@ -12,7 +12,7 @@ from fairlead_admitter.fronts import Origin
 from fairlead_admitter.merging import Beginning
 from fairlead_admitter.segments import Segment, common_band
 from fairlead_admitter.steering import GONE, SteeringPlan, steer, take_back
-from fairlead_admitter.window import Ranked, take_window
+from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase, subject_of
@@ -60,7 +60,9 @@ class Cluster:
         decision = a_decision()
         origins = {place.uid: Origin(decision, "c1", "main") for place in places}
         beginning = Beginning(list(places), origins, whole=True)
-        return take_window(beginning, {"main": waiting or len(places)}, self.facts, size).ranked
+        return take_window(
+            beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=size)
+        ).ranked
 
     def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
         """Carry out the beginning of a plan; replies come, the state doesn't yet."""
@@ -186,7 +188,7 @@ def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
     merged = [a_place(uid="elsewhere"), *places]
 
     def taken(waiting: dict[str, int]) -> list[str]:
-        window = take_window(Beginning(merged, origins, whole=True), waiting, facts, 2)
+        window = take_window(Beginning(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
         return [ranked.job.id for ranked in window.ranked]
 
     # p has more than its two places: its third one may belong before q's second.

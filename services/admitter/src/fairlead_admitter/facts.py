@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 
 from fairlead_admitter.queued import QueuedJobs
+from fairlead_admitter.running import RunningSizes
 from fairlead_contracts.state import (
     ClassState,
     JobState,
@@ -60,6 +61,7 @@ class ClusterFacts:
         """The class under which a queued job is kept, by uid."""
         self._queued: dict[str, dict[str, QueuedJobs]] = {}
         """By queue and class."""
+        self.running = RunningSizes()
         self._moved: dict[str, set[str]] = {}
         """By queue, the uids of queued jobs that don't have the level that they would have if nobody steered."""
 
@@ -166,11 +168,15 @@ class ClusterFacts:
         self._jobs[job.uid] = job
         if job.phase in _QUEUED:
             self._enter_queue(job)
+        elif job.phase is Phase.RUNNING:
+            self.running.put(job)
 
     def _take(self, job: JobState) -> None:
         del self._jobs[job.uid]
         if job.phase in _QUEUED:
             self._leave_queue(job)
+        elif job.phase is Phase.RUNNING:
+            self.running.take(job)
 
     def _enter_queue(self, job: JobState) -> None:
         urgency = self._urgency[job.uid] = self._class_of(job)

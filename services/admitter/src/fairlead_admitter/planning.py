@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from fairlead_admitter.fronts import Doubt, Origin, PoolFront, Unsettled
 from fairlead_admitter.merging import MergedFront
+from fairlead_admitter.newcomers import Newcomers
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.pace import Pace
 from fairlead_admitter.patience import Patience
@@ -13,11 +14,11 @@ from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.segments import Segment, bands_of, segments_of
 from fairlead_admitter.steering import LevelWrite, SteeringPlan, steer, take_back
-from fairlead_admitter.window import Window, take_window
+from fairlead_admitter.window import Extent, Window, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import QueueState
+from fairlead_contracts.state import JobState, QueueState
 from fairlead_policy import Rulebook, may_preempt, why_uncleared, why_withheld
 from fairlead_runtime import wall_clock
 
@@ -54,6 +55,7 @@ class Planner:
         self._release = release
         self._tick = tick
         self.pace = Pace()
+        self.newcomers = Newcomers()
         self.protection = Protection()
         self._merged: dict[str, tuple[float, MergedFront]] = {}
 
@@ -123,9 +125,16 @@ class Planner:
             self._patience.lack(pool, front)
             return _NOTHING
         self._patience.satisfy(pool)
-        window = self._take_window(pool, front, rulebook)
         names = [queue.name for queue in queues]
-        plan = steer(window.ranked, self._watch.facts, names, self._written, segments)
+        window = self._take_window(pool, front, rulebook, names)
+        plan = steer(
+            window.ranked,
+            self._watch.facts,
+            names,
+            self._written,
+            segments,
+            newcomers=self._undecided(front, rulebook),
+        )
         self._record.planned(pool, kept=plan.kept, window=plan.window)
         return SteeringPlan(
             writes=[*self._lifts(queues, segments, rulebook), *plan.writes],
@@ -147,14 +156,27 @@ class Planner:
         names = {queue.name for queue in queues if may_preempt([queue])}
         return self.protection.lifts(names, segments, self._watch.policy.urgency_of)
 
-    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook) -> Window:
+    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, names: list[str]) -> Window:
         merged = self._merge(pool, front, rulebook)
         waiting = front.waiting(self._watch.facts.cluster)
-        size = self.pace.size(pool, rulebook.document.window)
-        window = take_window(merged.beginning, waiting, self._watch.facts, size)
+        most = rulebook.document.window
+        extent = Extent(
+            least=self.pace.size(pool, most), most=most, room=self._watch.facts.running.largest(names)
+        )
+        window = take_window(merged.beginning, waiting, self._watch.facts, extent)
         while not window.closed:
-            window = take_window(merged.deepen(), waiting, self._watch.facts, size)
+            window = take_window(merged.deepen(), waiting, self._watch.facts, extent)
         return window
+
+    def _undecided(self, front: PoolFront, rulebook: Rulebook) -> set[str]:
+        """Jobs that came after what the pool's decisions were made from."""
+        cluster = self._watch.facts.cluster
+
+        def decided(job: JobState) -> int:
+            shard = rulebook.shard_of(rulebook.tenant_of(job))
+            return front.decisions[shard].revision.get(cluster, 0)
+
+        return self.newcomers.undecided(decided)
 
     def _merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
         """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick."""

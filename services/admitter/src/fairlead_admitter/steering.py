@@ -10,7 +10,7 @@ nobody granted to it, is a *trespasser*: it is lowered to the floor of its class
 
 import enum
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 import msgspec
@@ -93,6 +93,8 @@ def steer(
     queues: Iterable[str],
     written: Written,
     segments: Sequence[Segment],
+    *,
+    newcomers: Collection[str] = (),
 ) -> SteeringPlan:
     """The writes that make the cluster follow the window.
 
@@ -102,9 +104,11 @@ def steer(
         queues: the pool's queues in this cluster.
         written: what was written and isn't seen yet.
         segments: the bands, highest first; each job of the queues belongs to one.
+        newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
     """
     followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
-    scene = _Scene(facts, list(queues), written, {ranked.job.uid: ranked for ranked in window})
+    inside = {ranked.job.uid: ranked for ranked in window}
+    scene = _Scene(facts, list(queues), written, inside, newcomers)
     parts = [_Part(segment, followed, scene) for segment in segments]
     # By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be
     # lowered at any moment: whatever of the window it stands before, it does so wrongly.
@@ -163,7 +167,12 @@ class _Scene:
     """What all segments of one plan are made from."""
 
     def __init__(
-        self, facts: ClusterFacts, queues: list[str], written: Written, inside: Mapping[str, Ranked]
+        self,
+        facts: ClusterFacts,
+        queues: list[str],
+        written: Written,
+        inside: Mapping[str, Ranked],
+        newcomers: Collection[str],
     ) -> None:
         self.facts = facts
         self.written = written
@@ -176,6 +185,8 @@ class _Scene:
         self.pending = {uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)}
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
         self.covered = inside.keys() | self.pending.keys()
+        self.uncounted = self.covered | set(newcomers)
+        """What no plan has to care for beside those that it names."""
 
     def _waits(self, job: JobState) -> bool:
         return job.phase is Phase.WAITING and job.queue in self._queues
@@ -275,7 +286,7 @@ class _Part:
                 yield job
 
     def _uncovered(self, ties: TieIndex) -> Iterator[Tie]:
-        return (tie for tie in ties.in_order() if tie[1] not in self._scene.covered)
+        return (tie for tie in ties.in_order() if tie[1] not in self._scene.uncounted)
 
     def _movable(self, tie: Tie) -> bool:
         return not self._left_alone(tie[1])

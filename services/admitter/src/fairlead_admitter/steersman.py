@@ -142,6 +142,7 @@ class Steersman:
         self._planner.protection.note(sight.jobs)
         self._record.left_alone.set(self._written.fights)
         if sight.jobs and sight.news:
+            self._planner.newcomers.note(sight.jobs, sight.state_seq, sight.at)
             self._note_starts(sight, pools)
             self._arrivals.note(sight.state_seq, sight.at)
 

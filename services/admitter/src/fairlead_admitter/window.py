@@ -26,10 +26,24 @@ class Window(msgspec.Struct, frozen=True):
     """Whether it ends by its own rule, and not where the places given to it end."""
 
 
-def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: ClusterFacts, size: int) -> Window:
+class Extent(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a window goes."""
+
+    least: int
+    """Places of a queue that are taken however little may start."""
+    most: int
+    """Places of a queue that a decision's front has at most (the policy's `window`)."""
+    room: Mapping[str, int] = {}
+    """By resource, what the end of one running job can free, in base units: jobs that fit into it may start together,
+    before anybody can react."""
+
+
+def take_window(
+    beginning: Beginning, waiting: Mapping[str, int], facts: ClusterFacts, extent: Extent
+) -> Window:
     """The places that are labelled: the front of the pool, as far as it is known without gaps.
 
-    A shard publishes the first `size` places of each queue. Behind a queue's `size`-th place others of the same queue
+    A shard publishes the first `most` places of each queue. Behind a queue's last one others of the same queue
     may be missing, and they stand unlabelled, behind everything labelled. So the window ends with the place that
     fills the first queue which has more waiting: no job is labelled in front of one that the order puts before it.
 
@@ -37,11 +51,12 @@ def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: Cluster
         beginning: of the pool's merged front, of all clusters.
         waiting: how many wait in each of this cluster's queues, as the decisions say.
         facts: of this cluster.
-        size: how many places of a queue make its front (the policy's `window`).
+        extent: how far it goes.
     """
     ranked: list[Ranked] = []
     taken: set[str] = set()
     seen = dict.fromkeys(waiting, 0)
+    together: dict[str, int] = {}
     for rank, place in enumerate(beginning.places):
         origin = beginning.origins[place.uid]
         if origin.cluster != facts.cluster:
@@ -51,7 +66,17 @@ def take_window(beginning: Beginning, waiting: Mapping[str, int], facts: Cluster
         if job is not None and job.phase is Phase.WAITING and job.uid not in taken:
             taken.add(job.uid)
             ranked.append(Ranked(rank, place, job))
+            for resource, amount in job.demand.items():
+                together[resource] = together.get(resource, 0) + amount
         seen[origin.queue] += 1
-        if seen[origin.queue] == size and waiting[origin.queue] > size:
+        if waiting[origin.queue] > seen[origin.queue] and _filled(seen[origin.queue], together, extent):
             return Window(ranked, closed=True)
     return Window(ranked, closed=beginning.whole)
+
+
+def _filled(seen: int, together: Mapping[str, int], extent: Extent) -> bool:
+    """Whether the window may end after so many places of a queue, with jobs that ask for so much together."""
+    if seen >= extent.most:
+        return True
+    fits = all(amount <= extent.room.get(resource, 0) for resource, amount in together.items())
+    return seen >= extent.least and not fits

@@ -1,0 +1,36 @@
+"""What runs, by size: how much the end of one job can free at once."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from fairlead_contracts.state import JobState
+
+type _Size = frozenset[tuple[str, int]]
+
+
+class RunningSizes:
+    """The demands of running jobs, by queue. Jobs come in few sizes: as many as there are kinds of jobs."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, Counter[_Size]] = {}
+
+    def put(self, job: JobState) -> None:
+        """The job runs now."""
+        self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
+
+    def take(self, job: JobState) -> None:
+        """The job, as it was put, runs no more."""
+        sizes = self._sizes[job.queue]
+        size = frozenset(job.demand.items())
+        sizes[size] -= 1
+        if not sizes[size]:
+            del sizes[size]
+
+    def largest(self, queues: Iterable[str]) -> dict[str, int]:
+        """Of each resource the most that one running job of these queues holds, in base units."""
+        largest: dict[str, int] = {}
+        for queue in queues:
+            for size in self._sizes.get(queue, ()):
+                for resource, amount in size:
+                    largest[resource] = max(largest.get(resource, 0), amount)
+        return largest

@@ -1,0 +1,105 @@
+"""What a plan leaves alone because no decision can have placed it, and how far a window goes for what one end frees."""
+
+from collections.abc import Mapping
+
+from fairlead_admitter.facts import ClusterFacts, JobChange
+from fairlead_admitter.fronts import Origin
+from fairlead_admitter.merging import Beginning
+from fairlead_admitter.newcomers import NEW_SECONDS, Newcomers
+from fairlead_admitter.running import RunningSizes
+from fairlead_admitter.segments import Segment
+from fairlead_admitter.steering import steer
+from fairlead_admitter.window import Extent, Ranked, Window, take_window
+from fairlead_admitter.written import Written
+from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_policy import Band
+from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
+
+SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=1000))]
+CARD = 1000
+
+
+def facts_with(*jobs: JobState) -> ClusterFacts:
+    facts = ClusterFacts("c1")
+    facts.apply({"queue": a_queue()} | {subject_of(job): job for job in jobs})
+    return facts
+
+
+def test_nothing_is_lifted_over_a_job_that_no_decision_has_placed() -> None:
+    placed, newcomer = a_job("b", queue_time=NOW), a_job("a", queue_time=NOW)
+    facts = facts_with(placed, newcomer)
+    window = [Ranked(0, a_place(uid=placed.uid), placed)]
+    assert len(steer(window, facts, ["main"], Written(), SEGMENTS).writes) == 1
+    assert steer(window, facts, ["main"], Written(), SEGMENTS, newcomers={newcomer.uid}).writes == []
+
+
+def test_a_newcomer_is_decided_on_when_its_decision_has_seen_it_or_its_time_is_over() -> None:
+    newcomers = Newcomers()
+    job = a_job("a")
+    newcomers.note([JobChange(None, job)], 10, at=0.0)
+    assert newcomers.undecided(lambda _: 9) == {job.uid}
+    assert newcomers.undecided(lambda _: 10) == set()
+    newcomers.note([], 11, at=NEW_SECONDS / 2)
+    assert newcomers.undecided(lambda _: 9) == {job.uid}
+    newcomers.note([], 12, at=NEW_SECONDS)
+    assert newcomers.undecided(lambda _: 9) == set()
+
+
+def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_one() -> None:
+    newcomers = Newcomers()
+    one, two = a_job("one"), a_job("two")
+    newcomers.note([JobChange(None, one), JobChange(None, two)], 10, at=0.0)
+    newcomers.note([JobChange(one, a_job("one", phase=Phase.RUNNING)), JobChange(two, None)], 11, at=0.1)
+    old = a_job("old")
+    newcomers.note([JobChange(old, a_job("old", level=7))], 12, at=0.2)
+    assert newcomers.undecided(lambda _: 0) == set()
+    # Evicted and waiting again: no decision knows it as waiting.
+    newcomers.note([JobChange(a_job("back", phase=Phase.RUNNING), a_job("back"))], 13, at=0.3)
+    assert newcomers.undecided(lambda _: 12) == {"team-a/back"}
+
+
+def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window:
+    places = [a_place(uid=job.uid) for job in jobs]
+    origins = {job.uid: Origin(a_decision(), "c1", "main") for job in jobs}
+    return take_window(Beginning(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
+
+
+def cards(number: int) -> Mapping[str, int]:
+    return {"nvidia.com/gpu": number * CARD}
+
+
+def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
+    jobs = [a_job(f"j{number:02}", demand=cards(1)) for number in range(20)]
+
+    def size(least: int, most: int, room: int) -> int:
+        return len(window_of(jobs, 100, Extent(least=least, most=most, room=cards(room))).ranked)
+
+    assert size(4, 16, 0) == 4
+    assert size(4, 16, 3) == 4
+    assert size(4, 16, 8) == 9  # the ninth is the first that does not fit any more
+    assert size(4, 16, 50) == 16
+    assert len(window_of(jobs, 20, Extent(least=30, most=30)).ranked) == 20
+
+
+def test_the_largest_end_is_the_most_of_each_resource_that_one_running_job_holds() -> None:
+    facts = facts_with(
+        a_job("r1", phase=Phase.RUNNING, demand={"cpu": 8, "nvidia.com/gpu": 1}),
+        a_job("r2", phase=Phase.RUNNING, demand={"cpu": 2, "nvidia.com/gpu": 4}),
+        a_job("w", demand={"cpu": 99}),
+    )
+    assert facts.running.largest(["main"]) == {"cpu": 8, "nvidia.com/gpu": 4}
+    assert facts.running.largest(["other"]) == {}
+    gone = a_job("r2", phase=Phase.ENDED, rev=2, demand={"cpu": 2, "nvidia.com/gpu": 4})
+    facts.apply({subject_of(gone): gone})
+    assert facts.running.largest(["main"]) == {"cpu": 8, "nvidia.com/gpu": 1}
+
+
+def test_sizes_are_counted_by_queue() -> None:
+    sizes = RunningSizes()
+    first, second = a_job("a", demand={"cpu": 1}), a_job("b", demand={"cpu": 1})
+    sizes.put(first)
+    sizes.put(second)
+    sizes.take(first)
+    assert sizes.largest(["main"]) == {"cpu": 1}
+    sizes.take(second)
+    assert sizes.largest(["main"]) == {}
