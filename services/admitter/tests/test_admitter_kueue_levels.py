@@ -75,6 +75,11 @@ class Estate:
         for name in names:
             self.lab.api.create(things.workload(name, self.name, "main", {"cpu": 1}, priority=priority))
 
+    def clear(self) -> None:
+        """Nothing is left of it: other tests of the session steer whatever stands in the lab."""
+        self.lab.api.delete(self.path)
+        self.lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{self.name}")
+
     def workload(self, name: str) -> KubeObject:
         return self.lab.api.get(f"{self.path}/{name}")
 
@@ -161,8 +166,10 @@ class Estate:
 
 
 @pytest.fixture
-async def estate(kube_lab: KubeLab) -> Estate:
-    return await asyncio.to_thread(Estate, kube_lab)
+async def estate(kube_lab: KubeLab) -> AsyncIterator[Estate]:
+    estate = await asyncio.to_thread(Estate, kube_lab)
+    yield estate
+    estate.clear()
 
 
 @pytest.fixture
@@ -324,6 +331,7 @@ async def test_a_release_leaves_no_trace_on_anything(
     assert [estate.marks(name) for name in names] == [(None, None, 0)] * 4
     assert await sweep.sweep([estate.name], lambda: True) == 0
     assert other.known("a").level == 5
+    other.clear()
 
 
 async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(kube_labs: LabFactory) -> None:

@@ -1,8 +1,10 @@
 """The admitter: makes one cluster follow the order with the fewest writes, and takes in submitted jobs.
 
 Where to find what. Following the order: `observing` sees (`facts` of the cluster, `fronts` of the scorers, `policy_view`),
-`merging` and `steering` decide what to write (pure), `applying` writes, `written` remembers what is not seen yet, and
-`steersman` is the loop over them. Taking jobs in: `lanes` run while this replica leads, `intake` handles a submission,
+`planning` decides for each pool whether and what to write, with the pure parts `merging`, `window` (as long as `pace`
+says), `segments` (a band for each class), `steering` and `protection`; `applying` writes, `written` remembers what is not
+seen yet, `setbacks` says when to leave the frontend alone, `releasing` cleans up after a release, and `steersman` is the
+loop over them. Taking jobs in: `lanes` run while this replica leads, `intake` handles a submission,
 `admission` rules on it (pure, with `doors`), `creation` makes the job; `answers` and `desk` tell its sender. What speaks
 against queued jobs is judged by `objections` (pure) and said by `objecting`. `frontends` speak to queueing systems: a
 new one goes there. `record` counts and logs; `app` wires it.

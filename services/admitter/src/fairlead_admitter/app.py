@@ -203,7 +203,7 @@ class Admitter:
         job = self._watch.facts.job(event.uid)
         pool = None if job is None else self._watch.pool_of(job.queue)
         if pool is not None and event.reason == _PREEMPTED:
-            self._record.preempted(pool)
+            self._record.restraints.preempted(pool)
 
     def _say_ready(self, lead: Callable[[], int | None]) -> None:
         """What /readyz asks. A standby is ready too: it knows everything, and waits."""
@@ -215,7 +215,7 @@ class Admitter:
         readiness.add("levels", self._setbacks.trouble)
         readiness.add("answers", lambda: self._desk.trouble)
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
-        readiness.tell("withheld", self._record.told_withheld)
+        readiness.tell("withheld", self._record.restraints.told)
 
     def _frontend_trouble(self) -> str | None:
         held = self._creator.held

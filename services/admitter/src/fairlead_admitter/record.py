@@ -6,6 +6,7 @@ import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
 from fairlead_admitter.fronts import Unsettled, Verdict
+from fairlead_admitter.restraints import Restraints
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Sighting
 from fairlead_contracts.decisions import Decision
@@ -33,20 +34,7 @@ class Record:
         self._window: Gauge = metrics.gauge(
             "window", "Jobs at the front that carry levels, at the last plan.", labels=["pool"]
         )
-        self._withheld: Gauge = metrics.gauge(
-            "pool_withheld",
-            "1 while levels of the pool are withheld: paused, released, not cleared, or they could preempt.",
-            labels=["pool"],
-        )
-        self._withheld_why: dict[str, str] = {}
-        self._preemptions: Counter = metrics.counter(
-            "preemptions_seen",
-            "Running jobs that the frontend stopped for others, in pools whose levels are written.",
-            labels=["pool"],
-        )
-        self._swept: Counter = metrics.counter(
-            "marks_swept", "Marks taken off jobs that were not queued any more, at releases."
-        )
+        self.restraints = Restraints(metrics, cluster)
         self._drift: Counter = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
         self._repaired: Counter = metrics.counter("drift_repaired", "Levels written again after a drift.")
         self._fights: Counter = metrics.counter(
@@ -153,37 +141,11 @@ class Record:
 
     def withheld(self, pool: str, why: str) -> None:
         """Why the pool's levels are withheld; empty where they are written."""
-        if self._withheld_why.get(pool, "") == why:
-            return
-        self._withheld.labels(pool).set(bool(why))
-        if why:
-            self._withheld_why[pool] = why
-            self._log.warning("levels withheld", pool=pool, why=why)
-        else:
-            self._withheld_why.pop(pool, None)
-            self._log.info("levels written again", pool=pool)
+        self.restraints.withheld(pool, why)
 
     def keep_withheld(self, pools: Collection[str]) -> None:
         """Only these pools are there at all."""
-        for pool in self._withheld_why.keys() - set(pools):
-            self.withheld(pool, "")
-
-    def told_withheld(self) -> str | None:
-        """The pools whose levels are withheld and why, for people; None if there are none."""
-        return "; ".join(f"{pool}: {why}" for pool, why in sorted(self._withheld_why.items())) or None
-
-    def preempted(self, pool: str) -> None:
-        """A running job was stopped for another one."""
-        self._preemptions.labels(pool).inc()
-
-    def swept(self, pool: str, cleaned: int) -> None:
-        """No mark of ours is left in the pool."""
-        self._swept.inc(cleaned)
-        self._log.info("released without a trace", pool=pool, cleaned=cleaned)
-
-    def sweep_failed(self, pool: str, why: str) -> None:
-        """Marks are left; the sweep is tried again."""
-        self._log.warning("release not complete", pool=pool, why=why)
+        self.restraints.keep(pools)
 
     def reacted(self, seconds: float, traceparent: str | None) -> None:
         """A state change became levels."""

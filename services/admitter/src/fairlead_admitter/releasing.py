@@ -77,10 +77,10 @@ class Release:
             cleaned = await self._sweep.sweep(queues, go_on)
         except AdmitterError as error:
             self._setbacks.failed(str(error))
-            self._record.sweep_failed(pool, str(error))
+            self._record.restraints.sweep_failed(pool, str(error))
             await asyncio.sleep(self._setbacks.seconds_left)
             self._stirred.set()
             return
-        self._record.swept(pool, cleaned)
+        self._record.restraints.swept(pool, cleaned)
         if go_on() and self._due.pop(pool, None) is not None:
             self._done.add(pool)
