@@ -1,6 +1,7 @@
 """Fairlead beside a real Kueue: 15 k waiting Workloads, and Kueue's own load with Fairlead on and off in one run."""
 
 import asyncio
+import functools
 import os
 import tempfile
 import time
@@ -114,26 +115,16 @@ async def cpu(fleet: KubeFleet, what: str, per_second: int, estate: Estate | Non
 
 async def event_to_level(lab: KubeLab, estate: Estate) -> None:
     """An urgent Workload appears behind 15 k others: until its level is written, by the API server's own clock."""
-    mark = lab.audit_mark()
-    urgent = {"wdrf.x-k8s.io/urgent": "true"}
+    created: dict[str, AuditLine] = {}
+    levels: dict[str, AuditLine] = {}
     for number in range(SAMPLES):
-        await asyncio.to_thread(estate.workload, URGENT, f"u-{number}", annotations=urgent)
-        await asyncio.sleep(0.15)
-
-    def written() -> dict[str, AuditLine]:
-        lines = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
-        first: dict[str, AuditLine] = {}
-        for line in lines:
-            if line.code == HTTPStatus.OK:
-                first.setdefault(line.name, line)
-        return first
-
-    await eventually(lambda: sum(name.startswith("u-") for name in written()) == SAMPLES, 60)
-    created = {
-        line.name: answered(line) for line in lab.audit_lines(verb="create", resource="workloads", after=mark)
-    }
-    levels = {name: line for name, line in written().items() if name.startswith("u-")}
-    whole = [(answered(line) - created[name]).total_seconds() for name, line in levels.items()]
+        name, mark = f"u-{number}", lab.audit_mark()
+        await asyncio.to_thread(estate.workload, URGENT, name, annotations={"wdrf.x-k8s.io/urgent": "true"})
+        levels[name] = await eventually(functools.partial(line_of, lab, "patch", name, mark), 30)
+        created[name] = await eventually(functools.partial(line_of, lab, "create", name, mark), 30)
+        path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces[URGENT]}/workloads/{name}"
+        await asyncio.to_thread(lab.api.delete, path)
+    whole = [(answered(line) - answered(created[name])).total_seconds() for name, line in levels.items()]
     server = [line.took.total_seconds() for line in levels.values()]
     for what, seconds in (("kueue_event_to_level", whole), ("kueue_event_to_level_apiserver_part", server)):
         say(
@@ -143,6 +134,14 @@ async def event_to_level(lab: KubeLab, estate: Estate) -> None:
             p50_ms=1000 * quantile(seconds, 0.5),
             p99_ms=1000 * quantile(seconds, 0.99),
         )
+
+
+def line_of(lab: KubeLab, verb: str, name: str, after: int) -> AuditLine | None:
+    """The first such request about the Workload that the API server took; None while there is none."""
+    user = ADMITTER if verb == "patch" else None
+    lines = lab.audit_lines(user=user, verb=verb, resource="workloads", after=after)
+    taken = (line for line in lines if line.name == name and line.code < HTTPStatus.BAD_REQUEST)
+    return next((line for line in taken if line.subresource == ""), None)
 
 
 def answered(line: AuditLine) -> datetime:
