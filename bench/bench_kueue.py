@@ -1,7 +1,6 @@
 """Fairlead beside a real Kueue: 15 k waiting Workloads, and Kueue's own load with Fairlead on and off in one run."""
 
 import asyncio
-import functools
 import os
 import tempfile
 import time
@@ -120,8 +119,8 @@ async def event_to_level(lab: KubeLab, estate: Estate) -> None:
     for number in range(SAMPLES):
         name, mark = f"u-{number}", lab.audit_mark()
         await asyncio.to_thread(estate.workload, URGENT, name, annotations={"wdrf.x-k8s.io/urgent": "true"})
-        levels[name] = await eventually(functools.partial(line_of, lab, "patch", name, mark), 30)
-        created[name] = await eventually(functools.partial(line_of, lab, "create", name, mark), 30)
+        levels[name] = await told(lab, "patch", name, mark)
+        created[name] = await told(lab, "create", name, mark)
         path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces[URGENT]}/workloads/{name}"
         await asyncio.to_thread(lab.api.delete, path)
     whole = [(answered(line) - answered(created[name])).total_seconds() for name, line in levels.items()]
@@ -134,6 +133,13 @@ async def event_to_level(lab: KubeLab, estate: Estate) -> None:
             p50_ms=1000 * quantile(seconds, 0.5),
             p99_ms=1000 * quantile(seconds, 0.99),
         )
+
+
+async def told(lab: KubeLab, verb: str, name: str, after: int) -> AuditLine:
+    """Wait for the first such request about the Workload."""
+    found = await eventually(lambda: line_of(lab, verb, name, after), 30, what=f"{verb} of {name}")
+    assert found is not None  # noqa: S101 # eventually returns what is true
+    return found
 
 
 def line_of(lab: KubeLab, verb: str, name: str, after: int) -> AuditLine | None:
