@@ -1,30 +1,32 @@
 """One tenant in one pool: what runs, what waits in the tenant's own order, and the scores of that.
 
-With strict classes and one level of tenants, tuples ascend along a tenant's own order (class, submitted, uid): the
-class never falls, the tag is a sum that never falls, and the aged instant rises with the submit instant. So the
-running maximum of the tuple, which the order is defined by, is the tuple itself. Once classes are not strict, or
-tenants form a tree, `scored` is where the running maximum comes in.
+With strict classes, tuples ascend along a tenant's own order (class, submitted, uid): the class never falls, the tag is
+a sum that never falls, and the aged instant rises with the submit instant. So the running maximum of the tuple, which
+the order is defined by, is the tuple itself. Where classes are not strict, or tenants form a tree, the running maximum
+is taken in `family`, which merges lanes.
 """
 
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.instants import Micros
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.ranking import Ints, Names, Rows
-from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules
+from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules, override_of
 from fairlead_policy.scoring import Measure, Scale, Scores, lacking_of, sums_before
 
-type OwnKey = tuple[int, Micros, str]
-"""(class, submitted, uid): what a tenant's own order goes by."""
+type OwnKey = tuple[int, int, Micros, str]
+"""(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
 
 type Row = tuple[int, ...]
 
-_RANK, _SUBMITTED, _QUEUE, _LACKING, _DEMAND = range(5)
+_RANK, _SUBMITTED, _QUEUE, _LACKING, _GRADE, _DEMAND = range(6)
+_UID = 3
 _FEW = 16
 """Changes between two reads that are spliced in one by one; more are sorted in at once."""
 
@@ -45,12 +47,38 @@ class QueueNumbers:
         return found
 
 
+class Columns(NamedTuple):
+    """Jobs in a tenant's own order, as numbers of equal length."""
+
+    rank: Ints
+    submitted: Ints
+    queue: Ints
+    lacking: Ints
+    grade: Ints
+    demand: Ints
+    """(jobs, resources)."""
+
+
+def _same_columns(before: PoolRules, after: PoolRules) -> bool:
+    """Whether what was made of jobs under one policy holds under another."""
+    return (
+        before.resources == after.resources
+        and before.classes == after.classes
+        and before.resource_weights == after.resource_weights
+        and before.strict
+        and after.strict
+        and before.saturated == after.saturated
+    )
+
+
 class Lane:
     """One tenant's state in a pool. Changes are noted at once and sorted in when somebody looks."""
 
     def __init__(self, tenant: str, measure: Measure, queues: QueueNumbers) -> None:
         self.tenant = tenant
         self.use: Counter[str] = Counter()
+        self.past: Mapping[str, int] = {}
+        """Decayed past use, base units: it counts beside what runs."""
         self.running = 0
         self.waiting_by_queue: Counter[Queue] = Counter()
         self._queues = queues
@@ -71,13 +99,23 @@ class Lane:
     @property
     def idle(self) -> bool:
         """Whether nothing waits and nothing runs."""
-        return not self._jobs and not self.running
+        return not self._jobs and not self.running and not self.past
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """What the tenant's share is made of: what runs, and past use."""
+        return self.use + Counter(self.past) if self.past else self.use
+
+    def remember(self, past: Mapping[str, int]) -> None:
+        """Past use has decayed, or grown, to these amounts."""
+        if past != self.past:
+            self.past = past
+            self._forget_scores()
 
     def adopt(self, measure: Measure) -> None:
         """Follows new rules; keeps the sorted arrays where they still hold."""
         before, after = self.rules, measure.rules
-        kept = before.resources, before.classes, before.resource_weights
-        if kept == (after.resources, after.classes, after.resource_weights):
+        if _same_columns(before, after):
             self._scale = Scale(measure, after.weight_of(self.tenant))
             self._forget_scores()
         else:
@@ -120,23 +158,41 @@ class Lane:
 
     def own_key(self, job: WaitingJob) -> OwnKey:
         """The job's place in the tenant's own order."""
-        return self.rules.rank_of(job.urgency), _instant(job.submitted), job.uid
+        submitted = _instant(job.submitted)
+        blocked = self.rules.asks_for_saturated(job.demand)
+        terms = self.rules.own_terms(job.urgency, override_of(job.override), submitted, blocked=blocked)
+        return *terms, submitted, job.uid
+
+    @property
+    def demanded(self) -> list[int]:
+        """What all waiting jobs ask for of each resource of the pool."""
+        return self._demanded
+
+    @property
+    def oldest(self) -> Micros:
+        """The earliest submit instant of the waiting jobs; there must be one."""
+        self._sort_in()
+        return int(self._columns[_SUBMITTED].min())
+
+    def tie_at(self, row: int) -> tuple[str, int]:
+        """What settles equal keys and submit instants."""
+        return self.uid_at(row), 0
 
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
-        return self._keys[row][2]
+        return self._keys[row][_UID]
 
     def uids(self) -> Names:
         """The uids of all jobs, in the own order."""
         self._sort_in()
         picked = self._uids
         if picked is None:
-            picked = self._uids = np.array([uid for _, _, uid in self._keys], np.object_)
+            picked = self._uids = np.array([key[_UID] for key in self._keys], np.object_)
         return picked
 
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""
-        return self._jobs[self._keys[row][2]]
+        return self._jobs[self._keys[row][_UID]]
 
     def row_of(self, job: WaitingJob) -> int:
         """The position in the own order of a job that waits here."""
@@ -164,15 +220,20 @@ class Lane:
             front = self._front = window, rows, scores.rows.take(rows), self._columns[_QUEUE][rows]
         return front[1:]
 
+    def columns(self, count: int) -> "Columns":
+        """The first `count` jobs of the own order as columns."""
+        self._sort_in()
+        return Columns(*(self._columns[at, :count] for at in range(_DEMAND)), self._columns[_DEMAND:, :count].T)
+
     def multiplier(self, position: int) -> Fraction:
         """`v_r / c_r / w_i` of the position-th resource of the pool."""
         return self._scale.exact[position]
 
     def lacking_at(self, row: int) -> tuple[str, int]:
         """The resource that makes the share of the row-th job infinite, and how much of it: the first cause."""
-        name = lacking_of(self.use, self.rules)
+        name = lacking_of(self.counted, self.rules)
         if name is not None:
-            return name, min(self.use[name], LARGEST)
+            return name, min(self.counted[name], LARGEST)
         first = int(self._columns[_LACKING].argmax())
         job = self.job_at(first)
         name = lacking_of(job.demand, self.rules) if first < row else None
@@ -203,12 +264,14 @@ class Lane:
         """The job as numbers, in the order of the columns. A tuple: the garbage collector need not look at it."""
         lacking = lacking_of(job.demand, self.rules) is not None
         queue = self._queues.number(job.queue)
-        rank = self.rules.rank_of(job.urgency)
-        return (rank, _instant(job.submitted), queue, int(lacking), *self._demands(job))
+        blocked = self.rules.asks_for_saturated(job.demand)
+        rank = (self.rules.rank_of(job.urgency) if self.rules.strict else 0) * 2 + blocked
+        grade = self._scale.measure.grades.grade(job)
+        return (rank, _instant(job.submitted), queue, int(lacking), grade, *self._demands(job))
 
     def _demands(self, job: WaitingJob) -> list[int]:
         stated = job.demand.get
-        return [_amount(stated(name, 0)) for name in self._scale.measure.rules.resources]
+        return [counted_amount(stated(name, 0)) for name in self._scale.measure.rules.resources]
 
     def _sort_in(self) -> None:
         """Brings the sorted arrays up to date: splices a few changes, sorts many."""
@@ -220,8 +283,11 @@ class Lane:
             bisect_left(self._keys, self._placed.pop(uid)) for uid in touched if uid in self._placed
         )
         rows = {uid: row for uid, row in touched.items() if row is not None}
-        come = sorted((row[_RANK], row[_SUBMITTED], uid) for uid, row in rows.items())
-        self._placed.update((key[2], key) for key in come)
+        if self.rules.strict:
+            come = sorted((row[_RANK], 0, row[_SUBMITTED], uid) for uid, row in rows.items())
+        else:
+            come = sorted(self.own_key(self._jobs[uid]) for uid in rows)
+        self._placed.update((key[_UID], key) for key in come)
         self._remove(gone)
         self._insert(come, [rows[uid] for *_, uid in come])
 
@@ -250,15 +316,18 @@ class Lane:
 
     def _score(self, count: int) -> Scores:
         columns = self._columns[:, :count]
-        use = [_amount(self.use[name]) for name in self.rules.resources]
+        counted = self.counted
+        use = [counted_amount(counted[name]) if name in counted else 0 for name in self.rules.resources]
         bound = max((a + b for a, b in zip(use, self._demanded, strict=True)), default=0)
         before, beyond = sums_before(np.ascontiguousarray(columns[_DEMAND:].T), use, bound)
         lacks_before = np.zeros(count, np.bool_)
-        if lacking_of(self.use, self.rules) is not None:
+        if lacking_of(counted, self.rules) is not None:
             lacks_before[:] = True
         else:
             np.logical_or.accumulate(columns[_LACKING, :-1] > 0, out=lacks_before[1:])
-        return self._scale.score(columns[_RANK], columns[_SUBMITTED], before, beyond, lacks_before)
+        return self._scale.score(
+            columns[_RANK], columns[_SUBMITTED], columns[_GRADE], before, beyond, lacks_before
+        )
 
     def _first_of_queues(self, window: int) -> Ints:
         if len(self.waiting_by_queue) <= 1:
@@ -270,7 +339,7 @@ class Lane:
         return np.sort(np.concatenate(found))
 
 
-def _amount(stated: int) -> int:
+def counted_amount(stated: int) -> int:
     """A stated quantity as it counts: facts are not refused, they are bounded."""
     return min(max(stated, 0), LARGEST)
 
