@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places, next_flip_of, sort_key
+from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, merge_places, next_flip_of, sort_key
 from fairlead_testkit.tree_oracle import TreeJob, TreeRules, fill_tree
 
 CLASSES = ("urgent", "normal")
@@ -26,6 +26,7 @@ TREES: tuple[dict[str, str], ...] = (
 )
 LEAVES = ("a", "b", "c", "d", "e")
 TOPS = ("A", "B", "O", "P", "X", "c", "d", "e")
+MODES: tuple[ClassMode, ...] = ("strict", "strict", "additive", "multiplicative")
 SLIGHT = [Fraction(0), Fraction(1, 20), Fraction(1, 6), Fraction(1)]
 
 
@@ -94,7 +95,7 @@ def by_brute_force(scene: Scene) -> list[str]:
 def rules_of_a_tree(draw: st.DrawFn, *, flat: bool = False) -> PoolRules:
     parents = {} if flat else draw(st.sampled_from(TREES))
     weights = st.sampled_from([Fraction(text) for text in ("1", "1", "1", "2", "3", "0.5", "0")])
-    mode = draw(st.sampled_from(["strict", "strict", "additive", "multiplicative"]))
+    mode = draw(st.sampled_from(MODES))
     return PoolRules(
         capacity={"cpu": draw(st.sampled_from([4, 6, 10])), "gpu": draw(st.sampled_from([0, 3, 4, 10, 10]))},
         classes=CLASSES,
@@ -105,16 +106,16 @@ def rules_of_a_tree(draw: st.DrawFn, *, flat: bool = False) -> PoolRules:
         parents=parents,
         class_mode=mode,
         class_weights={
-            "urgent": draw(st.sampled_from([Fraction(0), Fraction(1, 2)] if mode == "additive" else [Fraction(3)])),
+            "urgent": draw(
+                st.sampled_from([Fraction(0), Fraction(1, 2)] if mode == "additive" else [Fraction(3)])
+            ),
             "normal": draw(st.sampled_from([Fraction(1), Fraction(1, 4)])),
         },
     )
 
 
 @st.composite
-def scenes(
-    draw: st.DrawFn, rules: st.SearchStrategy[PoolRules] | None = None, most: int = 12
-) -> Scene:
+def scenes(draw: st.DrawFn, rules: st.SearchStrategy[PoolRules] | None = None, most: int = 12) -> Scene:
     found = draw(rules_of_a_tree() if rules is None else rules)
     demands = st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, 2), max_size=2)
     count = draw(st.integers(0, most))
@@ -134,9 +135,12 @@ def scenes(
         for name in draw(st.permutations(range(count)))
     )
     running = tuple(
-        (f"r{number}", draw(st.sampled_from(LEAVES)), draw(demands)) for number in range(draw(st.integers(0, 4)))
+        (f"r{number}", draw(st.sampled_from(LEAVES)), draw(demands))
+        for number in range(draw(st.integers(0, 4)))
     )
-    past = draw(st.dictionaries(st.sampled_from(sorted({*LEAVES, *found.parents.values()})), demands, max_size=2))
+    past = draw(
+        st.dictionaries(st.sampled_from(sorted({*LEAVES, *found.parents.values()})), demands, max_size=2)
+    )
     return Scene(found, waiting, running, past, draw(st.integers(0, 12)))
 
 

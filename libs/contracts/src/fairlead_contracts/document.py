@@ -198,7 +198,9 @@ def _check_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
         return
     missing = [name for name in document.classes if name not in document.class_weights]
     if missing:
-        reason = f"class_mode {document.class_mode} takes a weight of each class; {', '.join(missing)} has none"
+        reason = (
+            f"class_mode {document.class_mode} takes a weight of each class; {', '.join(missing)} has none"
+        )
         yield FieldError("class_weights", dict(document.class_weights), reason)
     least = 0 if document.class_mode == "additive" else LEAST_WEIGHT
     for name, weight in document.class_weights.items():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 _SECONDS_AN_HOUR = 3600
 
-PRESETS: Mapping[str, Mapping[str, object]] = {
+PRESETS: Mapping[str, Mapping[object, object]] = {
     # score = W + share - 0.1 * seconds waited; lower goes first (github.com/Godmook/DRF_Controller).
     "drf": {
         "classes": ["urgent", "normal"],
@@ -32,4 +32,5 @@ def written_out(found: Mapping[object, object]) -> Mapping[object, object]:
     if not isinstance(mode, str) or mode not in PRESETS:
         return found
     given = {key: value for key, value in found.items() if key != "class_mode"}
-    return {**PRESETS[mode], **given}
+    keys: dict[object, object] = {**PRESETS[mode]}
+    return keys | given

@@ -58,9 +58,7 @@ class StructReader:
             self.problems.append(FieldError(where, found, str(error)))
             return None
 
-    def _named(
-        self, struct: type[Strict], found: Mapping[object, object], where: str
-    ) -> dict[str, object]:
+    def _named(self, struct: type[Strict], found: Mapping[object, object], where: str) -> dict[str, object]:
         parts = {str(name): self._value(struct, entry, f"{where}.{name}") for name, entry in found.items()}
         return {name: part for name, part in parts.items() if part is not None}
 

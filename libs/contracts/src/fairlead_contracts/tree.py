@@ -6,9 +6,7 @@ DEEPEST = 16
 """Tenants on the way from a leaf to the top: each level is one more merge, and one more term of every place."""
 
 
-def check_tree(
-    parents: Mapping[str, str | None], others: Collection[str] = ()
-) -> Iterator[tuple[str, str]]:
+def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """What is wrong with the parents of tenants: the tenant, and the reason.
 
     A cycle is told once, at the first of its tenants by name.

@@ -29,7 +29,7 @@ def next_flip_of(places: Sequence[Place], rules: PoolRules, now: Micros) -> Micr
         now: the instant of that order.
     """
     rows, multipliers, uids = compared_rows(places, rules)
-    order = Ranking(rows, rules, multipliers, now).order(lambda row: uids[row])
+    order = Ranking(rows, rules, multipliers, now).order(lambda row: (uids[row], 0))
     return first_flip(rows.take(order), rules, multipliers)
 
 
@@ -44,7 +44,11 @@ def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros
     ahead = np.flatnonzero(
         (rows.rank[1:] == rows.rank[:-1])
         & (rows.submitted[1:] > rows.submitted[:-1])
-        & ~((rows.use[1:] == rows.use[:-1]) & (rows.multiplier[1:] == rows.multiplier[:-1]) & _same_offset(rows))
+        & ~(
+            (rows.use[1:] == rows.use[:-1])
+            & (rows.multiplier[1:] == rows.multiplier[:-1])
+            & _same_offset(rows)
+        )
     )
     candidates = ahead[_earliest(rows, ahead, rules, multipliers)] if len(ahead) else ahead
     instants = [_flip(rows, int(row), rules, multipliers) for row in candidates]

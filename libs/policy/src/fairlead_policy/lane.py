@@ -8,9 +8,9 @@ is taken in `family`, which merges lanes.
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from fairlead_contracts.instants import Micros
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.ranking import Ints, Names, Rows
 from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules, override_of
-from fairlead_policy.scoring import Measure, Scale, Scores, lacking_of, sums_before
+from fairlead_policy.scoring import Facing, Measure, Scale, Scores, lacking_of, sums_before
 
 type OwnKey = tuple[int, int, Micros, str]
 """(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
@@ -26,7 +26,8 @@ type OwnKey = tuple[int, int, Micros, str]
 type Row = tuple[int, ...]
 
 _RANK, _SUBMITTED, _QUEUE, _LACKING, _GRADE, _DEMAND = range(6)
-_UID = 3
+_UID: Final = 3
+
 _FEW = 16
 """Changes between two reads that are spliced in one by one; more are sorted in at once."""
 
@@ -57,6 +58,18 @@ class Columns(NamedTuple):
     grade: Ints
     demand: Ints
     """(jobs, resources)."""
+
+    @classmethod
+    def joined(cls, parts: Sequence["Columns"]) -> "Columns":
+        """The jobs of all parts, one after the other."""
+        return cls(
+            np.concatenate([part.rank for part in parts]),
+            np.concatenate([part.submitted for part in parts]),
+            np.concatenate([part.queue for part in parts]),
+            np.concatenate([part.lacking for part in parts]),
+            np.concatenate([part.grade for part in parts]),
+            np.concatenate([part.demand for part in parts]),
+        )
 
 
 def _same_columns(before: PoolRules, after: PoolRules) -> bool:
@@ -223,7 +236,15 @@ class Lane:
     def columns(self, count: int) -> "Columns":
         """The first `count` jobs of the own order as columns."""
         self._sort_in()
-        return Columns(*(self._columns[at, :count] for at in range(_DEMAND)), self._columns[_DEMAND:, :count].T)
+        columns = self._columns[:, :count]
+        return Columns(
+            columns[_RANK],
+            columns[_SUBMITTED],
+            columns[_QUEUE],
+            columns[_LACKING],
+            columns[_GRADE],
+            columns[_DEMAND:].T,
+        )
 
     def multiplier(self, position: int) -> Fraction:
         """`v_r / c_r / w_i` of the position-th resource of the pool."""
@@ -325,9 +346,8 @@ class Lane:
             lacks_before[:] = True
         else:
             np.logical_or.accumulate(columns[_LACKING, :-1] > 0, out=lacks_before[1:])
-        return self._scale.score(
-            columns[_RANK], columns[_SUBMITTED], columns[_GRADE], before, beyond, lacks_before
-        )
+        jobs = Facing(columns[_RANK], columns[_SUBMITTED], columns[_GRADE])
+        return self._scale.score(jobs, before, beyond, lacks_before)
 
     def _first_of_queues(self, window: int) -> Ints:
         if len(self.waiting_by_queue) <= 1:

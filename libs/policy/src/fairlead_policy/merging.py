@@ -14,7 +14,7 @@ import numpy as np
 from fairlead_contracts.instants import Micros
 from fairlead_policy.lane import Columns, Lane
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
-from fairlead_policy.scoring import Measure, Scale, Scores, sums_before
+from fairlead_policy.scoring import Facing, Measure, Scale, Scores, sums_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Field:
             lanes,
             np.repeat(np.arange(len(lanes)), counts),
             np.concatenate([np.arange(count) for count in counts]),
-            Columns(*(np.concatenate(parts) for parts in zip(*columns, strict=True))),
+            Columns.joined(columns),
             np.cumsum([0, *counts]),
             tuple(len(lane) == count for lane, count in zip(lanes, counts, strict=True)),
         )
@@ -53,7 +53,10 @@ class Field:
     def uids(self) -> Names:
         """All uids."""
         return np.concatenate(
-            [lane.uids()[:count] for lane, count in zip(self.lanes, np.diff(self.starts).tolist(), strict=True)]
+            [
+                lane.uids()[:count]
+                for lane, count in zip(self.lanes, np.diff(self.starts).tolist(), strict=True)
+            ]
         )
 
 
@@ -104,13 +107,18 @@ def merge(field: Field, children: Sequence[Stretch], node: Node, now: Micros) ->
     line = np.argsort(ranks, kind="stable")
     cut = _known(line, ends, children)
     taken = at[line[:cut]]
-    return Stretch(taken, score(field, taken, node), cut == len(line) and all(c.whole for c in children), rows.take(order))
+    return Stretch(
+        taken,
+        score(field, taken, node),
+        cut == len(line) and all(c.whole for c in children),
+        rows.take(order),
+    )
 
 
 def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
     """The rows in the order of their own tuples, and the place of each row in it."""
     ranking = Ranking(rows, measure.rules, measure.multipliers, now)
-    order = ranking.order(lambda row: field.uid_at(at.item(row)))
+    order = ranking.order(lambda row: (field.uid_at(at.item(row)), 0))
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return order, ranks
@@ -131,6 +139,5 @@ def score(field: Field, at: Ints, node: Node) -> Scores:
         lacks[:] = True
     else:
         np.logical_or.accumulate(columns.lacking[at[:-1]] > 0, out=lacks[1:])
-    return node.scale.score(
-        columns.rank[at], columns.submitted[at], columns.grade[at], before, beyond, lacks
-    )
+    jobs = Facing(columns.rank[at], columns.submitted[at], columns.grade[at])
+    return node.scale.score(jobs, before, beyond, lacks)

@@ -247,9 +247,7 @@ class PoolOrder:
             return chosen
         return [lane for lane in chosen if self.rules.top_of(lane.tenant) not in self._families]
 
-    def _chosen_families(
-        self, tenants: Iterable[str] | None
-    ) -> list[tuple[Family, Collection[str] | None]]:
+    def _chosen_families(self, tenants: Iterable[str] | None) -> list[tuple[Family, Collection[str] | None]]:
         """The families in which one of these tenants waits, each with those of them."""
         if not self._families:
             return []

@@ -9,7 +9,6 @@ from fractions import Fraction
 from itertools import chain
 
 import msgspec
-import numpy as np
 
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
@@ -198,7 +197,9 @@ def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros
     """
     places = list(chain.from_iterable(parts))
     terms = [counted_as(place, rules, now) for place in places]
-    rows, multipliers = rows_of([(one, top_of(place)) for one, place in zip(terms, places, strict=True)], rules)
+    rows, multipliers = rows_of(
+        [(one, top_of(place)) for one, place in zip(terms, places, strict=True)], rules
+    )
     ranking = Ranking(rows, rules, multipliers, now)
     order = ranking.order(lambda row: (terms[row].uid, places[row].position))
     return [_at(places[row], rules, now) for row in order.tolist()]

@@ -125,7 +125,7 @@ class Ranking:
         self._aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
         self._keys = self._rounded_keys()
 
-    def order(self, tie_of: Callable[[int], object]) -> Ints:
+    def order(self, tie_of: Callable[[int], tuple[str, int]]) -> Ints:
         """The rows' numbers, first job first.
 
         Args:
@@ -232,7 +232,7 @@ class _Doubt(NamedTuple):
         return _Doubt(self.slots[chosen], self.cluster[chosen], self.rows[chosen])
 
 
-def _settle(order: Ints, near: Flags, ranking: Ranking, tie_of: Callable[[int], object]) -> None:
+def _settle(order: Ints, near: Flags, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]) -> None:
     """Sorts each cluster of near rows exactly, in place."""
     clusters = np.cumsum(np.insert(~near, 0, True))
     slots = np.flatnonzero(np.append(near, False) | np.insert(near, 0, False))
@@ -244,7 +244,9 @@ def _settle(order: Ints, near: Flags, ranking: Ranking, tie_of: Callable[[int], 
     _settle_mixed(order, doubt.of(mixed), ranking, tie_of)
 
 
-def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], object]) -> None:
+def _settle_equal_tags(
+    order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]
+) -> None:
     """Equal tags leave the submit instant, by which keys ascend too, and then the uid."""
     submitted = ranking.submitted(doubt.rows)
     by_submit = np.lexsort((submitted, doubt.cluster))
@@ -258,7 +260,9 @@ def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Cal
     order[doubt.slots] = rows
 
 
-def _settle_mixed(order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], object]) -> None:
+def _settle_mixed(
+    order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]
+) -> None:
     numbers = doubt.rows.tolist()
     settled = sorted(
         zip(

@@ -131,7 +131,9 @@ class PoolRules:
     @cached_property
     def _common(self) -> int:
         """A multiple of the denominators of the rate and of all class weights, overrides of 9 decimals among them."""
-        return lcm(self.rate.denominator, 10**9, *(weight.denominator for weight in self.class_weights.values()))
+        return lcm(
+            self.rate.denominator, 10**9, *(weight.denominator for weight in self.class_weights.values())
+        )
 
     def top_of(self, tenant: str) -> str:
         """The top-level tenant that a tenant counts towards."""

@@ -31,9 +31,7 @@ class Grades:
         """The job's grade."""
         if self._rules.strict:
             return 0
-        return self._multipliers.number(
-            self._rules.class_weight(job.urgency, override_of(job.override))
-        )
+        return self._multipliers.number(self._rules.class_weight(job.urgency, override_of(job.override)))
 
     def divided(self, exact: Sequence[Fraction], grades: Ints) -> tuple[Ints, Floats]:
         """For each multiplier (columns) and grade (rows), the number and the float of multiplier / weight."""
@@ -129,14 +127,15 @@ class Scores:
         )
 
 
-class Terms(NamedTuple):
-    """Columns that scores are made from."""
+class Facing(NamedTuple):
+    """What of jobs counts beside their tenant's use: columns of equal length."""
 
     rank: Ints
+    """Twice the class position, plus one where the job is blocked."""
     submitted: Ints
+    """Microseconds."""
     grade: Ints
-    dominant: Ints
-    use: Ints
+    """Of the job's class."""
 
 
 class Scale:
@@ -149,51 +148,41 @@ class Scale:
         self._numbers = np.array([measure.multipliers.number(exact) for exact in self.exact], np.int64)
         self._floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
 
-    def score(
-        self, rank: Ints, submitted: Ints, grade: Ints, before: Ints, beyond: Flags, lacking: Flags
-    ) -> Scores:
+    def score(self, jobs: Facing, before: Ints, beyond: Flags, lacking: Flags) -> Scores:
         """Scores jobs.
 
         Args:
-            rank: twice the class position, plus one where the job is blocked, (jobs,).
-            submitted: micros, (jobs,).
-            grade: of the job's class, (jobs,).
+            jobs: in the order in which their tenant serves them.
             before: use of each resource before each job starts, (jobs, resources), base units.
             beyond: whether that use is larger than can be counted, (jobs,).
             lacking: whether it takes in a resource of which the pool has none, (jobs,).
         """
-        if not len(self.measure.unit_floats):
-            nothing = np.zeros(len(rank), np.int64)
-            return self._scored(Terms(rank, submitted, grade, nothing, nothing), beyond, lacking)
-        dominant = self.measure.dominant(before)
-        use: Ints = before[np.arange(len(dominant)), dominant]
-        return self._scored(Terms(rank, submitted, grade, dominant, use), beyond, lacking)
-
-    def _scored(self, terms: Terms, beyond: Flags, lacking: Flags) -> Scores:
+        dominant = use = np.zeros(len(lacking), np.int64)
+        if len(self.measure.unit_floats):
+            dominant = self.measure.dominant(before)
+            use = before[np.arange(len(dominant)), dominant]
         # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
         infinite: Flags = beyond | lacking
         if self.unbounded:
             infinite = np.ones(len(lacking), np.bool_)
-        counted = np.where(infinite, 0, terms.use)
-        multiplier, tag = self._tags(counted, terms)
-        rows = Rows(terms.rank * 2 + infinite, counted, multiplier, tag, terms.submitted, self._offset(terms))
-        return Scores(rows, terms.dominant, terms.use, lacking)
+        counted = np.where(infinite, 0, use)
+        multiplier, tag = self._tags(counted, dominant, jobs.grade)
+        offset = jobs.grade if self.measure.rules.class_mode == "additive" else None
+        rows = Rows(jobs.rank * 2 + infinite, counted, multiplier, tag, jobs.submitted, offset)
+        return Scores(rows, dominant, use, lacking)
 
-    def _tags(self, counted: Ints, terms: Terms) -> tuple[Ints, Floats]:
+    def _tags(self, counted: Ints, dominant: Ints, grade: Ints) -> tuple[Ints, Floats]:
         """What the dominant resource's use adds to the key: number of the multiplier, and the product."""
         if self.unbounded or not len(self._numbers):
             return np.zeros(len(counted), np.int64), np.zeros(len(counted), np.float64)
         if self.measure.rules.class_mode == "multiplicative":
-            numbers, floats = self.measure.grades.divided(self.exact, terms.grade)
+            numbers, floats = self.measure.grades.divided(self.exact, grade)
             each = np.arange(len(counted))
-            number, unit = numbers[each, terms.dominant], floats[each, terms.dominant]
+            number, unit = numbers[each, dominant], floats[each, dominant]
         else:
-            number, unit = self._numbers[terms.dominant], self._floats[terms.dominant]
+            number, unit = self._numbers[dominant], self._floats[dominant]
         with np.errstate(over="ignore"):
             return np.where(counted > 0, number, 0), counted * unit
-
-    def _offset(self, terms: Terms) -> Ints | None:
-        return terms.grade if self.measure.rules.class_mode == "additive" else None
 
 
 def sums_before(demand: Ints, use: list[int], bound: int) -> tuple[Ints, Flags]:

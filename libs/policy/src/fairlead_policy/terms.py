@@ -142,7 +142,9 @@ class _Table:
         pair = (top, terms.share or terms.dominant, urgency, override)
         number = self._known.get(pair)
         if number is None:
-            number = self._known[pair] = self.multipliers.number(self._multiplier(terms, top, divided=divided))
+            number = self._known[pair] = self.multipliers.number(
+                self._multiplier(terms, top, divided=divided)
+            )
         return number
 
     def _multiplier(self, terms: Terms, top: str, *, divided: bool) -> Fraction:

@@ -86,10 +86,7 @@ class View:
         sequences = [part for part in self._parts if isinstance(part, JobSequence)]
         flips = [
             self._flip_of_tuples(),
-            *(
-                family.next_flip(sequence)
-                for family, sequence in zip(self._families, sequences, strict=True)
-            ),
+            *(family.next_flip(sequence) for family, sequence in zip(self._families, sequences, strict=True)),
         ]
         return min((flip for flip in flips if flip is not None), default=None)
 
@@ -106,7 +103,7 @@ class View:
                 rows.append(part.scored().rows.take(at))
             uids += [part.uid_at(one) for one in at.tolist()]
         joined = join(rows)
-        order = self._ranking(joined).order(lambda row: uids[row])
+        order = self._ranking(joined).order(lambda row: (uids[row], 0))
         return first_flip(joined.take(order), self._measure.rules, self._measure.multipliers)
 
     def _tie_of(self, row: int) -> tuple[str, int]:

@@ -181,7 +181,9 @@ class _Filling:
                 parts.append({r: part for r, part in vector.items() if r not in self.rules.saturated})
         shares = [share for _, share in scaled if share > 0 or self.rules.lowest_of_live]
         lowest = min(shares, default=ZERO)
-        parts += [{r: part * lowest / share for r, part in vector.items()} for vector, share in scaled if share]
+        parts += [
+            {r: part * lowest / share for r, part in vector.items()} for vector, share in scaled if share
+        ]
         for part in parts:
             for resource, amount in part.items():
                 total[resource] = total.get(resource, ZERO) + amount
