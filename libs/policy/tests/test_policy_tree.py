@@ -1,5 +1,6 @@
 """Trees of tenants and the modes of classes, against picking one job at a time from the top down in exact fractions."""
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -91,57 +92,60 @@ def by_brute_force(scene: Scene) -> list[str]:
     return fill_tree(jobs, plain, scene.now, use)
 
 
-@st.composite
-def rules_of_a_tree(draw: st.DrawFn, *, flat: bool = False) -> PoolRules:
-    parents = {} if flat else draw(st.sampled_from(TREES))
-    weights = st.sampled_from([Fraction(text) for text in ("1", "1", "1", "2", "3", "0.5", "0")])
-    mode = draw(st.sampled_from(MODES))
+def rules_of_a_tree(rng: random.Random) -> PoolRules:
+    parents = rng.choice(TREES)
+    weights = [Fraction(text) for text in ("1", "1", "1", "2", "3", "0.5", "0")]
+    mode = rng.choice(MODES)
+    urgent = [Fraction(0), Fraction(1, 2)] if mode == "additive" else [Fraction(3)]
     return PoolRules(
-        capacity={"cpu": draw(st.sampled_from([4, 6, 10])), "gpu": draw(st.sampled_from([0, 3, 4, 10, 10]))},
+        capacity={"cpu": rng.choice([4, 6, 10]), "gpu": rng.choice([0, 3, 4, 10, 10])},
         classes=CLASSES,
-        rate=draw(st.sampled_from(SLIGHT)),
-        cap=draw(st.sampled_from([None, None, 1, 4])),
-        resource_weights=draw(st.sampled_from([{}, {}, {"cpu": Fraction(1, 2)}])),
-        weights={name: draw(weights) for name in sorted({*LEAVES, *parents.values()})},
+        rate=rng.choice(SLIGHT),
+        cap=rng.choice([None, None, 1, 4]),
+        resource_weights=rng.choice([{}, {}, {"cpu": Fraction(1, 2)}]),
+        weights={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
         parents=parents,
         class_mode=mode,
         class_weights={
-            "urgent": draw(
-                st.sampled_from([Fraction(0), Fraction(1, 2)] if mode == "additive" else [Fraction(3)])
-            ),
-            "normal": draw(st.sampled_from([Fraction(1), Fraction(1, 4)])),
+            "urgent": rng.choice(urgent),
+            "normal": rng.choice([Fraction(1), Fraction(1, 4)]),
         },
     )
 
 
-@st.composite
-def scenes(draw: st.DrawFn, rules: st.SearchStrategy[PoolRules] | None = None, most: int = 12) -> Scene:
-    found = draw(rules_of_a_tree() if rules is None else rules)
-    demands = st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, 2), max_size=2)
-    count = draw(st.integers(0, most))
-    overrides = st.sampled_from([None, None, None, 0.5, 2.0]) if found.class_mode != "strict" else st.none()
+def demand_of(rng: random.Random) -> dict[str, int]:
+    return {name: rng.randint(0, 2) for name in RESOURCES if rng.random() < 0.7}
+
+
+def scene_of(seed: int, most: int = 12, **changed: object) -> Scene:
+    """Small numbers on purpose: they tie, and ties are where orders go wrong."""
+    rng = random.Random(seed)
+    rules = replace(rules_of_a_tree(rng), **changed)  # type: ignore[arg-type] # fields by name
+    overrides = [None] if rules.strict else [None, None, None, 0.5, 2.0]
+    names = list(range(rng.randint(0, most)))
+    rng.shuffle(names)
     waiting = tuple(
         WaitingJob(
             uid=f"u{name:02d}",
             scope="s",
             id=f"j{name}",
-            tenant=draw(st.sampled_from(LEAVES)),
-            urgency=draw(st.sampled_from(CLASSES)),
-            submitted=draw(st.integers(0, 8)),
-            demand=draw(demands),
-            queue=draw(st.sampled_from(QUEUES)),
-            override=draw(overrides),
+            tenant=rng.choice(LEAVES),
+            urgency=rng.choice(CLASSES),
+            submitted=rng.randint(0, 8),
+            demand=demand_of(rng),
+            queue=rng.choice(QUEUES),
+            override=rng.choice(overrides),
         )
-        for name in draw(st.permutations(range(count)))
+        for name in names
     )
-    running = tuple(
-        (f"r{number}", draw(st.sampled_from(LEAVES)), draw(demands))
-        for number in range(draw(st.integers(0, 4)))
-    )
-    past = draw(
-        st.dictionaries(st.sampled_from(sorted({*LEAVES, *found.parents.values()})), demands, max_size=2)
-    )
-    return Scene(found, waiting, running, past, draw(st.integers(0, 12)))
+    running = tuple((f"r{number}", rng.choice(LEAVES), demand_of(rng)) for number in range(rng.randint(0, 4)))
+    everybody = sorted({*LEAVES, *rules.parents.values()})
+    past = {rng.choice(everybody): demand_of(rng) for _ in range(rng.randint(0, 2))}
+    return Scene(rules, waiting, running, past, rng.randint(0, 12))
+
+
+scenes = st.builds(scene_of, st.integers(0, 2**32))
+long_scenes = st.builds(scene_of, st.integers(0, 2**32), st.just(24))
 
 
 def uids(places: Sequence[Place]) -> list[str]:
@@ -152,7 +156,7 @@ def to_bytes(places: object) -> bytes:
     return msgspec.msgpack.encode(places)
 
 
-@given(scenes())
+@given(scenes)
 @settings(max_examples=1000, deadline=None)
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
     order = pool(scene)
@@ -162,13 +166,13 @@ def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) 
 
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
-@given(scenes(most=24))
+@given(long_scenes)
 @settings(max_examples=20_000, deadline=None)
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
     assert pool(scene).uids(scene.now) == by_brute_force(scene)
 
 
-@given(scenes(), st.integers(0, 3))
+@given(scenes, st.integers(0, 3))
 @settings(max_examples=300, deadline=None)
 def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, earlier: int) -> None:
     now, whole = scene.now, pool(scene)
@@ -183,7 +187,7 @@ def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, ea
         assert to_bytes(late) == to_bytes(merged)
 
 
-@given(scenes(), st.integers(1, 5))
+@given(scenes, st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
 def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int) -> None:
     order, now = pool(scene), scene.now
@@ -207,8 +211,8 @@ def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int
     }
 
 
-@given(scenes())
-@settings(max_examples=200, deadline=None)
+@given(scenes)
+@settings(max_examples=100, deadline=None)
 def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) -> None:
     order, now = pool(scene), scene.now
     flip = order.next_flip(now)
@@ -216,17 +220,17 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) ->
     foretold = next_flip_of(order.order(now), scene.rules, now)
     parts = {top: pool(scene, [top]) for top in TOPS}
     inner = [part.next_flip(now) for part in parts.values()]
-    for then in range(now, 30):
+    for then in range(now, 20):
         if flip is not None and then >= flip:
             break
         assert order.uids(then) == order.uids(now)
     # The merge of fronts moves only with what its places foretell, or with a shard that decides again.
     ends = [at for at in (foretold, *inner) if at is not None]
-    for then in range(now, min(ends, default=30)):
+    for then in range(now, min(ends, default=20)):
         assert order.uids(then) == order.uids(now)
 
 
-@given(scenes(), scenes())
+@given(scenes, scenes)
 @settings(max_examples=200, deadline=None)
 def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
     """From the facts of one scene to those of another, looked at on the way."""

@@ -143,6 +143,53 @@ class Lane:
         self._add_demand(row[_DEMAND:], 1)
         self._forget_scores()
 
+    def wait_all(self, jobs: Sequence[WaitingJob]) -> None:
+        """These jobs wait; none of them waited here before."""
+        if len(jobs) <= _FEW:
+            for job in jobs:
+                self.wait(job)
+            return
+        self._sort_in()
+        columns = self._columns_of(jobs)
+        if self.rules.strict:
+            ranks, submits = columns[_RANK].tolist(), columns[_SUBMITTED].tolist()
+            keys = [(rank, 0, at, job.uid) for rank, at, job in zip(ranks, submits, jobs, strict=True)]
+        else:
+            keys = [self.own_key(job) for job in jobs]
+        line = sorted(range(len(keys)), key=keys.__getitem__)
+        come = [keys[number] for number in line]
+        self._jobs.update((job.uid, job) for job in jobs)
+        self._placed.update((key[_UID], key) for key in come)
+        self.waiting_by_queue.update(job.queue for job in jobs)
+        self._add_demand((sum(column) for column in columns[_DEMAND:].tolist()), 1)
+        self._uids = None
+        self._insert_columns(come, columns[:, line])
+        self._forget_scores()
+
+    def _columns_of(self, jobs: Sequence[WaitingJob]) -> Ints:
+        """As `_row` of each, column by column."""
+        rules, names = self.rules, self._scale.measure.rules.resources
+        ranks = rules.ranks if rules.strict else {}
+        last = len(rules.classes) if rules.strict else 0
+        numbers = {queue: self._queues.number(queue) for queue in {job.queue for job in jobs}}
+        demands = [job.demand for job in jobs]
+        known = rules.unit_share_by_name.keys()
+        grade = self._scale.measure.grades.grade
+        columns = np.zeros((_DEMAND + len(names), len(jobs)), np.int64)
+        columns[_RANK] = [ranks.get(job.urgency, last) * 2 for job in jobs]
+        if rules.saturated:
+            columns[_RANK] += [rules.asks_for_saturated(demand) for demand in demands]
+        columns[_SUBMITTED] = [min(max(job.submitted, -FARTHEST), FARTHEST) for job in jobs]
+        columns[_QUEUE] = [numbers[job.queue] for job in jobs]
+        columns[_LACKING] = [
+            not demand.keys() <= known and lacking_of(demand, rules) is not None for demand in demands
+        ]
+        if not rules.strict:
+            columns[_GRADE] = [grade(job) for job in jobs]
+        for at, name in enumerate(names, start=_DEMAND):
+            columns[at] = [min(max(demand.get(name, 0), 0), LARGEST) for demand in demands]
+        return columns
+
     def leave(self, uid: str) -> None:
         """The job waits no more."""
         job = self._jobs.pop(uid, None)
@@ -206,6 +253,11 @@ class Lane:
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""
         return self._jobs[self._keys[row][_UID]]
+
+    def jobs_at(self, rows: Ints) -> list[WaitingJob]:
+        """Jobs of the own order."""
+        keys, jobs = self._keys, self._jobs
+        return [jobs[keys[row][_UID]] for row in rows.tolist()]
 
     def row_of(self, job: WaitingJob) -> int:
         """The position in the own order of a job that waits here."""
@@ -324,10 +376,12 @@ class Lane:
             self._keys = [key for row, key in enumerate(self._keys) if row not in absent]
 
     def _insert(self, keys: list[OwnKey], rows: list[Row]) -> None:
-        if not keys:
-            return
+        if keys:
+            self._insert_columns(keys, np.array(rows, np.int64).T)
+
+    def _insert_columns(self, keys: list[OwnKey], columns: Ints) -> None:
+        """Splices jobs in; both sorted."""
         places = [bisect_left(self._keys, key) for key in keys]
-        columns = np.array(rows, np.int64).T
         self._columns = np.insert(self._columns, places, columns, axis=1) if self._keys else columns.copy()
         if len(keys) <= _FEW:
             for key in keys:

@@ -13,7 +13,7 @@ import msgspec
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
 from fairlead_policy.lane import Lane
-from fairlead_policy.ranking import Ranking, ratio
+from fairlead_policy.ranking import Ints, Ranking, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules
 from fairlead_policy.scoring import Scores, lacking_of
 from fairlead_policy.sequence import Sequence as JobSequence
@@ -51,6 +51,43 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         unbounded=unbounded,
         demand=job.demand,
     )
+
+
+def places_of(lane: Lane, at: Ints, now: Micros) -> list[Place]:
+    """As `place_of` of each of these rows, at a third of the cost."""
+    rules, scores = lane.rules, lane.scored(int(at.max()) + 1 if len(at) else 0)
+    if not rules.strict or scores.lacking[at].any() or (scores.rows.rank[at] & 1).any():
+        return [place_of(lane, row, now) for row in at.tolist()]
+    names, horizon = rules.resources, None if rules.cap is None else now - rules.cap
+    rate, rate_over = rules.rate.numerator, rules.rate.denominator
+    terms = [(one.numerator, one.denominator) for one in map(lane.multiplier, range(len(names)))]
+    columns = (
+        lane.jobs_at(at),
+        scores.use[at].tolist(),
+        scores.dominant[at].tolist(),
+        scores.rows.submitted[at].tolist(),
+    )
+    places = []
+    for job, use, dominant, submitted in zip(*columns, strict=True):
+        over, under = terms[dominant] if use else (0, 1)
+        aged = submitted if horizon is None or submitted > horizon else horizon
+        over *= use
+        places.append(
+            Place(
+                uid=job.uid,
+                scope=job.scope,
+                id=job.id,
+                tenant=job.tenant,
+                urgency=job.urgency,
+                dominant=names[dominant] if use else "",
+                use=use,
+                tag=ratio(over, under),
+                key=ratio(over * rate_over + aged * rate * under, under * rate_over),
+                submitted=submitted,
+                demand=job.demand,
+            )
+        )
+    return places
 
 
 def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tuple[float, float]:

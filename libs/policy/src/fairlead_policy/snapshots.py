@@ -80,8 +80,11 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
             orders[pool_name].remember(tenant.name, tenant.past_use)
     for running in snapshot.running:
         orders[running.pool].run(_RUNS + running.id, running.tenant, running.demand)
+    waiting: dict[str, list[WaitingJob]] = {pool.name: [] for pool in snapshot.pools}
     for job in snapshot.jobs:
-        orders[job.pool].wait(_waiting(job))
+        waiting[job.pool].append(_waiting(job))
+    for name, jobs in waiting.items():
+        orders[name].wait_all(jobs)
     return [_ordered(pool, orders[pool.name], snapshot) for pool in sorted(snapshot.pools, key=_name)]
 
 

@@ -1,6 +1,7 @@
 """Several tenants' jobs side by side at one instant."""
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -9,10 +10,13 @@ from fairlead_contracts.instants import Micros
 from fairlead_policy.family import Family
 from fairlead_policy.flips import first_flip
 from fairlead_policy.lane import Lane
-from fairlead_policy.places import place_in, place_of
+from fairlead_policy.places import place_in, places_of
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.scoring import Measure
 from fairlead_policy.sequence import Sequence as JobSequence
+
+_FEW = 16
+"""Up to so many places are made one by one: sorting them by tenant costs more."""
 
 
 class View:
@@ -72,11 +76,22 @@ class View:
 
     def places(self, rows: Ints) -> list[Place]:
         """The places of rows."""
-        parts = self._parts
-        return [
-            _place(parts[part], at, self._now)
-            for part, at in zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
-        ]
+        if len(rows) <= _FEW:
+            pairs = zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
+            return [
+                place for part, at in pairs for place in _places(self._parts[part], np.array([at]), self._now)
+            ]
+        # Part by part, and then back into their order.
+        parts = self._part[rows]
+        grouped = np.argsort(parts, kind="stable")
+        bounds = np.searchsorted(parts[grouped], np.arange(len(self._parts) + 1)).tolist()
+        made: list[Place] = []
+        for part, (start, end) in zip(self._parts, pairwise(bounds), strict=True):
+            if end > start:
+                made += _places(part, self._at[rows[grouped[start:end]]], self._now)
+        where = np.empty_like(grouped)
+        where[grouped] = np.arange(len(grouped))
+        return [made[number] for number in where.tolist()]
 
     def next_flip(self) -> Micros | None:
         """An instant before which time alone does not change the order of the rows, nor any family's sequence."""
@@ -129,8 +144,10 @@ def _of_family(
     return sequence, family.positions(sequence, tenants)
 
 
-def _place(part: Lane | JobSequence, at: int, now: Micros) -> Place:
-    return place_in(part, at, now) if isinstance(part, JobSequence) else place_of(part, at, now)
+def _places(part: Lane | JobSequence, at: Ints, now: Micros) -> list[Place]:
+    if isinstance(part, JobSequence):
+        return [place_in(part, position, now) for position in at.tolist()]
+    return places_of(part, at, now)
 
 
 def _joined(parts: list[Ints]) -> Ints:
