@@ -24,7 +24,7 @@ from fairlead_policy.operators import OperatorWords, clearance_of, is_word, word
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.preemption import preempting_settings
-from fairlead_policy.reasons import class_in_words, duration, percent, terms_in_words
+from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import ClassMode, PoolRules
 from fairlead_policy.snapshots import (
@@ -58,6 +58,7 @@ __all__ = [
     "TieIndex",
     "WaitingJob",
     "class_bands",
+    "Wording",
     "class_in_words",
     "clearance_of",
     "duration",

@@ -25,7 +25,8 @@ type OwnKey = tuple[int, int, Micros, str]
 
 type Row = tuple[int, ...]
 
-_RANK, _SUBMITTED, _QUEUE, _LACKING, _GRADE, _DEMAND = range(6)
+RANK, SUBMITTED, QUEUE, LACKING, GRADE, DEMAND = range(6)
+"""The columns that jobs are kept in; from the last on, one for each resource."""
 _UID: Final = 3
 
 _FEW = 16
@@ -140,55 +141,28 @@ class Lane:
         self._jobs[job.uid] = job
         self._touched[job.uid] = row
         self.waiting_by_queue[job.queue] += 1
-        self._add_demand(row[_DEMAND:], 1)
+        self._add_demand(row[DEMAND:], 1)
         self._forget_scores()
 
-    def wait_all(self, jobs: Sequence[WaitingJob]) -> None:
-        """These jobs wait; none of them waited here before."""
-        if len(jobs) <= _FEW:
-            for job in jobs:
-                self.wait(job)
-            return
+    def wait_all(self, jobs: Sequence[WaitingJob], columns: Ints) -> None:
+        """These jobs wait; none of them waited here before. Both in the tenant's own order."""
         self._sort_in()
-        columns = self._columns_of(jobs)
         if self.rules.strict:
-            ranks, submits = columns[_RANK].tolist(), columns[_SUBMITTED].tolist()
-            keys = [(rank, 0, at, job.uid) for rank, at, job in zip(ranks, submits, jobs, strict=True)]
+            ranks, submits = columns[RANK].tolist(), columns[SUBMITTED].tolist()
+            keys: list[OwnKey] = [
+                (rank, 0, at, job.uid) for rank, at, job in zip(ranks, submits, jobs, strict=True)
+            ]
         else:
             keys = [self.own_key(job) for job in jobs]
-        line = sorted(range(len(keys)), key=keys.__getitem__)
-        come = [keys[number] for number in line]
         self._jobs.update((job.uid, job) for job in jobs)
-        self._placed.update((key[_UID], key) for key in come)
-        self.waiting_by_queue.update(job.queue for job in jobs)
-        self._add_demand((sum(column) for column in columns[_DEMAND:].tolist()), 1)
+        self._placed.update((key[_UID], key) for key in keys)
+        numbers, counts = np.unique(columns[QUEUE], return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            self.waiting_by_queue[self._queues.queues[number]] += count
+        self._add_demand((sum(column) for column in columns[DEMAND:].tolist()), 1)
         self._uids = None
-        self._insert_columns(come, columns[:, line])
+        self._insert_columns(keys, columns)
         self._forget_scores()
-
-    def _columns_of(self, jobs: Sequence[WaitingJob]) -> Ints:
-        """As `_row` of each, column by column."""
-        rules, names = self.rules, self._scale.measure.rules.resources
-        ranks = rules.ranks if rules.strict else {}
-        last = len(rules.classes) if rules.strict else 0
-        numbers = {queue: self._queues.number(queue) for queue in {job.queue for job in jobs}}
-        demands = [job.demand for job in jobs]
-        known = rules.unit_share_by_name.keys()
-        grade = self._scale.measure.grades.grade
-        columns = np.zeros((_DEMAND + len(names), len(jobs)), np.int64)
-        columns[_RANK] = [ranks.get(job.urgency, last) * 2 for job in jobs]
-        if rules.saturated:
-            columns[_RANK] += [rules.asks_for_saturated(demand) for demand in demands]
-        columns[_SUBMITTED] = [min(max(job.submitted, -FARTHEST), FARTHEST) for job in jobs]
-        columns[_QUEUE] = [numbers[job.queue] for job in jobs]
-        columns[_LACKING] = [
-            not demand.keys() <= known and lacking_of(demand, rules) is not None for demand in demands
-        ]
-        if not rules.strict:
-            columns[_GRADE] = [grade(job) for job in jobs]
-        for at, name in enumerate(names, start=_DEMAND):
-            columns[at] = [min(max(demand.get(name, 0), 0), LARGEST) for demand in demands]
-        return columns
 
     def leave(self, uid: str) -> None:
         """The job waits no more."""
@@ -232,7 +206,7 @@ class Lane:
     def oldest(self) -> Micros:
         """The earliest submit instant of the waiting jobs; there must be one."""
         self._sort_in()
-        return int(self._columns[_SUBMITTED].min())
+        return int(self._columns[SUBMITTED].min())
 
     def tie_at(self, row: int) -> tuple[str, int]:
         """What settles equal keys and submit instants."""
@@ -282,7 +256,7 @@ class Lane:
             self._sort_in()
             rows = self._first_of_queues(window)
             scores = self.scored(int(rows[-1]) + 1 if len(rows) else 0)
-            front = self._front = window, rows, scores.rows.take(rows), self._columns[_QUEUE][rows]
+            front = self._front = window, rows, scores.rows.take(rows), self._columns[QUEUE][rows]
         return front[1:]
 
     def columns(self, count: int) -> "Columns":
@@ -290,12 +264,12 @@ class Lane:
         self._sort_in()
         columns = self._columns[:, :count]
         return Columns(
-            columns[_RANK],
-            columns[_SUBMITTED],
-            columns[_QUEUE],
-            columns[_LACKING],
-            columns[_GRADE],
-            columns[_DEMAND:].T,
+            columns[RANK],
+            columns[SUBMITTED],
+            columns[QUEUE],
+            columns[LACKING],
+            columns[GRADE],
+            columns[DEMAND:].T,
         )
 
     def multiplier(self, position: int) -> Fraction:
@@ -307,7 +281,7 @@ class Lane:
         name = lacking_of(self.counted, self.rules)
         if name is not None:
             return name, min(self.counted[name], LARGEST)
-        first = int(self._columns[_LACKING].argmax())
+        first = int(self._columns[LACKING].argmax())
         job = self.job_at(first)
         name = lacking_of(job.demand, self.rules) if first < row else None
         return ("", 0) if name is None else (name, min(job.demand[name], LARGEST))
@@ -317,12 +291,12 @@ class Lane:
         self._keys: list[OwnKey] = []
         self._uids = None
         self._placed: dict[str, OwnKey] = {}
-        self._columns = np.empty((_DEMAND + len(measure.rules.resources), 0), np.int64)
+        self._columns = np.empty((DEMAND + len(measure.rules.resources), 0), np.int64)
         self._touched: dict[str, Row | None] = {uid: self._row(job) for uid, job in self._jobs.items()}
         self._demanded = [0] * len(measure.rules.resources)
         for row in self._touched.values():
             if row is not None:
-                self._add_demand(row[_DEMAND:], 1)
+                self._add_demand(row[DEMAND:], 1)
         self._forget_scores()
 
     def _forget_scores(self) -> None:
@@ -357,7 +331,7 @@ class Lane:
         )
         rows = {uid: row for uid, row in touched.items() if row is not None}
         if self.rules.strict:
-            come = sorted((row[_RANK], 0, row[_SUBMITTED], uid) for uid, row in rows.items())
+            come = sorted((row[RANK], 0, row[SUBMITTED], uid) for uid, row in rows.items())
         else:
             come = sorted(self.own_key(self._jobs[uid]) for uid in rows)
         self._placed.update((key[_UID], key) for key in come)
@@ -381,8 +355,11 @@ class Lane:
 
     def _insert_columns(self, keys: list[OwnKey], columns: Ints) -> None:
         """Splices jobs in; both sorted."""
+        if not self._keys:
+            self._keys, self._columns = keys, columns
+            return
         places = [bisect_left(self._keys, key) for key in keys]
-        self._columns = np.insert(self._columns, places, columns, axis=1) if self._keys else columns.copy()
+        self._columns = np.insert(self._columns, places, columns, axis=1)
         if len(keys) <= _FEW:
             for key in keys:
                 insort(self._keys, key)
@@ -394,19 +371,19 @@ class Lane:
         counted = self.counted
         use = [counted_amount(counted[name]) if name in counted else 0 for name in self.rules.resources]
         bound = max((a + b for a, b in zip(use, self._demanded, strict=True)), default=0)
-        before, beyond = sums_before(np.ascontiguousarray(columns[_DEMAND:].T), use, bound)
+        before, beyond = sums_before(np.ascontiguousarray(columns[DEMAND:].T), use, bound)
         lacks_before = np.zeros(count, np.bool_)
         if lacking_of(counted, self.rules) is not None:
             lacks_before[:] = True
         else:
-            np.logical_or.accumulate(columns[_LACKING, :-1] > 0, out=lacks_before[1:])
-        jobs = Facing(columns[_RANK], columns[_SUBMITTED], columns[_GRADE])
+            np.logical_or.accumulate(columns[LACKING, :-1] > 0, out=lacks_before[1:])
+        jobs = Facing(columns[RANK], columns[SUBMITTED], columns[GRADE])
         return self._scale.score(jobs, before, beyond, lacks_before)
 
     def _first_of_queues(self, window: int) -> Ints:
         if len(self.waiting_by_queue) <= 1:
             return np.arange(min(window, len(self._keys)))
-        numbers = self._columns[_QUEUE]
+        numbers = self._columns[QUEUE]
         found = [
             np.flatnonzero(numbers == self._queues.number(queue))[:window] for queue in self.waiting_by_queue
         ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import Micros
+from fairlead_policy.columns import by_tenant
 from fairlead_policy.family import Family
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.lane import Lane, QueueNumbers
@@ -66,22 +67,16 @@ class PoolOrder:
 
     def wait_all(self, jobs: Iterable[WaitingJob]) -> None:
         """All these jobs wait; many at once cost a fraction of one after another."""
-        fresh: dict[str, list[WaitingJob]] = {}
+        fresh: dict[str, WaitingJob] = {}
         for job in jobs:
             uid = job.uid
             if uid in self._waiting or uid in self._running:
-                # Told before: this word counts. Jobs of this call that rest are entered first, to be replaced.
-                self._enter(fresh)
                 self.wait(job)
             else:
-                self._waiting[uid] = job
-                fresh.setdefault(job.tenant, []).append(job)
-        self._enter(fresh)
-
-    def _enter(self, fresh: dict[str, list[WaitingJob]]) -> None:
-        for tenant, jobs in fresh.items():
-            self._lane(tenant).wait_all(jobs)
-        fresh.clear()
+                fresh[uid] = job
+        self._waiting.update(fresh)
+        for tenant, own, columns in by_tenant(list(fresh.values()), self._measure, self._queues):
+            self._lane(tenant).wait_all(own, columns)
 
     def run(self, uid: str, tenant: str, demand: Mapping[str, int]) -> None:
         """The job runs: its demand, in base units, counts as its tenant's use."""

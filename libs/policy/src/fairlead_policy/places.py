@@ -7,6 +7,7 @@ whichever shard or grouping it came from.
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import chain
+from operator import truediv
 
 import msgspec
 
@@ -67,6 +68,7 @@ def places_of(lane: Lane, at: Ints, now: Micros) -> list[Place]:
         scores.dominant[at].tolist(),
         scores.rows.submitted[at].tolist(),
     )
+    nearest = ratio if rules.largest_share_is_huge else truediv
     places = []
     for job, use, dominant, submitted in zip(*columns, strict=True):
         over, under = terms[dominant] if use else (0, 1)
@@ -81,8 +83,8 @@ def places_of(lane: Lane, at: Ints, now: Micros) -> list[Place]:
                 urgency=job.urgency,
                 dominant=names[dominant] if use else "",
                 use=use,
-                tag=ratio(over, under),
-                key=ratio(over * rate_over + aged * rate * under, under * rate_over),
+                tag=nearest(over, under),
+                key=nearest(over * rate_over + aged * rate * under, under * rate_over),
                 submitted=submitted,
                 demand=job.demand,
             )

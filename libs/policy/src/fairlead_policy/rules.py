@@ -22,6 +22,8 @@ share: it sorts last instead of overflowing 64 bits, in memory or on the wire.""
 
 type ClassMode = Literal["strict", "additive", "multiplicative"]
 
+_COMFORTABLE = 10**300
+
 FARTHEST: Micros = 2**61
 """Instants are taken as at most so far from 1970, 73,000 years: differences of two stay within 64 bits."""
 
@@ -81,6 +83,14 @@ class PoolRules:
     def unit_shares(self) -> tuple[Fraction, ...]:
         """`v_r / c_r` of each of `resources`: what one base unit adds to an undivided share."""
         return tuple(self._weight(name) / self.capacity[name] for name in self.resources)
+
+    @cached_property
+    def largest_share_is_huge(self) -> bool:
+        """Whether a share may be larger than floats hold: only weights that no document may have make it so."""
+        least = min((weight for weight in self.weights.values() if weight), default=FULL)
+        unlisted = self.unlisted_weight or FULL
+        largest = max(self.unit_shares, default=NOTHING) * LARGEST / min(least, unlisted)
+        return largest > _COMFORTABLE or self.rate * FARTHEST > _COMFORTABLE
 
     @cached_property
     def unit_share_by_name(self) -> Mapping[str, Fraction]:
