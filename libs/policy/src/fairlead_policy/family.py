@@ -5,7 +5,7 @@ other. One event makes it anew, as deep as readers look.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from fairlead_policy.jobs import Queue
 from fairlead_policy.lane import Lane, QueueNumbers, counted_amount
 from fairlead_policy.merging import Field, Node, Stretch, leaf_stretch, merge
 from fairlead_policy.ranking import Ints
+from fairlead_policy.rescaling import Course, course_of, idle_course, leaf_course, scored
+from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Measure, Scale, lacking_of
-from fairlead_policy.sequence import Sequence
+from fairlead_policy.sequence import Sequence as JobSequence
 
 _SHALLOW = 64
 """Jobs of each tenant, beside the window, that a front is first looked for among."""
@@ -39,7 +41,7 @@ class Family:
         self._past: dict[str, Mapping[str, int]] = {}
         self._measure = measure
         self._queues = queues
-        self._made: tuple[Micros | None, int, Sequence] | None = None
+        self._made: tuple[Micros | None, int, JobSequence] | None = None
 
     def changed(self) -> None:
         """Something below it is another: the sequence is made anew when somebody looks."""
@@ -79,15 +81,17 @@ class Family:
             if tenant in self._measure.rules.way_up(name):
                 yield lane
 
-    def sequence(self, now: Micros, depth: int = _ALL) -> Sequence:
+    def sequence(self, now: Micros, depth: int = _ALL) -> JobSequence:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
+        if self.rules.rescaled:
+            depth = _ALL  # what waits behind decides whether a tenant counts as one that waits
         lanes = [lane for _, lane in sorted(self.lanes.items()) if len(lane)]
         horizon = self._horizon(lanes, now)
         made = self._made
         longest = max(map(len, lanes), default=0)
         if made is None or made[0] != horizon or made[1] < min(depth, longest):
             field = Field.of(lanes, depth)
-            found = Sequence(
+            found = JobSequence(
                 self._stretches(field, now),
                 self.top,
                 field,
@@ -100,7 +104,7 @@ class Family:
 
     def front(
         self, now: Micros, window: int, tenants: Collection[str] | None = None
-    ) -> tuple[Sequence, Ints]:
+    ) -> tuple[JobSequence, Ints]:
         """The positions of the first `window` jobs of each queue, of these tenants or all, ascending."""
         depth = window + _SHALLOW
         while True:
@@ -110,14 +114,14 @@ class Family:
                 return sequence, positions
             depth *= _DEEPER
 
-    def positions(self, sequence: Sequence, tenants: Collection[str] | None) -> Ints:
+    def positions(self, sequence: JobSequence, tenants: Collection[str] | None) -> Ints:
         """The positions of these tenants' jobs, or of all."""
         if tenants is None:
             return np.arange(len(sequence))
         chosen = np.array([lane.tenant in tenants for lane in sequence.field.lanes])
         return np.flatnonzero(chosen[sequence.lanes])
 
-    def next_flip(self, sequence: Sequence) -> Micros | None:
+    def next_flip(self, sequence: JobSequence) -> Micros | None:
         """An instant before which time alone changes nothing in the sequence; None where it never does."""
         rules, multipliers = self._measure.rules, self._measure.multipliers
         compared = (stretch.compared for stretch in sequence.stretches.values())
@@ -131,7 +135,7 @@ class Family:
         return None if cap is None or oldest >= now - cap else now - cap
 
     def _first_of_queues(
-        self, sequence: Sequence, window: int, tenants: Collection[str] | None
+        self, sequence: JobSequence, window: int, tenants: Collection[str] | None
     ) -> Ints | None:
         """None where the sequence is too short to tell."""
         waiting: Counter[Queue] = Counter()
@@ -150,30 +154,72 @@ class Family:
 
     def _stretches(self, field: Field, now: Micros) -> dict[str, Stretch]:
         """The sequence of every tenant that has jobs in the field, from the leaves up."""
-        stretches: dict[str, Stretch] = {}
-        numbers = {lane.tenant: number for number, lane in enumerate(field.lanes)}
-        self._stretch(self.top, field, numbers, now, stretches)
-        return stretches
+        climb = _Climb(self, field, now)
+        climb.up_to(self.top)
+        return climb.found
 
-    def _stretch(
-        self, tenant: str, field: Field, numbers: Mapping[str, int], now: Micros, found: dict[str, Stretch]
-    ) -> Stretch | None:
-        if tenant in numbers:
-            found[tenant] = leaf_stretch(field, numbers[tenant])
-            return found[tenant]
-        below = self._measure.rules.children.get(tenant, ())
-        parts = [self._stretch(child, field, numbers, now, found) for child in below]
-        children = [part for part in parts if part is not None]
-        if not children:
-            return None
-        found[tenant] = merge(field, children, self._node(tenant), now)
-        return found[tenant]
-
-    def _node(self, tenant: str) -> Node:
+    def node(self, tenant: str) -> Node:
+        """What a tenant with children is scored by."""
         rules = self._measure.rules
         use = self.use_below(tenant)
-        counted = [counted_amount(use[name]) for name in rules.resources]
+        counted = self.amounts(use)
         asked = [lane.demanded for lane in self.lanes_below(tenant)]
         bound = max((held + sum(column) for held, *column in zip(counted, *asked, strict=True)), default=0)
-        lacking = lacking_of(use, rules) is not None
-        return Node(Scale(self._measure, rules.weight_of(tenant)), counted, bound, lacking)
+        scale = Scale(self._measure, rules.weight_of(tenant))
+        return Node(tenant, scale, counted, bound, lacking_of(use, rules) is not None)
+
+    def amounts(self, use: Mapping[str, int]) -> list[int]:
+        """By resource of the pool, as it counts."""
+        return [counted_amount(use.get(name, 0)) for name in self.rules.resources]
+
+    def own_past(self, tenant: str) -> list[int]:
+        """Past use of a tenant with children that is nobody's below."""
+        return self.amounts(self._past.get(tenant, {}))
+
+    @property
+    def rules(self) -> PoolRules:
+        """Of the pool."""
+        return self._measure.rules
+
+
+class _Climb:
+    """Makes the sequences of a family from the leaves up, and with H-DRF what each tenant counts to hold."""
+
+    def __init__(self, family: Family, field: Field, now: Micros) -> None:
+        self.found: dict[str, Stretch] = {}
+        self._family = family
+        self._field = field
+        self._now = now
+        self._numbers = {lane.tenant: number for number, lane in enumerate(field.lanes)}
+        self._courses: dict[str, Course] = {}
+
+    def up_to(self, tenant: str) -> Stretch | None:
+        """The tenant's sequence; None where nothing waits below it."""
+        number = self._numbers.get(tenant)
+        below = self._family.rules.children.get(tenant, ())
+        if number is not None:
+            self.found[tenant] = leaf_stretch(self._field, number)
+        elif below:
+            parts = [part for child in below if (part := self.up_to(child)) is not None]
+            if parts:
+                self.found[tenant] = merge(self._field, parts, self._family.node(tenant), self._now)
+        if self._family.rules.rescaled:
+            self._rescale(tenant, below if number is None else ())
+        return self.found.get(tenant)
+
+    def _rescale(self, tenant: str, below: Sequence[str]) -> None:
+        family, rules = self._family, self._family.rules
+        if not below:
+            use = family.amounts(family.use_below(tenant))
+            number = self._numbers.get(tenant)
+            self._courses[tenant] = (
+                idle_course(use, rules) if number is None else leaf_course(self._field, number, use, rules)
+            )
+            return
+        # Those that wait come first, in the order in which they were merged.
+        children = sorted(below, key=lambda child: child not in self.found)
+        kin = [(self._courses[child], rules.weight_of(child)) for child in children]
+        stretch = self.found.get(tenant)
+        course = self._courses[tenant] = course_of(stretch, kin, family.own_past(tenant), rules)
+        if stretch is not None:
+            self.found[tenant] = scored(stretch, self._field, course, family.node(tenant))

@@ -72,6 +72,8 @@ class Stretch:
     """Whether the sequence ends here."""
     compared: Rows | None = None
     """What its order was made from: the children's rows by their own tuples, ascending."""
+    child: Ints | None = None
+    """By job, the number of the child that it is of, among those that were merged."""
 
 
 def leaf_stretch(field: Field, number: int) -> Stretch:
@@ -85,6 +87,7 @@ def leaf_stretch(field: Field, number: int) -> Stretch:
 class Node:
     """What a node's scores are made of beside its jobs."""
 
+    tenant: str
     scale: Scale
     use: list[int]
     """Of each resource, base units: what runs below it, and past use."""
@@ -106,13 +109,10 @@ def merge(field: Field, children: Sequence[Stretch], node: Node, now: Micros) ->
         np.maximum.accumulate(ranks[start:end], out=ranks[start:end])
     line = np.argsort(ranks, kind="stable")
     cut = _known(line, ends, children)
-    taken = at[line[:cut]]
-    return Stretch(
-        taken,
-        score(field, taken, node),
-        cut == len(line) and all(c.whole for c in children),
-        rows.take(order),
-    )
+    line = line[:cut]
+    whole = cut == len(at) and all(child.whole for child in children)
+    child = np.repeat(np.arange(len(children)), lengths)[line]
+    return Stretch(at[line], score(field, at[line], node), whole, rows.take(order), child)
 
 
 def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:

@@ -50,6 +50,7 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         key=key,
         submitted=submitted,
         unbounded=unbounded,
+        blocked=bool(scores.rows.rank.item(row) & 2),
         demand=job.demand,
     )
 
@@ -57,7 +58,7 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
 def places_of(lane: Lane, at: Ints, now: Micros) -> list[Place]:
     """As `place_of` of each of these rows, at a third of the cost."""
     rules, scores = lane.rules, lane.scored(int(at.max()) + 1 if len(at) else 0)
-    if not rules.strict or scores.lacking[at].any() or (scores.rows.rank[at] & 1).any():
+    if not rules.strict or scores.lacking[at].any() or (scores.rows.rank[at] & 3).any():
         return [place_of(lane, row, now) for row in at.tolist()]
     names, horizon = rules.resources, None if rules.cap is None else now - rules.cap
     rate, rate_over = rules.rate.numerator, rules.rate.denominator

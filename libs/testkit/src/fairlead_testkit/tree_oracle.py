@@ -17,7 +17,11 @@ from fairlead_contracts.instants import Micros
 
 ZERO, ONE = Fraction(0), Fraction(1)
 GRID = 2**64
-"""Rescaled use is counted in parts of this."""
+"""Rescaled use of a larger denominator is counted in parts of this."""
+
+
+def _bounded(part: Fraction) -> Fraction:
+    return part if part.denominator <= GRID else Fraction(round(part * GRID), GRID)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +191,7 @@ class _Filling:
         for part in parts:
             for resource, amount in part.items():
                 total[resource] = total.get(resource, ZERO) + amount
-        return {resource: Fraction(round(amount * GRID), GRID) for resource, amount in total.items()}
+        return {resource: _bounded(amount) for resource, amount in total.items()}
 
     # Classes ------------------------------------------------------------------------------------------------------
 
