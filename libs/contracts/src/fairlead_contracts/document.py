@@ -24,6 +24,7 @@ from fairlead_contracts.document_parts import (
     Tenant,
 )
 from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.older_formats import in_our_words
 from fairlead_contracts.presets import written_out
 from fairlead_contracts.reading import StructReader
 from fairlead_contracts.tree import check_tree
@@ -86,7 +87,7 @@ def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocu
     """The document in plain values, as a YAML or JSON parser gives them.
 
     Args:
-        found: the values.
+        found: the values; a configuration of one of the two older controllers is read as what its formula means.
         tenants: names that it may grant classes to beside its own tenants.
 
     Raises:
@@ -98,8 +99,11 @@ def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocu
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"
         raise DocumentError([FieldError("version", version, reason)])
+    ours, older = in_our_words(found)
+    if older:
+        raise DocumentError(older)
     reader = StructReader()
-    document = reader.struct(PolicyDocument, written_out(found), "")
+    document = reader.struct(PolicyDocument, written_out(ours), "")
     if document is not None:
         reader.problems += check_document(document, reader.kept, tenants, names_of(found.get("tenants")))
     if reader.problems or document is None:
