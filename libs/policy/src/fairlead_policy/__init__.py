@@ -10,7 +10,7 @@ made of a `lane` for each tenant, and of a `family` for each tree of them: `merg
 `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
 within the `bands` of the classes and where `preemption` allows. `snapshots` does all of that with one document,
-`stating` makes it from stated facts; `reasons` puts a place in words.
+`stating` makes it from stated facts; `past` is decayed use; `reasons` puts a place in words.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
 `fractions` reads GPU fractions after HAMi.
@@ -22,6 +22,7 @@ from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.operators import OperatorWords, clearance_of, is_word, words_on
 from fairlead_policy.order import PoolOrder
+from fairlead_policy.past import PastUse, tick_of
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.preemption import preempting_settings
 from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
@@ -49,6 +50,7 @@ __all__ = [
     "NarrowBand",
     "OperatorWords",
     "OrderedPool",
+    "PastUse",
     "PlannedLevels",
     "PoolOrder",
     "PoolRules",
@@ -76,6 +78,7 @@ __all__ = [
     "snapshot_of",
     "sort_key",
     "terms_in_words",
+    "tick_of",
     "why_uncleared",
     "why_withheld",
     "words_on",

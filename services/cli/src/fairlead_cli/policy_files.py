@@ -9,7 +9,7 @@ import yaml
 
 from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError
 from fairlead_cli.connection import connected
-from fairlead_cli.console import say, write_line
+from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
@@ -98,6 +98,10 @@ def as_yaml(document: PolicyDocument) -> str:
 async def put_in_force(nats: str | None, path: Path) -> None:
     """Check a file and make it the policy; say what happened."""
     document = read_policy(path)
+    if document.half_life_hours is not None:
+        warn("half_life_hours counts in `fairlead order` alone: services do not keep past use yet")
+    if document.fit.strategy != "none" or document.mode != "advise":
+        warn("fit and mode change nothing yet: jobs are ordered, not placed, and nothing is reserved")
     async with connected(nats) as bus:
         revision, written = await apply_policy(bus, document)
     say(
