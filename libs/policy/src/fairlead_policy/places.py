@@ -5,6 +5,7 @@ whichever shard or grouping it came from.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from operator import truediv
@@ -13,10 +14,11 @@ import msgspec
 
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
+from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
-from fairlead_policy.ranking import Ints, Ranking, ratio
+from fairlead_policy.ranking import Ints, Ranking, Rows, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules
-from fairlead_policy.scoring import Scores, lacking_of
+from fairlead_policy.scoring import Measure, Scores, lacking_of
 from fairlead_policy.sequence import Sequence as JobSequence
 from fairlead_policy.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
 
@@ -55,24 +57,34 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
     )
 
 
-def places_of(lane: Lane, at: Ints, now: Micros) -> list[Place]:
-    """As `place_of` of each of these rows, at a third of the cost."""
-    rules, scores = lane.rules, lane.scored(int(at.max()) + 1 if len(at) else 0)
-    if not rules.strict or scores.lacking[at].any() or (scores.rows.rank[at] & 3).any():
-        return [place_of(lane, row, now) for row in at.tolist()]
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Jobs of tenants that stand alone, with strict classes, none blocked and no share infinite: as equal columns."""
+
+    jobs: list[WaitingJob]
+    rows: Rows
+    dominant: Ints
+    """Position of the dominant resource in the pool's resources."""
+
+
+def places_of(line: Line, measure: Measure, now: Micros) -> list[Place]:
+    """As `place_of` of each of these jobs, at a third of the cost."""
+    rules, exact = measure.rules, measure.multipliers.exact
     names, horizon = rules.resources, None if rules.cap is None else now - rules.cap
     rate, rate_over = rules.rate.numerator, rules.rate.denominator
-    terms = [(one.numerator, one.denominator) for one in map(lane.multiplier, range(len(names)))]
-    columns = (
-        lane.jobs_at(at),
-        scores.use[at].tolist(),
-        scores.dominant[at].tolist(),
-        scores.rows.submitted[at].tolist(),
-    )
+    terms = [(one.numerator, one.denominator) for one in exact]
     nearest = ratio if rules.largest_share_is_huge else truediv
+    rows = line.rows
+    columns = (
+        line.jobs,
+        rows.use.tolist(),
+        rows.multiplier.tolist(),
+        line.dominant.tolist(),
+        rows.submitted.tolist(),
+    )
     places = []
-    for job, use, dominant, submitted in zip(*columns, strict=True):
-        over, under = terms[dominant] if use else (0, 1)
+    for job, use, number, dominant, submitted in zip(*columns, strict=True):
+        over, under = terms[number]
         aged = submitted if horizon is None or submitted > horizon else horizon
         over *= use
         places.append(

@@ -23,38 +23,34 @@ class Wording:
 
     def __init__(self, rules: PoolRules, standings: Mapping[str, Standing], now: Micros) -> None:
         self._rules = rules
+        self._room = rules.capacity.get
         self._standings = standings
         self._now = now
         rate = rules.rate
         # Integers divided once: the same float as that of the fraction, at a tenth of its price.
         self._over, self._under = rate.numerator, rate.denominator
         self._hourly = percent(rate.numerator * HOUR / rate.denominator)
-        self._classes: dict[tuple[str, float | None], str] = {}
+        self._classes: dict[str, str] = {}
         self._tenants: dict[str, str] = {}
 
     def reasons(self, place: Place) -> list[str]:
         """What the class does to its place, and the terms."""
-        return [self.urgency(place), *self.terms(place)]
-
-    def urgency(self, place: Place) -> str:
-        """What the class of the job does to its place."""
-        key = place.urgency, place.override
-        found = self._classes.get(key)
-        if found is None:
-            found = self._classes[key] = _class(place, self._rules)
-        return found
+        if place.override is not None:
+            return [_class(place, self._rules), *self.terms(place)]
+        urgency = self._classes.get(place.urgency)
+        if urgency is None:
+            urgency = self._classes[place.urgency] = _class(place, self._rules)
+        return [urgency, *self.terms(place)]
 
     def terms(self, place: Place) -> list[str]:
         """The tag, the waiting, what holds the job back, and what can never start."""
-        terms = [self._tag(place)]
-        if not place.unbounded:
-            terms.append(self._waiting(place))
+        terms = [self._tag(place)] if place.unbounded else [self._tag(place), self._waiting(place)]
         if place.top or place.position or place.blocked:
             terms += _tree(place)
-        capacity = self._rules.capacity
+        room = self._room
         for resource, amount in place.demand.items():
-            if amount > capacity.get(resource, 0):
-                terms += _too_large(place, capacity)
+            if amount > room(resource, 0):
+                terms += _too_large(place, self._rules.capacity)
                 break
         return terms
 
@@ -70,8 +66,8 @@ class Wording:
         beginning = self._tenants.get(tenant) or self._beginning(tenant)
         use = format_quantity(dominant, place.use)
         return (
-            f"{beginning}{use} {dominant}: divided by the pool's capacity and by its weight, "
-            f"that is a start tag of {place.tag:.4f}; lower goes first."
+            f"{beginning}{use} {dominant}: divided by the pool's capacity and by its weight, that is a start tag "
+            f"of {place.tag:.4f}; lower goes first."
         )
 
     def _beginning(self, tenant: str) -> str:

@@ -10,13 +10,13 @@ from fairlead_contracts.instants import Micros
 from fairlead_policy.family import Family
 from fairlead_policy.flips import first_flip
 from fairlead_policy.lane import Lane
-from fairlead_policy.places import place_in, places_of
+from fairlead_policy.places import Line, place_in, place_of, places_of
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.scoring import Measure
 from fairlead_policy.sequence import Sequence as JobSequence
 
-_FEW = 16
-"""Up to so many places are made one by one: sorting them by tenant costs more."""
+_FEW = 256
+"""Up to so many places are made one by one: gathering what they are made from costs more."""
 
 
 class View:
@@ -76,22 +76,26 @@ class View:
 
     def places(self, rows: Ints) -> list[Place]:
         """The places of rows."""
-        if len(rows) <= _FEW:
-            pairs = zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
-            return [
-                place for part, at in pairs for place in _places(self._parts[part], np.array([at]), self._now)
-            ]
-        # Part by part, and then back into their order.
-        parts = self._part[rows]
-        grouped = np.argsort(parts, kind="stable")
-        bounds = np.searchsorted(parts[grouped], np.arange(len(self._parts) + 1)).tolist()
-        made: list[Place] = []
-        for part, (start, end) in zip(self._parts, pairwise(bounds), strict=True):
-            if end > start:
-                made += _places(part, self._at[rows[grouped[start:end]]], self._now)
-        where = np.empty_like(grouped)
-        where[grouped] = np.arange(len(grouped))
-        return [made[number] for number in where.tolist()]
+        lanes = [part for part in self._parts if isinstance(part, Lane)]
+        plain = len(lanes) == len(self._parts) and self._measure.rules.strict
+        if plain and len(rows) > _FEW and not (self.rows.rank[rows] & 3).any():
+            return places_of(self._line(lanes, rows), self._measure, self._now)
+        parts = self._parts
+        return [
+            _place(parts[part], at, self._now)
+            for part, at in zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
+        ]
+
+    def _line(self, lanes: Sequence[Lane], rows: Ints) -> Line:
+        """Rows of lanes with what places are made from, in their order: they are then made as they will be read."""
+        jobs = np.empty(len(self._at), np.object_)
+        dominant = np.empty(len(self._at), np.int64)
+        bounds = np.searchsorted(self._part, np.arange(len(lanes) + 1)).tolist()
+        for lane, (start, end) in zip(lanes, pairwise(bounds), strict=True):
+            at = self._at[start:end]
+            jobs[start:end] = lane.jobs_at(at)
+            dominant[start:end] = lane.scored(int(at.max(initial=-1)) + 1).dominant[at]
+        return Line(jobs[rows].tolist(), self.rows.take(rows), dominant[rows])
 
     def next_flip(self) -> Micros | None:
         """An instant before which time alone does not change the order of the rows, nor any family's sequence."""
@@ -144,10 +148,8 @@ def _of_family(
     return sequence, family.positions(sequence, tenants)
 
 
-def _places(part: Lane | JobSequence, at: Ints, now: Micros) -> list[Place]:
-    if isinstance(part, JobSequence):
-        return [place_in(part, position, now) for position in at.tolist()]
-    return places_of(part, at, now)
+def _place(part: Lane | JobSequence, at: int, now: Micros) -> Place:
+    return place_in(part, at, now) if isinstance(part, JobSequence) else place_of(part, at, now)
 
 
 def _joined(parts: list[Ints]) -> Ints:
