@@ -11,10 +11,12 @@ import bench_kueue
 import bench_kueue_load
 import bench_order
 import bench_stack
+import bench_trees
 
 BENCHES = {
     "order": bench_order.order,
     "event": bench_order.event,
+    "trees": bench_trees.trees,
     "scaling": bench_order.scaling,
     "replay": bench_bus.replay,
     "stack": bench_stack.stack,

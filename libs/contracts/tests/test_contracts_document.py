@@ -49,6 +49,9 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
     found = {
         "bogus": 1,
         "window": 0,
+        "half_life_hours": 0,
+        "bands": {"width": 5},
+        "hierarchy": {"mode": "flat"},
         "shards": 257,
         "aging": {"cap_hours": -1, "share_per_hour": float("nan"), "speed": 1},
         "resource_weights": {"cpu": -1, "memory": float("inf")},
@@ -65,7 +68,7 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
         "grants": [{"tenant": "ghost", "classes": ["royal"]}],
     }  # fmt: skip
     assert set(problems_of(found)) == {
-        "bogus", "window", "shards", "preemption", "unlisted_weight",
+        "bogus", "window", "half_life_hours", "bands.width", "hierarchy.mode", "shards", "preemption", "unlisted_weight",
         "aging.cap_hours", "aging.share_per_hour", "aging.speed", "resource_weights.cpu", "resource_weights.memory",
         "tenants[0].name", "tenants[0].weight", "tenants[1].name", "tenants[2].weigth", "tenants[2].match.scopes",
         "tenants[3].name", "tenants[3].weight", "tenants[3].parent", "tenants[3].pool", "tenants[4]",
@@ -128,3 +131,64 @@ def test_any_document_is_read_or_refused_with_reasons(found: dict[str, object]) 
         assert decode_document(encode_document(document)) == document
     assert reasons
     assert all(reasons)
+
+
+def test_a_tree_is_read_and_every_fault_of_it_is_told_at_once() -> None:
+    tree = [{"name": "org"}, {"name": "team", "parent": "org"}, {"name": "crew", "parent": "team"}]
+    assert read_document({"tenants": tree}).tenants[2].parent == "team"
+    found = {
+        "tenants": [
+            *tree,
+            {"name": "lost", "parent": "nobody"},
+            {"name": "b", "parent": "c"},
+            {"name": "c", "parent": "b"},
+            {"name": "self", "parent": "self"},
+            {"name": "under", "parent": "b"},
+            {"name": "holder", "match": {"scopes": ["x"]}},
+            {"name": "held", "parent": "holder"},
+        ]
+    }
+    reasons = problems_of(found)
+    assert set(reasons) == {
+        "tenants[3].parent",
+        "tenants[4].parent",
+        "tenants[6].parent",
+        "tenants[8].match",
+    }
+    assert reasons["tenants[4].parent"] == "makes a cycle: b under c under b"
+
+
+def test_a_parent_that_is_misspelled_elsewhere_is_told_only_there() -> None:
+    found = {"tenants": [{"name": "org", "weight": "x"}, {"name": "team", "parent": "org"}]}
+    assert set(problems_of(found)) == {"tenants[0].weight"}
+
+
+def test_a_tree_is_no_deeper_than_places_can_say() -> None:
+    chain = [{"name": f"t{n}", **({"parent": f"t{n - 1}"} if n else {})} for n in range(18)]
+    assert set(problems_of({"tenants": chain})) == {"tenants[16].parent", "tenants[17].parent"}
+
+
+@pytest.mark.parametrize(
+    ("found", "fields"),
+    [
+        ({"class_mode": "additive"}, {"class_weights"}),
+        ({"class_mode": "additive", "class_weights": {"urgent": -1, "approved": 0, "normal": 1}}, {"class_weights.urgent"}),
+        ({"class_mode": "multiplicative", "class_weights": {"urgent": 1, "approved": 0, "normal": 1}}, {"class_weights.approved"}),
+        ({"class_mode": "wdrf", "class_weights": {"urgent": 9, "approved": 8, "normal": 7, "royal": 1}}, {"class_weights.royal"}),
+        ({"class_mode": "sorted"}, {"class_mode"}),
+        ({"half_life_hours": -1}, {"half_life_hours"}),
+        ({"half_life_hours": float("nan")}, {"half_life_hours"}),
+        ({"tenants": [{"name": "a"}], "grants": [{"tenant": "a"}]}, {"grants[0].classes"}),
+    ],
+)  # fmt: skip
+def test_modes_that_make_no_sense_are_refused(found: dict[str, object], fields: set[str]) -> None:
+    assert set(problems_of(found)) == fields
+
+
+def test_a_preset_stands_for_the_numbers_of_its_controller() -> None:
+    drf = read_document({"class_mode": "drf"})
+    assert (drf.class_mode, drf.class_weights) == ("additive", {"urgent": 0, "normal": 1000})
+    assert drf.aging == Aging(share_per_hour=360, cap_hours=336)
+    wdrf = read_document({"class_mode": "wdrf", "aging": {"share_per_hour": 0.06}})
+    assert (wdrf.class_mode, wdrf.class_weights["approved"]) == ("multiplicative", 100)
+    assert wdrf.aging.share_per_hour == 0.06  # the file's own word counts

@@ -137,7 +137,7 @@ def test_every_problem_is_told_at_once_with_field_and_value() -> None:
         "extra",
         "now",
         "policy.window",
-        "policy.class_mode",
+        "policy.class_weights",
         "pools[0].capacity.cpu",
         "pools[1].name",
         "tenants[0].weight",
@@ -157,12 +157,6 @@ def test_every_problem_is_told_at_once_with_field_and_value() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("class_mode", "additive"),
-        ("class_mode", "wdrf"),
-        ("class_weights", {"urgent": 0}),
-        ("half_life_hours", 24),
-        ("half_life_hours", 0),
-        ("hierarchy", {"mode": "hdrf"}),
         ("fit", {"strategy": "binpack"}),
         ("mode", "reserve"),
     ],
@@ -190,8 +184,6 @@ def test_their_harmless_values_are_taken() -> None:
 @pytest.mark.parametrize(
     ("key", "entry", "field"),
     [
-        ("tenants", {"name": "team-1", "parent": "org"}, "tenants[0].parent"),
-        ("tenants", {"name": "team-1", "past_use": {GPU: 12.5}}, "tenants[0].past_use"),
         ("nodes", {"name": "n1", "allocatable": {}, "cards": [{"id": 0}]}, "nodes[0].cards"),
     ],
 )
@@ -362,3 +354,75 @@ def test_whatever_stands_at_a_key_gives_a_snapshot_or_its_problems(data: st.Data
     except DocumentError as error:
         problems = error.problems
     assert all(problem.field and problem.reason for problem in problems)
+
+
+TREE: list[dict[str, object]] = [
+    {"name": "org", "pool": "gpu", "weight": 2},
+    {"name": "team-1", "parent": "org", "past_use": {GPU: 12.5}},
+]
+
+
+def test_a_tree_past_use_and_a_class_weight_of_its_own_are_read_and_written() -> None:
+    pools = [{"name": "gpu", "capacity": {"cpu": 8, GPU: 4}}, {"name": "other", "capacity": {}}]
+    jobs = [job(priority_override=7, **{"class": "urgent"})]
+    policy = {"half_life_hours": 24, "class_mode": "drf"}
+    found = read_snapshot(changed(policy=policy, pools=pools, tenants=TREE, running=[], jobs=jobs))
+    org, team = found.tenants
+    assert (org.weight, team.parent, team.past_use) == (2, "org", {GPU: 12_500})
+    assert (found.jobs[0].pool, found.jobs[0].priority_override) == ("gpu", 7)  # the pool is the parent's
+    assert decode_snapshot(encode_snapshot(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"tenants": TREE}, "tenants[1].past_use"),  # without a half-life it would count for nothing
+        ({"tenants": [*TREE[:1], {"name": "team-1", "parent": "orc"}]}, "tenants[1].parent"),
+        ({"tenants": [{"name": "team-1", "parent": "b"}, {"name": "b", "parent": "team-1"}]}, "tenants[1].parent"),
+        ({"tenants": [{"name": "team-1"}, {"name": "crew", "parent": "team-1"}]}, "jobs[0].tenant"),
+        ({"policy": {"tenants": [{"name": "x", "parent": "y"}]}}, "policy.tenants[0].parent"),
+        ({"jobs": [job(priority_override=5)]}, "jobs[0].priority_override"),
+        ({"policy": {"class_mode": "wdrf"}, "jobs": [job(priority_override=0)]}, "jobs[0].priority_override"),
+        ({"policy": {"class_mode": "wdrf"}, "jobs": [job(priority_override="high")]}, "jobs[0].priority_override"),
+        ({"policy": {"half_life_hours": 0}}, "policy.half_life_hours"),
+    ],
+)  # fmt: skip
+def test_what_a_tree_or_a_mode_makes_wrong_is_named(changes: dict[str, object], field: str) -> None:
+    assert field in problems_of(changed(**changes))
+
+
+def test_a_policy_may_hang_its_tenants_under_one_of_the_snapshot() -> None:
+    policy = {"tenants": [{"name": "team-1", "parent": "org"}]}
+    found = read_snapshot(changed(policy=policy, tenants=[{"name": "org"}]))
+    assert found.policy.tenants[0].parent == "org"
+
+
+def test_past_use_where_a_tenant_has_no_single_pool_is_refused() -> None:
+    pools = [{"name": "gpu", "capacity": {GPU: 4, "cpu": 1, "memory": 1}}, {"name": "other", "capacity": {}}]
+    tenants = [{"name": "team-1", "past_use": {GPU: 1}}]
+    found = problems_of(changed(policy={"half_life_hours": 1}, pools=pools, tenants=tenants))
+    assert found["tenants[0].past_use"] == "counts in one pool: name the tenant's pool"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"frontend": "cq"},  # a name that is good for a queue
+        {"demand": {"cpu": True}},
+        {"demand": {"tpu": 1}},
+        {"submitted": True},
+        {"submitted": 10**12},
+        {"runtime_limit": -1},
+        {"class": ""},
+        {"tenant": "nobody"},
+        {"id": "j1"},
+        {"id": "j\n"},
+    ],
+    ids=str,
+)
+def test_a_job_like_its_neighbours_but_for_one_fault_is_refused(second: dict[str, object]) -> None:
+    first = job(queue="cq", demand={"cpu": 1})
+    plain = changed(jobs=[first, {**first, "id": "j2"}])
+    assert len(read_snapshot(plain).jobs) == 2
+    [field] = problems_of(changed(jobs=[first, {**first, "id": "j2", **second}]))
+    assert field.startswith("jobs[1].")

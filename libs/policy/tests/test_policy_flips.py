@@ -142,7 +142,7 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
     moments = range(now, 45)
     changes = [then for then in moments if order.uids(then) != order.uids(now)]
     assert ahead == (changes[0] if changes else None)
-    assert next_flip_of(order.order(now), order.rules) == ahead
+    assert next_flip_of(order.order(now), order.rules, now) == ahead
     assert order.next_flip(now, window=len(found) + 1) == ahead
 
 

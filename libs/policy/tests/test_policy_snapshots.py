@@ -322,7 +322,9 @@ def test_the_terms_of_a_place_are_put_in_words() -> None:
     rules = Rulebook(a_document(), 1).pool_rules("gpu", {"cpu": 1000})
     place = a_place(submitted=NOW - 500 * HOUR, demand={"cpu": 4000})
     tag, age, size = terms_in_words(place, None, rules, NOW)
-    assert "team-a uses nothing before it" in tag
+    assert "tenant team-a comes to" in tag
+    [nothing, *_] = terms_in_words(msgspec.structs.replace(place, dominant="", use=0), None, rules, NOW)
+    assert "team-a uses nothing before it" in nothing
     assert "20.8 d, of which 14 d count: worth 2016.0 % of share at 6.0 % an hour" in age
     assert "4 cpu, more than the 1 that the pool has" in size
     [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)

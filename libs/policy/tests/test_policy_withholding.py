@@ -43,9 +43,13 @@ def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> No
     assert not why_withheld(
         document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 600, "approved": 300}
     )
-    crossed = why_withheld(document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000})
+    crossed = why_withheld(
+        document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
+    )
     assert "class urgent has its floor at 5000" in crossed
-    assert not why_withheld(document, [a_queue()], None, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000})
+    assert not why_withheld(
+        document, [a_queue()], None, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
+    )
 
 
 def test_only_settings_by_which_a_level_decides_preempt() -> None:

@@ -95,7 +95,7 @@ def test_yaml_is_read_too(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_told_at_once_without_a_stack_trace() -> None:
     jobs = [{"id": "a", "tenant": "x", "submitted": "now", "demand": {"cpu": -1}}]
-    bad = SNAPSHOT | {"jobs": jobs, "policy": {"class_mode": "additive"}, "nonsense": 1}
+    bad = SNAPSHOT | {"jobs": jobs, "policy": {"mode": "reserve"}, "nonsense": 1}
     ended = fairlead("order", "-", text=json.dumps(bad))
     assert ended.returncode == 2
     for said in (

@@ -10,11 +10,44 @@ from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.instants import Micros
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The exact terms of a job that stands before another of the same top-level tenant, and holds it back.
+
+    A top-level tenant serves its jobs in one sequence. Where the next in it would go before its predecessor by its own
+    terms, it stands right behind it instead: it counts as the largest (class, key, submitted, uid) up to its place.
+    """
+
+    uid: str
+    urgency: str
+    override: float | None = None
+    dominant: str
+    use: int
+    share: str = ""
+    submitted: Micros
+    unbounded: bool = False
+    blocked: bool = False
+
+
+class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Where one tenant below the top stands among its siblings just before the job."""
+
+    tenant: str
+    dominant: str
+    use: int
+    tag: float
+    """Its start tag, counted by its own weight; 0 where it is infinite."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One waiting job's place, with the terms that put it there.
 
     `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / tenant weight`, r being
     the dominant resource. `tag` and `key` are the floats for people; `use` and `submitted` are the exact terms.
+
+    In a tree of tenants the terms are those of the top-level tenant: pools are shared between these. The order goes
+    by the largest (class, key, submitted, uid) up to the job along that tenant's sequence, then by `position`. What is
+    largest may move with the clock beyond the aging cap, between two jobs only: the one with the largest key as
+    submitted, and the one with the largest tag.
     """
 
     uid: str
@@ -34,6 +67,22 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unbounded: bool = False
     """The tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its class."""
     demand: dict[str, int] = {}
+    override: float | None = None
+    """A granted number in place of its class's weight."""
+    share: str = ""
+    """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
+    blocked: bool = False
+    """It asks for a resource that is saturated (H-DRF): it stands behind the others of its class."""
+    top: str = ""
+    """The top-level tenant; empty where that is `tenant` itself."""
+    position: int = 0
+    """Along the top-level tenant's sequence."""
+    lifted: Lift | None = None
+    """The job with the largest key, as submitted, up to this one; None where that is itself."""
+    lifted_late: Lift | None = None
+    """The job with the largest tag up to this one; None where that is the same as the one above."""
+    within: list[Within] = []
+    """The tenants below the top-level one, the leaf first; empty where there is no tree."""
 
 
 class Front(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,9 +101,13 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     policy: int
     """Revision of the policy document."""
     capacity: dict[str, int]
+    saturated: list[str] = []
+    """The resources that are used up (H-DRF), sorted: keys of two such sets do not compare either."""
+    past: int = 0
+    """The tick that past use was decayed to; 0 where it does not count."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tenant in a pool: what it may have, what it has."""
 
     tenant: str
@@ -66,6 +119,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     dominant: str
     waiting: int
     running: int
+    parent: str | None = None
+    """The tenant that its use counts towards."""
+    past: dict[str, int] = {}
+    """Decayed past use that counts beside `use`, base units."""
 
 
 class Decision(Message, frozen=True, kw_only=True):

@@ -14,7 +14,9 @@ from fairlead_contracts.document_parts import (
     SHARDS,
     Aging,
     Bands,
+    Fit,
     Grant,
+    Hierarchy,
     Match,
     PolicyDocument,
     Pool,
@@ -22,14 +24,19 @@ from fairlead_contracts.document_parts import (
     Tenant,
 )
 from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.older_formats import in_our_words
+from fairlead_contracts.presets import written_out
 from fairlead_contracts.reading import StructReader
+from fairlead_contracts.tree import check_tree
 
 __all__ = [
     "POLICY_VERSION",
     "SHARDS",
     "Aging",
     "Bands",
+    "Fit",
     "Grant",
+    "Hierarchy",
     "Match",
     "PolicyDocument",
     "Pool",
@@ -39,6 +46,7 @@ __all__ = [
     "check_weight",
     "decode_document",
     "encode_document",
+    "names_of",
     "read_document",
 ]
 
@@ -47,6 +55,8 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e9
 LARGEST_RATE = 1e9
 LONGEST_CAP_HOURS = 1e7
 LARGEST_WINDOW = 10_000
+SHORTEST_HALF_LIFE_HOURS, LONGEST_HALF_LIFE_HOURS = 1 / 60, 1e6
+LARGEST_CLASS_WEIGHT = 1e9
 MOST_SHARDS = 256
 NARROWEST_BAND, WIDEST_BAND = 1_000, 10_000_000
 """Bounds of a class's levels: room to insert between two jobs, and room for many classes in Kueue's int32."""
@@ -77,7 +87,7 @@ def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocu
     """The document in plain values, as a YAML or JSON parser gives them.
 
     Args:
-        found: the values.
+        found: the values; a configuration of one of the two older controllers is read as what its formula means.
         tenants: names that it may grant classes to beside its own tenants.
 
     Raises:
@@ -89,34 +99,52 @@ def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocu
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"
         raise DocumentError([FieldError("version", version, reason)])
+    ours, older = in_our_words(found)
+    if older:
+        raise DocumentError(older)
     reader = StructReader()
-    document = reader.struct(PolicyDocument, found, "")
+    document = reader.struct(PolicyDocument, written_out(ours), "")
     if document is not None:
-        reader.problems += check_document(document, reader.kept, tenants)
+        reader.problems += check_document(document, reader.kept, tenants, names_of(found.get("tenants")))
     if reader.problems or document is None:
         raise DocumentError(reader.problems)
     return document
+
+
+def names_of(entries: object) -> set[str]:
+    """Names of entries, also of those that cannot be read: who refers to one made no mistake."""
+    if not isinstance(entries, list):
+        return set()
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    return {name for name in names if isinstance(name, str)}
 
 
 type Kept = Mapping[str, list[int]]
 
 
 def check_document(
-    document: PolicyDocument, kept: Kept | None = None, tenants: Collection[str] = ()
+    document: PolicyDocument,
+    kept: Kept | None = None,
+    tenants: Collection[str] = (),
+    stated: Collection[str] = (),
 ) -> list[FieldError]:
     """What the types alone do not tell: every problem of the document's sense.
 
     Args:
         document: as far as it could be read.
         kept: by list, the positions in the file of the entries that are in the document; by default all are.
-        tenants: names that it may grant classes to beside its own tenants.
+        tenants: names that it may grant classes to, and have as parents, beside its own tenants.
+        stated: names of tenants that the file has, also of entries that could not be read.
     """
     kept = kept or {}
+    parents = {*tenants, *stated}
     return [
         *_check_numbers(document),
         *_check_classes(document),
+        *_check_class_weights(document),
         *_check_grants(document, kept, tenants),
         *_check_tenants(document, kept),
+        *_check_tree(document, kept, parents, tenants),
         *_check_pools(document, kept),
     ]
 
@@ -135,6 +163,10 @@ def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
         yield FieldError("aging.cap_hours", cap, "must be above 0; leave it null for no cap")
     for resource, weight in document.resource_weights.items():
         yield from check_weight(f"resource_weights.{resource}", weight)
+    half_life = document.half_life_hours
+    if half_life is not None and not SHORTEST_HALF_LIFE_HOURS <= half_life <= LONGEST_HALF_LIFE_HOURS:
+        reason = "must be at least a minute, 1/60; leave it null to count only what runs now"
+        yield FieldError("half_life_hours", half_life, reason)
     if not 1 <= document.window <= LARGEST_WINDOW:
         yield FieldError("window", document.window, f"must lie between 1 and {LARGEST_WINDOW}")
     if not 1 <= document.shards <= MOST_SHARDS:
@@ -164,12 +196,33 @@ def _check_classes(document: PolicyDocument) -> Iterator[FieldError]:
         yield from _check_name(f"classes[{number}]", name)
 
 
+def _check_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
+    """One of each class where weights count; of a size and sign that the mode can use."""
+    if document.class_mode == "strict":
+        return
+    missing = [name for name in document.classes if name not in document.class_weights]
+    if missing:
+        reason = (
+            f"class_mode {document.class_mode} takes a weight of each class; {', '.join(missing)} has none"
+        )
+        yield FieldError("class_weights", dict(document.class_weights), reason)
+    least = 0 if document.class_mode == "additive" else LEAST_WEIGHT
+    for name, weight in document.class_weights.items():
+        field = f"class_weights.{name}"
+        if name not in document.classes:
+            yield FieldError(field, weight, "is the weight of a class that is not in classes")
+        if not least <= weight <= LARGEST_CLASS_WEIGHT:
+            yield FieldError(field, weight, f"must lie between {least:g} and {LARGEST_CLASS_WEIGHT:g}")
+
+
 def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str]) -> Iterator[FieldError]:
     tenants = {*others, *(tenant.name for tenant in document.tenants)}
     for field, grant in _placed("grants", document.grants, kept):
         unknown = [name for name in grant.classes if name not in document.classes]
         if unknown:
             yield FieldError(f"{field}.classes", unknown, "names a class that is not in classes")
+        if not grant.classes and not grant.priority_override:
+            yield FieldError(f"{field}.classes", [], "must name a class, or grant priority_override")
         if grant.tenant not in tenants:
             yield FieldError(f"{field}.tenant", grant.tenant, "names a tenant that is not in tenants")
 
@@ -187,12 +240,24 @@ def _check_tenants(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]
 def _check_tenant(field: str, tenant: Tenant, pools: set[str]) -> Iterator[FieldError]:
     yield from _check_name(f"{field}.name", tenant.name)
     yield from check_weight(f"{field}.weight", tenant.weight)
-    if tenant.parent is not None:
-        yield FieldError(
-            f"{field}.parent", tenant.parent, "a tree of tenants is not scored yet; leave parent out"
-        )
     if tenant.pool is not None and tenant.pool not in pools:
         yield FieldError(f"{field}.pool", tenant.pool, "names a pool that is not in pools")
+
+
+def _check_tree(
+    document: PolicyDocument, kept: Kept, others: Collection[str], outside: Collection[str]
+) -> Iterator[FieldError]:
+    fields = {tenant.name: field for field, tenant in _placed("tenants", document.tenants, kept)}
+    parents = {tenant.name: tenant.parent for tenant in document.tenants}
+    if not outside:
+        # With a snapshot's tenants the tree is looked over as a whole, there.
+        for name, reason in check_tree(parents, others):
+            yield FieldError(f"{fields[name]}.parent", parents[name], reason)
+    inner = {parent for parent in parents.values() if parent is not None}
+    for tenant in document.tenants:
+        if tenant.name in inner and tenant.match is not None:
+            reason = "a tenant with children has no jobs of its own: match them to one of its children"
+            yield FieldError(f"{fields[tenant.name]}.match", msgspec.to_builtins(tenant.match), reason)
 
 
 def _check_pools(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:

@@ -47,6 +47,7 @@ class Tenant(Strict, frozen=True, kw_only=True):
     weight: float = 1.0
     """0 lets its jobs stand last; else from a millionth to a billion."""
     parent: str | None = None
+    """Whose share its use counts towards; None at the top. A tenant with children has no jobs of its own."""
     pool: str | None = None
     """The only pool that it counts in; None for all. Inherited from the parent."""
     match: Match | None = None
@@ -66,11 +67,31 @@ class Grant(Strict, frozen=True, kw_only=True):
     """Classes that a tenant's jobs may have beside the last one, which everybody may."""
 
     tenant: str
-    classes: list[str]
+    classes: list[str] = []
+    priority_override: bool = False
+    """Whether a job may state a number that counts in place of its class's weight."""
     job: str | None = None
     """Only this job, by id or uid; it then has the first of these classes, asked for or not."""
     by: str = ""
     why: str = ""
+
+
+class Hierarchy(Strict, frozen=True, kw_only=True):
+    """How the shares of a node's children make the node's own."""
+
+    mode: Literal["drf", "hdrf"] = "drf"
+    """`drf`: the sum of the children's use. `hdrf`: each waiting child counts as if it stood at the lowest share among
+    its siblings, so that a child that holds much of one resource does not starve its sibling that wants another
+    (Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013)."""
+    minimum: Literal["nonzero", "live"] = "nonzero"
+    """Which children that lowest share is looked for among: those that use something, or all that wait. With `live` a
+    fresh tenant without use sets its whole organisation back to nothing; `nonzero` is safe from that."""
+
+
+class Fit(Strict, frozen=True, kw_only=True):
+    """How gangs are fitted on nodes."""
+
+    strategy: Literal["binpack", "spread", "none"] = "none"
 
 
 class PolicyDocument(Strict, frozen=True, kw_only=True):
@@ -79,9 +100,19 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     version: Literal[1] = 1
     classes: list[str] = msgspec.field(default_factory=lambda: ["urgent", "approved", "normal"])
     """First goes first; the last is everybody's default."""
+    class_mode: Literal["strict", "additive", "multiplicative"] = "strict"
+    """`strict`: every job of a class goes before the next class's. `additive`: the class's weight is a term of the key,
+    lower goes first. `multiplicative`: it divides the start tag, higher goes first."""
+    class_weights: dict[str, float] = {}
+    """By class; for the modes that are not strict, which need one of each."""
     aging: Aging = msgspec.field(default_factory=Aging)
     resource_weights: dict[str, float] = {}
     """Default 1; 0 leaves a resource out of the dominant share."""
+    half_life_hours: float | None = None
+    """Past use counts half after so long; None counts only what runs now."""
+    hierarchy: Hierarchy = msgspec.field(default_factory=Hierarchy)
+    fit: Fit = msgspec.field(default_factory=Fit)
+    mode: Literal["advise", "reserve"] = "advise"
     window: int = 32
     """How many jobs of each queue's front are labelled."""
     shards: int = SHARDS

@@ -9,6 +9,7 @@ a number means its shortest decimal notation: 0.1 is a tenth.
 
 import re
 from decimal import ROUND_CEILING, Context, Decimal
+from functools import lru_cache
 
 from fairlead_contracts.errors import FieldError
 
@@ -32,6 +33,10 @@ _EXACT = Context(prec=120)
 """Room for 60 digits, the largest suffix and the base unit: nothing is rounded before the rounding that we mean."""
 
 
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+@lru_cache(maxsize=1024)
 def base_units(resource: str) -> int:
     """How many base units make one unit of the resource: 1 for bytes, 1000 for everything counted."""
     return 1 if resource in _BYTES or resource.startswith("hugepages-") else 1000
@@ -72,9 +77,7 @@ def _out_of_range(amount: Decimal | int) -> str:
 def format_quantity(resource: str, amount: int) -> str:
     """The quantity as a person reads it: `1500m`, `64Gi`, `8`. Parses back to the same amount."""
     if base_units(resource) == 1:
-        for power, suffix in reversed(list(enumerate("KMGTPE", start=1))):
-            if amount and amount % 1024**power == 0:
-                return f"{amount // 1024**power}{suffix}i"
-        return str(amount)
-    whole, rest = divmod(amount, 1000)
-    return str(whole) if rest == 0 else f"{amount}m"
+        # The largest power of 1024 that divides it: a tenth of the zeros that its binary notation ends with.
+        power = min(((amount & -amount).bit_length() - 1) // 10, 6) if amount else 0
+        return f"{amount >> 10 * power}{_BINARY[power]}"
+    return f"{amount}m" if amount % 1000 else str(amount // 1000)

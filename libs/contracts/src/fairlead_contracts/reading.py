@@ -48,6 +48,8 @@ class StructReader:
         struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
         if struct is not None and get_origin(hint) is list and isinstance(found, list):
             return self._entries(struct, found, where)
+        if struct is not None and get_origin(hint) is dict and isinstance(found, dict):
+            return self._named(struct, found, where)
         if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
             return self.struct(struct, found, f"{where}.")
         try:
@@ -55,6 +57,10 @@ class StructReader:
         except msgspec.ValidationError as error:
             self.problems.append(FieldError(where, found, str(error)))
             return None
+
+    def _named(self, struct: type[Strict], found: Mapping[object, object], where: str) -> dict[str, object]:
+        parts = {str(name): self._value(struct, entry, f"{where}.{name}") for name, entry in found.items()}
+        return {name: part for name, part in parts.items() if part is not None}
 
     def _entries(self, struct: type[Strict], found: list[object], where: str) -> list[object]:
         """The entries that can be read. Most can, and at once: only the others are read key by key."""

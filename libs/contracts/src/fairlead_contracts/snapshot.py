@@ -3,7 +3,8 @@
     {"now": 1760000000,
      "policy": {the policy document},
      "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", "nvidia.com/gpu": 64}}],
-     "tenants": [{"name": "team-1", "weight": 2, "pool": "gpu"}],
+     "tenants": [{"name": "org-a", "weight": 2, "pool": "gpu"},
+                 {"name": "team-1", "parent": "org-a", "weight": 1, "past_use": {"nvidia.com/gpu": 12.5}}],
      "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...}}],
      "running": [{"id": "r1", "tenant": "team-1", "class": "normal", "demand": {...}, "started": ..., "ends": ...}],
      "jobs": [{"id": "j1", "tenant": "team-1", "class": "normal", "submitted": ..., "demand": {...},
@@ -11,20 +12,21 @@
                "level": 3, "runtime_limit": 3600}]}
 
 Quantities are integers, decimals or Kubernetes strings; times are Unix seconds or RFC 3339. `demand` is the whole
-job's. A tenant's weight and pool count before those that the policy gives it. Beside the format above, a job may say
-its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), and its `uid`
-(where that is not its id). What this release knows of but does not act on is refused where it would change the order.
+job's. A tenant's weight, pool and parent count before those that the policy gives it. Beside the format above, a job may
+say its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), its `uid` (where
+that is not its id) and a granted `priority_override` (a number in place of its class's weight). What this release knows of but does not act on is refused where it would change the order.
 """
 
 import json
 
 import msgspec
 
+from fairlead_contracts.document import names_of
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.instants import Micros, to_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.reading import StructReader
-from fairlead_contracts.snapshot_checks import SnapshotChecks, names_of
+from fairlead_contracts.snapshot_checks import SnapshotChecks, pools_of_tenants
 from fairlead_contracts.snapshot_parts import (
     Snapshot,
     SnapshotJob,
@@ -99,8 +101,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The snapshot as JSON that a person can read and edit; reading it gives the same snapshot."""
     capacity = {pool.name: pool for pool in snapshot.pools}
     alone = snapshot.pools[0].name if len(capacity) == 1 else None
-    stated = {tenant.name: tenant.pool or alone for tenant in snapshot.policy.tenants}
-    stated |= {tenant.name: tenant.pool or stated.get(tenant.name, alone) for tenant in snapshot.tenants}
+    stated = pools_of_tenants(snapshot.policy, snapshot.tenants, alone)
     plain: dict[str, object] = {
         "now": to_datetime(snapshot.now),
         "policy": snapshot.policy,
@@ -118,7 +119,9 @@ def _amounts(amounts: dict[str, int]) -> dict[str, str]:
 
 
 def _without_nothing(tenant: SnapshotTenant) -> dict[str, object]:
-    return {name: value for name, value in msgspec.structs.asdict(tenant).items() if value is not None}
+    plain = {name: value for name, value in msgspec.structs.asdict(tenant).items() if value is not None}
+    plain.pop("past_use")
+    return plain | ({"past_use": _amounts(tenant.past_use)} if tenant.past_use else {})
 
 
 def _node(node: SnapshotNode) -> dict[str, object]:
@@ -145,6 +148,7 @@ def _job(job: SnapshotJob, expected: str | None) -> dict[str, object]:
     for name in ("cluster", "frontend", "queue"):
         plain |= _optional(name, getattr(job, name), "")
     plain |= _time("queue_time", job.queue_time)
+    plain |= _optional("priority_override", job.priority_override, None)
     plain |= _optional("level", job.level, SnapshotJob.DEFAULT_LEVEL)
     if job.runtime_limit is not None:
         plain["runtime_limit"] = to_seconds(job.runtime_limit)

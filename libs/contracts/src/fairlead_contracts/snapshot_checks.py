@@ -1,12 +1,18 @@
 """The sense of a snapshot: references, quantities, times, and what this release does not act on yet."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 import msgspec
 
-from fairlead_contracts.document import check_weight, read_document
+from fairlead_contracts.document import (
+    LARGEST_CLASS_WEIGHT,
+    LEAST_WEIGHT,
+    check_weight,
+    names_of,
+    read_document,
+)
 from fairlead_contracts.document_parts import PolicyDocument
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.instants import SECOND, Micros, Moment, from_datetime, from_seconds
@@ -24,13 +30,11 @@ from fairlead_contracts.snapshot_parts import (
     WrittenSnapshot,
     WrittenTenant,
 )
+from fairlead_contracts.snapshot_quick import QuickJobs
 from fairlead_contracts.submissions import MAX_PODS
+from fairlead_contracts.tree import check_tree, inner_nodes
 
 NOT_ACTED_ON: Mapping[str, tuple[object, ...]] = {
-    "class_mode": (None, "strict"),
-    "class_weights": (None, {}),
-    "half_life_hours": (None,),
-    "hierarchy": (None, {}, {"mode": "drf"}),
     "fit": (None, {}, {"strategy": "none"}),
     "mode": (None, "advise"),
 }
@@ -67,8 +71,12 @@ class SnapshotChecks:
         self._resources: dict[str, set[str]] = {}
         self._pool_of: dict[str, str | None] = {}
         self._quantities: dict[tuple[str, int | str], int] = {}
+        self._good_names: set[str | None] = {None}
+        """Of queues and clusters."""
         self._misnamed: set[str | None] = set()
         """Pools that a tenant names and that are none: told there, not once more a job."""
+        self._inner: set[str] = set()
+        """Tenants with others below them: they have no jobs of their own."""
         self._ids: set[str] = set()
         self._uids: set[str] = set()
 
@@ -82,10 +90,11 @@ class SnapshotChecks:
         pools = self._pools()
         tenants = [self._tenant(at, tenant) for at, tenant in enumerate(written.tenants)]
         self._refuse_twice("tenants", [tenant.name for tenant in written.tenants])
+        self._check_tree()
         self._find_pools_of_tenants()
         nodes = self._nodes()
         running = [self._running(at, job) for at, job in enumerate(written.running)]
-        jobs = [self._job(at, job) for at, job in enumerate(written.jobs)]
+        jobs = self._jobs()
         if policy is None:
             return None
         return Snapshot(
@@ -113,7 +122,9 @@ class SnapshotChecks:
         for key, harmless in NOT_ACTED_ON.items():
             if key in written and written[key] not in harmless:
                 self.problems.append(FieldError(f"policy.{key}", written[key], "is not acted on yet"))
-        acted_on = {key: value for key, value in written.items() if key not in NOT_ACTED_ON}
+        acted_on = {
+            key: value for key, value in written.items() if value is not None or key not in NOT_ACTED_ON
+        }
         try:
             return read_document(acted_on, tenants=self._tenant_names)
         except DocumentError as error:
@@ -141,22 +152,49 @@ class SnapshotChecks:
             self.problems += check_weight(self._field("tenants", at, "weight"), tenant.weight)
         if tenant.pool is not None and not self._check_pool("tenants", at, tenant.pool):
             self._misnamed.add(tenant.pool)
-        if tenant.parent is not None:
-            self._fail(("tenants", at, "parent"), tenant.parent, "a tree of tenants is not acted on yet")
-        if any(self._amounts(("tenants", at, "past_use"), tenant.past_use).values()):
-            self._fail(("tenants", at, "past_use"), tenant.past_use, "past use is not acted on yet")
-        return SnapshotTenant(name=tenant.name, weight=tenant.weight, pool=tenant.pool)
+        past = self._amounts(("tenants", at, "past_use"), tenant.past_use)
+        if any(past.values()):
+            self._check_past_use(at, tenant)
+        return SnapshotTenant(
+            name=tenant.name,
+            weight=tenant.weight,
+            pool=tenant.pool,
+            parent=tenant.parent,
+            past_use={resource: amount for resource, amount in past.items() if amount},
+        )
+
+    def _check_past_use(self, at: int, tenant: WrittenTenant) -> None:
+        if self._policy is not None and self._policy.half_life_hours is None:
+            reason = "past use counts only by a half-life: set half_life_hours in the policy"
+            self._fail(("tenants", at, "past_use"), tenant.past_use, reason)
+
+    def _check_tree(self) -> None:
+        """The tree as a whole: the snapshot's word on a parent counts before the policy's."""
+        listed = [] if self._policy is None else self._policy.tenants
+        by_policy = {tenant.name: tenant.parent for tenant in listed}
+        parents: dict[str, str | None] = dict(by_policy)
+        places: dict[str, tuple[int, str]] = {}
+        for at, tenant in enumerate(self._written.tenants):
+            parents[tenant.name] = tenant.parent or by_policy.get(tenant.name)
+            places[tenant.name] = at, tenant.name
+        self._inner = inner_nodes(parents)
+        for name, reason in check_tree(parents, self._tenant_names):
+            if name in places:
+                self._fail(("tenants", places[name][0], "parent"), parents[name], reason)
+            else:
+                at = next(at for at, tenant in enumerate(listed) if tenant.name == name)
+                self.problems.append(FieldError(f"policy.tenants[{at}].parent", parents[name], reason))
 
     def _find_pools_of_tenants(self) -> None:
-        """Each known tenant's pool: its own word, then the policy's, then the only one; None where nothing says."""
+        """Each known tenant's pool: its own word, then the policy's, then those above it, then the only one."""
         alone = next(iter(self._pool_names)) if len(self._pool_names) == 1 else None
-        by_policy: dict[str, str | None] = dict.fromkeys(names_of(self._written.policy.get("tenants")))
-        if self._policy is not None:
-            by_policy = {one.name: one.pool for one in self._policy.tenants}
         self._pool_of = dict.fromkeys(self._tenant_names, alone)
-        self._pool_of |= {name: pool or alone for name, pool in by_policy.items()}
-        for tenant in self._written.tenants:
-            self._pool_of[tenant.name] = tenant.pool or by_policy.get(tenant.name) or alone
+        self._pool_of |= dict.fromkeys(names_of(self._written.policy.get("tenants")), alone)
+        self._pool_of |= pools_of_tenants(self._policy, self._written.tenants, alone)
+        for at, tenant in enumerate(self._written.tenants):
+            if tenant.past_use and self._pool_of.get(tenant.name) is None:
+                reason = "counts in one pool: name the tenant's pool"
+                self._fail(("tenants", at, "past_use"), tenant.past_use, reason)
 
     def _nodes(self) -> list[SnapshotNode]:
         nodes = []
@@ -185,6 +223,37 @@ class SnapshotChecks:
             pods=self._pods("running", at, job.gang),
         )
 
+    def _jobs(self) -> list[SnapshotJob]:
+        """Each job, at once where it is right beyond doubt."""
+        quick = QuickJobs(
+            pool_of=self._sure_pools(),
+            classes=self._classes,
+            resources=self._resources,
+            quantities=self._quantities,
+            names=self._good_names,
+            frontends={None, *FRONTENDS},
+            times=(_FIRST_SECOND, _LAST_SECOND),
+        )
+        ids, uids, jobs = self._ids, self._uids, []
+        for at, written in enumerate(self._written.jobs):
+            name = written.id
+            job = quick.take(written) if name not in ids and name not in uids else None
+            if job is None or not (0 < len(name) <= MAX_NAME and name.isprintable()):
+                job = self._job(at, written)
+            else:
+                ids.add(name)
+                uids.add(name)
+            jobs.append(job)
+        return jobs
+
+    def _sure_pools(self) -> dict[str, str]:
+        """By tenant that may have jobs, the pool that they stand in where they do not say."""
+        return {
+            tenant: pool
+            for tenant, pool in self._pool_of.items()
+            if pool in self._pool_names and pool in self._resources and tenant not in self._inner
+        }
+
     def _job(self, at: int, job: WrittenJob) -> SnapshotJob:
         uid = self._uid(at, job)
         pool = self._place("jobs", at, job)
@@ -199,6 +268,7 @@ class SnapshotChecks:
             demand=self._demand("jobs", at, job.demand, pool),
             submitted=submitted,
             queue_time=submitted if queue_time is None else queue_time,
+            priority_override=self._override(at, job.priority_override),
             cluster=self._named(at, "cluster", job.cluster),
             frontend=self._frontend(at, job.frontend),
             queue=self._named(at, "queue", job.queue),
@@ -227,6 +297,9 @@ class SnapshotChecks:
                 (key, at, "tenant"), job.tenant, "is not a tenant, neither of the snapshot nor of the policy"
             )
             return ""
+        if job.tenant in self._inner:
+            reason = "has tenants below it, and so no jobs of its own"
+            self._fail((key, at, "tenant"), job.tenant, reason)
         if job.pool is not None:
             self._check_pool(key, at, job.pool)
             return job.pool
@@ -266,15 +339,14 @@ class SnapshotChecks:
         return self._instant(found, "jobs", at, "submitted") or 0
 
     def _named(self, at: int, name: str, found: str | None) -> str:
-        if found is not None:
-            self._check_name(("jobs", at, name), found)
+        if found not in self._good_names and self._check_name(("jobs", at, name), found or ""):
+            self._good_names.add(found)
         return found or ""
 
     def _frontend(self, at: int, found: str | None) -> str:
         if found is not None and found not in FRONTENDS:
-            self._fail(
-                ("jobs", at, "frontend"), found, f"is not a frontend; frontends are {', '.join(FRONTENDS)}"
-            )
+            reason = f"is not a frontend; frontends are {', '.join(FRONTENDS)}"
+            self._fail(("jobs", at, "frontend"), found, reason)
         return found or ""
 
     def _level(self, at: int, found: int | None) -> int:
@@ -282,6 +354,18 @@ class SnapshotChecks:
             return SnapshotJob.DEFAULT_LEVEL
         if abs(found) > MAX_LEVEL:
             self._fail(("jobs", at, "level"), found, f"must lie between -{MAX_LEVEL} and {MAX_LEVEL}")
+        return found
+
+    def _override(self, at: int, found: float | None) -> float | None:
+        if found is None or self._policy is None:
+            return None
+        place = ("jobs", at, "priority_override")
+        mode = self._policy.class_mode
+        if mode == "strict":
+            self._fail(place, found, "takes the place of a class's weight: strict classes have none")
+        least = LEAST_WEIGHT if mode == "multiplicative" else 0
+        if not least <= found <= LARGEST_CLASS_WEIGHT:
+            self._fail(place, found, f"must lie between {least:g} and {LARGEST_CLASS_WEIGHT:g}")
         return found
 
     def _limit(self, at: int, found: object) -> Micros | None:
@@ -344,9 +428,11 @@ class SnapshotChecks:
         self.problems.append(FieldError(field, found, reason))
         return None
 
-    def _check_name(self, place: tuple[str, int, str], name: str) -> None:
-        if not (0 < len(name) <= MAX_NAME and name.isprintable()):
+    def _check_name(self, place: tuple[str, int, str], name: str) -> bool:
+        good = 0 < len(name) <= MAX_NAME and name.isprintable()
+        if not good:
             self._fail(place, name, f"must be 1 to {MAX_NAME} printable characters")
+        return good
 
     def _check_id(self, key: str, at: int, id: str) -> None:  # noqa: A002 # the snapshot's own word
         self._check_name((key, at, "id"), id)
@@ -375,12 +461,34 @@ class SnapshotChecks:
         return f"{key}[{at if kept is None else kept[at]}].{name}"
 
 
-def names_of(entries: object) -> set[str]:
-    """Names of entries, also of those that cannot be read: who refers to one made no mistake."""
-    if not isinstance(entries, list):
-        return set()
-    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
-    return {name for name in names if isinstance(name, str)}
+def pools_of_tenants(
+    policy: PolicyDocument | None, stated: Iterable[WrittenTenant | SnapshotTenant], alone: str | None
+) -> dict[str, str | None]:
+    """By tenant of policy or snapshot, the pool that its jobs stand in; None where nothing says.
+
+    Args:
+        policy: as far as it is known.
+        stated: the snapshot's tenants; their word counts before the policy's.
+        alone: the only pool, where there is one.
+    """
+    listed = [] if policy is None else policy.tenants
+    pools = {tenant.name: tenant.pool for tenant in listed}
+    parents = {tenant.name: tenant.parent for tenant in listed}
+    for tenant in stated:
+        pools[tenant.name] = tenant.pool or pools.get(tenant.name)
+        parents[tenant.name] = tenant.parent or parents.get(tenant.name)
+    return {name: _inherited(name, pools, parents) or alone for name in pools}
+
+
+def _inherited(name: str, pools: Mapping[str, str | None], parents: Mapping[str, str | None]) -> str | None:
+    way: set[str] = set()
+    above: str | None = name
+    while above is not None and above not in way:
+        if pools.get(above) is not None:
+            return pools[above]
+        way.add(above)
+        above = parents.get(above)
+    return None
 
 
 def _listed(names: Collection[str]) -> str:

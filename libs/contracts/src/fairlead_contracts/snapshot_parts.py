@@ -72,6 +72,7 @@ class WrittenJob(Strict, frozen=True, kw_only=True, rename={"urgency": "class"})
     frontend: str | None = None
     queue: str | None = None
     queue_time: object = None
+    priority_override: float | None = None
     level: int | None = None
     runtime_limit: object = None
 
@@ -104,6 +105,9 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     weight: float | None = None
     pool: str | None = None
+    parent: str | None = None
+    past_use: dict[str, int] = {}
+    """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
 
 
 class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +147,8 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     demand: dict[str, int]
     submitted: Micros
     queue_time: Micros
+    priority_override: float | None = None
+    """A number in place of its class's weight, as granted."""
     cluster: str = ""
     frontend: str = ""
     queue: str = ""

@@ -5,9 +5,12 @@ that of weighted Dominant Resource Fairness with aging, exact: integers and frac
 be wrong.
 
 Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
-made of a `lane` for each tenant; `scoring` gives start tags, `ranking` sorts exactly, `places` is what others see and
-merges shards, `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`, within the `bands` of the classes and where `preemption` allows.
-`snapshots` does all of that with one document, `stating` makes it from stated facts; `reasons` puts a place in words.
+made of a `lane` for each tenant, and of a `family` for each tree of them: `merging` makes the sequences of its nodes, and
+`sequence` is that of its top. `columns` take in many jobs at once, `scoring` gives start tags, `ranking` sorts exactly. A
+`view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
+what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
+within the `bands` of the classes and where `preemption` allows. `snapshots` does all of that with one document,
+`stating` makes it from stated facts; `past` is decayed use; `reasons` puts a place in words.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
 `fractions` reads GPU fractions after HAMi.
@@ -19,11 +22,12 @@ from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.operators import OperatorWords, clearance_of, is_word, words_on
 from fairlead_policy.order import PoolOrder
+from fairlead_policy.past import PastUse, tick_of
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.preemption import preempting_settings
-from fairlead_policy.reasons import class_in_words, duration, percent, terms_in_words
+from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
 from fairlead_policy.rulebook import Granted, Rulebook
-from fairlead_policy.rules import PoolRules
+from fairlead_policy.rules import ClassMode, PoolRules
 from fairlead_policy.snapshots import (
     PLAIN_BAND,
     OrderedPool,
@@ -39,12 +43,14 @@ from fairlead_policy.withholding import may_preempt, why_uncleared, why_withheld
 __all__ = [
     "PLAIN_BAND",
     "Band",
+    "ClassMode",
     "Granted",
     "LabelledJob",
     "LevelPlan",
     "NarrowBand",
     "OperatorWords",
     "OrderedPool",
+    "PastUse",
     "PlannedLevels",
     "PoolOrder",
     "PoolRules",
@@ -53,6 +59,7 @@ __all__ = [
     "Tie",
     "TieIndex",
     "WaitingJob",
+    "Wording",
     "class_bands",
     "class_in_words",
     "clearance_of",
@@ -71,6 +78,7 @@ __all__ = [
     "snapshot_of",
     "sort_key",
     "terms_in_words",
+    "tick_of",
     "why_uncleared",
     "why_withheld",
     "words_on",

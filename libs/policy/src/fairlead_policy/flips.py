@@ -12,20 +12,25 @@ import numpy as np
 
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros
-from fairlead_policy.places import rows_of
-from fairlead_policy.ranking import Ints, Multipliers, Rows
-from fairlead_policy.rules import NOTHING, PoolRules
+from fairlead_policy.ranking import Flags, Ints, Multipliers, Ranking, Rows, ratio
+from fairlead_policy.rules import PoolRules
+from fairlead_policy.terms import compared_rows
 
 
-def next_flip_of(places: Sequence[Place], rules: PoolRules) -> Micros | None:
-    """The first instant at which time alone changes the order of these places; None where it never does.
+def next_flip_of(places: Sequence[Place], rules: PoolRules, now: Micros) -> Micros | None:
+    """An instant before which time alone does not change the order of these places; None where it never does.
+
+    In a flat pool with strict classes the order does change at that instant. Elsewhere it may: some job's own key
+    passes another's, which counts only if neither is held back by its tenant's sequence.
 
     Args:
         places: in their order, as `merge_places` gives them.
         rules: of their basis.
+        now: the instant of that order.
     """
-    rows, multipliers = rows_of(places, rules)
-    return first_flip(rows, rules, multipliers)
+    rows, multipliers, uids = compared_rows(places, rules)
+    order = Ranking(rows, rules, multipliers, now).order(lambda row: (uids[row], 0))
+    return first_flip(rows.take(order), rules, multipliers)
 
 
 def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros | None:
@@ -39,17 +44,24 @@ def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros
     ahead = np.flatnonzero(
         (rows.rank[1:] == rows.rank[:-1])
         & (rows.submitted[1:] > rows.submitted[:-1])
-        & ~((rows.use[1:] == rows.use[:-1]) & (rows.multiplier[1:] == rows.multiplier[:-1]))
+        & ~(
+            (rows.use[1:] == rows.use[:-1])
+            & (rows.multiplier[1:] == rows.multiplier[:-1])
+            & _same_offset(rows)
+        )
     )
-    candidates = ahead[_earliest(rows, ahead, rules)] if len(ahead) else ahead
+    candidates = ahead[_earliest(rows, ahead, rules, multipliers)] if len(ahead) else ahead
     instants = [_flip(rows, int(row), rules, multipliers) for row in candidates]
     return min((instant for instant in instants if instant is not None), default=None)
 
 
-def _earliest(rows: Rows, ahead: Ints, rules: PoolRules) -> Ints:
+def _earliest(rows: Rows, ahead: Ints, rules: PoolRules, multipliers: Multipliers) -> Ints:
     """Which pairs may be the first by floats. A wide margin: exactness comes after."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tags = rows.tag
+        if rows.offset is not None:
+            floats = np.array([ratio(f.numerator, f.denominator) for f in multipliers.exact])
+            tags = tags + floats[rows.offset]
         difference = tags[ahead] - tags[ahead + 1]
         since = rows.submitted[ahead + 1] - rows.submitted.min()
         instants = since - difference / float(rules.rate)
@@ -63,6 +75,10 @@ def _earliest(rows: Rows, ahead: Ints, rules: PoolRules) -> Ints:
     return chosen
 
 
+def _same_offset(rows: Rows) -> Flags | bool:
+    return True if rows.offset is None else rows.offset[1:] == rows.offset[:-1]
+
+
 def _flip(rows: Rows, row: int, rules: PoolRules, multipliers: Multipliers) -> Micros | None:
     tag, passing = (_tag(rows, number, multipliers) for number in (row, row + 1))
     if tag <= passing or rules.cap is None:
@@ -72,5 +88,6 @@ def _flip(rows: Rows, row: int, rules: PoolRules, multipliers: Multipliers) -> M
 
 
 def _tag(rows: Rows, row: int, multipliers: Multipliers) -> Fraction:
-    use = int(rows.use[row])
-    return use * multipliers.exact[int(rows.multiplier[row])] if use else NOTHING
+    """What the key is made of beside waiting."""
+    tag = int(rows.use[row]) * multipliers.exact[int(rows.multiplier[row])]
+    return tag if rows.offset is None else tag + multipliers.exact[int(rows.offset[row])]

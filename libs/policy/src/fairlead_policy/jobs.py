@@ -21,3 +21,5 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     demand: dict[str, int]
     """Base units, of the whole job."""
     queue: Queue
+    override: float | None = None
+    """A granted number in place of its class's weight, where classes are not strict."""

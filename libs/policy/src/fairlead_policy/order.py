@@ -4,35 +4,41 @@ From scratch and step by step are the same code: an order depends on what waits 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 import numpy as np
 
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import Micros
-from fairlead_policy.flips import first_flip
+from fairlead_policy.columns import by_tenant
+from fairlead_policy.family import Family
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.lane import Lane, QueueNumbers
-from fairlead_policy.places import place_of, sort_key, sort_key_at, standing_of
-from fairlead_policy.ranking import Ints, Ranking, Rows, join
+from fairlead_policy.places import place_in, place_of, sort_key, sort_key_at, sort_key_in
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Measure
+from fairlead_policy.standing import standing_of
+from fairlead_policy.view import View
 
 
 class PoolOrder:
     """Incremental state of one pool.
 
     One event costs its tenant a splice into sorted arrays and the scores of its first jobs; other tenants' fronts
-    are kept. Every change replaces what was known under the uid, so facts may be told again, in any order.
+    are kept. In a tree it costs its top-level tenant the merge of the first jobs below it. Every change replaces what
+    was known under the uid, so facts may be told again, in any order.
     """
 
     def __init__(self, rules: PoolRules) -> None:
         self._measure = Measure(rules)
         self._queues = QueueNumbers()
         self._lanes: dict[str, Lane] = {}
+        self._families: dict[str, Family] = {}
+        """By top-level tenant, where it is more than a lane by itself: a tree, or classes that are not strict."""
         self._waiting: dict[str, WaitingJob] = {}
         self._running: dict[str, tuple[str, Mapping[str, int]]] = {}
+        self._past: dict[str, Mapping[str, int]] = {}
 
     @property
     def rules(self) -> PoolRules:
@@ -44,8 +50,12 @@ class PoolOrder:
         if rules == self.rules:
             return
         self._measure = Measure(rules)
+        self._families.clear()
         for lane in self._lanes.values():
             lane.adopt(self._measure)
+            self._join_family(lane)
+        for tenant, past in list(self._past.items()):
+            self._keep_past(tenant, past)
 
     def wait(self, job: WaitingJob) -> None:
         """The job waits."""
@@ -54,6 +64,19 @@ class PoolOrder:
         self.forget(job.uid)
         self._waiting[job.uid] = job
         self._lane(job.tenant).wait(job)
+
+    def wait_all(self, jobs: Iterable[WaitingJob]) -> None:
+        """All these jobs wait; many at once cost a fraction of one after another."""
+        fresh: dict[str, WaitingJob] = {}
+        for job in jobs:
+            uid = job.uid
+            if uid in self._waiting or uid in self._running:
+                self.wait(job)
+            else:
+                fresh[uid] = job
+        self._waiting.update(fresh)
+        for tenant, own, columns in by_tenant(list(fresh.values()), self._measure, self._queues):
+            self._lane(tenant).wait_all(own, columns)
 
     def run(self, uid: str, tenant: str, demand: Mapping[str, int]) -> None:
         """The job runs: its demand, in base units, counts as its tenant's use."""
@@ -68,19 +91,30 @@ class PoolOrder:
         """The job neither waits nor runs, or is not known at all."""
         waited = self._waiting.pop(uid, None)
         if waited is not None:
-            self._lanes[waited.tenant].leave(uid)
+            self._lane(waited.tenant).leave(uid)
             self._drop_idle(waited.tenant)
         ran = self._running.pop(uid, None)
         if ran is not None:
             tenant, demand = ran
-            self._lanes[tenant].end(demand)
+            self._lane(tenant).end(demand)
             self._drop_idle(tenant)
+
+    def remember(self, tenant: str, past: Mapping[str, int]) -> None:
+        """The tenant's past use comes to this now, in base units; it counts beside what runs."""
+        counted = {resource: amount for resource, amount in sorted(past.items()) if amount > 0}
+        if self._past.get(tenant, {}) == counted:
+            return
+        if counted:
+            self._past[tenant] = counted
+        else:
+            self._past.pop(tenant, None)
+        self._keep_past(tenant, counted)
 
     def front(
         self, now: Micros, window: int, tenants: Iterable[str] | None = None
     ) -> dict[Queue, list[Place]]:
         """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
-        view = _View(self._measure, self._chosen(tenants), now, window)
+        view = self._view(tenants, now, window)
         fronts = {}
         for number in np.unique(view.queue).tolist():
             rows = np.flatnonzero(view.queue == number)
@@ -89,12 +123,12 @@ class PoolOrder:
 
     def order(self, now: Micros, tenants: Iterable[str] | None = None) -> list[Place]:
         """Every place, in order, of these tenants or all."""
-        view = _View(self._measure, self._chosen(tenants), now)
+        view = self._view(tenants, now)
         return view.places(view.ranked())
 
     def uids(self, now: Micros, tenants: Iterable[str] | None = None) -> list[str]:
         """The uids of `order`, without the terms behind them."""
-        view = _View(self._measure, self._chosen(tenants), now)
+        view = self._view(tenants, now)
         return view.uids(view.ranked())
 
     def place(self, uid: str, now: Micros) -> Place | None:
@@ -103,29 +137,43 @@ class PoolOrder:
         if job is None:
             return None
         lane = self._lanes[job.tenant]
-        return place_of(lane, lane.row_of(job), now)
+        row = lane.row_of(job)
+        family = self._families.get(self.rules.top_of(job.tenant))
+        if family is None:
+            return place_of(lane, row, now)
+        sequence = family.sequence(now)
+        return place_in(sequence, sequence.position_at(lane, row), now)
 
     def count_before(self, place: Place, now: Micros, tenants: Iterable[str] | None = None) -> dict[str, int]:
         """How many jobs stand before the place, by tenant. The place may be another shard's."""
         bar = sort_key(place, self.rules, now)
-        counts = {}
-        for lane in self._chosen(tenants):
+        counts: dict[str, int] = {}
+        # Tuples ascend along a sequence: a binary search finds where the place would stand.
+        for lane in self._alone(tenants):
             lane.scored()
-            # Tuples ascend along a tenant's own order: a binary search finds where the place would stand.
             ahead = bisect_left(range(len(lane)), bar, key=partial(sort_key_at, lane, now=now))
             if ahead:
                 counts[lane.tenant] = ahead
+        for family, chosen in self._chosen_families(tenants):
+            sequence = family.sequence(now)
+            ahead = bisect_left(range(len(sequence)), bar, key=partial(sort_key_in, sequence, now=now))
+            found = sequence.count_by_tenant(ahead)
+            counts |= {name: count for name, count in found.items() if chosen is None or name in chosen}
         return counts
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
-        """What each of these tenants may have and has, by name; by default each that is named, waits or runs."""
-        names = set(tenants) if tenants is not None else {*self.rules.weights, *self._lanes}
-        return [standing_of(name, self._lanes.get(name), self.rules) for name in sorted(names)]
+        """What each of these tenants may have and has, by name, and what those above them have.
+
+        By default of each that is named, waits or runs.
+        """
+        named = set(tenants) if tenants is not None else {*self.rules.weights, *self._lanes, *self._past}
+        names = {one for name in named for one in self.rules.way_up(name)}
+        return [self._standing(name) for name in sorted(names)]
 
     def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
         """How many jobs wait in each queue."""
         counts: dict[Queue, int] = {}
-        for lane in self._chosen(tenants):
+        for lane in self._chosen_lanes(tenants):
             for queue, count in lane.waiting_by_queue.items():
                 counts[queue] = counts.get(queue, 0) + count
         return dict(sorted(counts.items()))
@@ -133,7 +181,9 @@ class PoolOrder:
     def next_flip(
         self, now: Micros, tenants: Iterable[str] | None = None, *, window: int | None = None
     ) -> Micros | None:
-        """The first instant after now at which time alone changes the order; None where it never does.
+        """An instant after now before which time alone does not change the order; None where it never does.
+
+        In a flat pool with strict classes the order does change then. Elsewhere it may: see `next_flip_of`.
 
         Args:
             now: the instant of the order as it stands.
@@ -142,20 +192,60 @@ class PoolOrder:
         """
         if self.rules.cap is None or not self.rules.rate:
             return None
-        view = _View(self._measure, self._chosen(tenants), now, window)
-        return first_flip(view.rows.take(view.ranked()), self.rules, self._measure.multipliers)
+        return self._view(tenants, now, window).next_flip()
+
+    def _standing(self, tenant: str) -> Standing:
+        family = self._families.get(self.rules.top_of(tenant))
+        if family is None:
+            lane = self._lanes.get(tenant)
+            return standing_of(tenant, [] if lane is None else [lane], self.rules)
+        past = family.past_below(tenant)
+        return standing_of(tenant, list(family.lanes_below(tenant)), self.rules, past)
 
     def _lane(self, tenant: str) -> Lane:
+        """The tenant's lane, about to change."""
         lane = self._lanes.get(tenant)
         if lane is None:
             lane = self._lanes[tenant] = Lane(tenant, self._measure, self._queues)
+            self._join_family(lane)
+        family = self._families.get(self.rules.top_of(tenant))
+        if family is not None:
+            family.changed()
         return lane
 
-    def _drop_idle(self, tenant: str) -> None:
-        if self._lanes[tenant].idle:
-            del self._lanes[tenant]
+    def _join_family(self, lane: Lane) -> None:
+        top = self.rules.top_of(lane.tenant)
+        if self.rules.strict and top == lane.tenant and top not in self.rules.children:
+            return
+        self._family(top).lanes[lane.tenant] = lane
 
-    def _chosen(self, tenants: Iterable[str] | None) -> list[Lane]:
+    def _family(self, top: str) -> Family:
+        family = self._families.get(top)
+        if family is None:
+            family = self._families[top] = Family(top, self._measure, self._queues)
+        return family
+
+    def _keep_past(self, tenant: str, past: Mapping[str, int]) -> None:
+        if tenant in self.rules.children:
+            # Nobody's below: it counts for the tenant itself and those above it.
+            self._family(self.rules.top_of(tenant)).remember(tenant, past)
+        else:
+            self._lane(tenant).remember(past)
+            self._drop_idle(tenant)
+
+    def _drop_idle(self, tenant: str) -> None:
+        if not self._lanes[tenant].idle:
+            return
+        del self._lanes[tenant]
+        top = self.rules.top_of(tenant)
+        family = self._families.get(top)
+        if family is not None:
+            family.lanes.pop(tenant, None)
+            if family.idle:
+                del self._families[top]
+
+    def _chosen_lanes(self, tenants: Iterable[str] | None) -> list[Lane]:
+        """The lanes of these tenants in which somebody waits."""
         lanes = self._lanes
         found = (
             lanes.values()
@@ -164,59 +254,24 @@ class PoolOrder:
         )
         return [lane for lane in found if len(lane)]
 
+    def _alone(self, tenants: Iterable[str] | None) -> list[Lane]:
+        """Those of the chosen lanes that are in no family."""
+        chosen = self._chosen_lanes(tenants)
+        if not self._families:
+            return chosen
+        return [lane for lane in chosen if self.rules.top_of(lane.tenant) not in self._families]
 
-class _View:
-    """Several tenants' jobs side by side at one instant: all of them, or those that fronts are made from."""
-
-    def __init__(self, measure: Measure, lanes: list[Lane], now: Micros, window: int | None = None) -> None:
-        self._lanes = lanes
-        self._now = now
-        self._measure = measure
-        if window is None:
-            self.rows = join([lane.scored().rows for lane in lanes])
-            numbers = [np.arange(len(lane)) for lane in lanes]
-        else:
-            fronts = [lane.front_rows(window) for lane in lanes]
-            self.rows = join([rows for _, rows, _ in fronts])
-            self.queue = _joined([queue for *_, queue in fronts])
-            numbers = [rows for rows, *_ in fronts]
-        self._lane = np.repeat(np.arange(len(lanes)), [len(rows) for rows in numbers])
-        self._row = _joined(numbers)
-
-    def uid_of(self, row: int) -> str:
-        """The uid of a row of the view."""
-        return self._lanes[self._lane.item(row)].uid_at(self._row.item(row))
-
-    def uids(self, rows: Ints) -> list[str]:
-        """The uids of rows."""
-        if not self._lanes:
+    def _chosen_families(self, tenants: Iterable[str] | None) -> list[tuple[Family, Collection[str] | None]]:
+        """The families in which one of these tenants waits, each with those of them."""
+        if not self._families:
             return []
-        uids = [lane.uids() for lane in self._lanes]
-        starts = np.cumsum([0, *map(len, uids)])
-        picked: list[str] = np.concatenate(uids)[starts[self._lane[rows]] + self._row[rows]].tolist()
-        return picked
+        chosen: dict[str, set[str]] = {}
+        for lane in self._chosen_lanes(tenants):
+            top = self.rules.top_of(lane.tenant)
+            if top in self._families:
+                chosen.setdefault(top, set()).add(lane.tenant)
+        return [(self._families[top], None if tenants is None else names) for top, names in chosen.items()]
 
-    def ranked(self) -> Ints:
-        """The view's rows in order."""
-        return self._ranking(self.rows).order(self.uid_of)
-
-    def first(self, rows: Ints, count: int) -> Ints:
-        """The first `count` of some rows, in order."""
-        likely = rows[self._ranking(self.rows.take(rows)).likely_first(count)]
-        order = self._ranking(self.rows.take(likely)).order(lambda row: self.uid_of(likely[row]))
-        return likely[order[:count]]
-
-    def places(self, rows: Ints) -> list[Place]:
-        """The places of rows."""
-        lanes = self._lanes
-        return [
-            place_of(lanes[lane], row, self._now)
-            for lane, row in zip(self._lane[rows].tolist(), self._row[rows].tolist(), strict=True)
-        ]
-
-    def _ranking(self, rows: Rows) -> Ranking:
-        return Ranking(rows, self._measure.rules, self._measure.multipliers, self._now)
-
-
-def _joined(parts: list[Ints]) -> Ints:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    def _view(self, tenants: Iterable[str] | None, now: Micros, window: int | None = None) -> View:
+        names = None if tenants is None else list(tenants)
+        return View(self._measure, self._alone(names), self._chosen_families(names), now, window)

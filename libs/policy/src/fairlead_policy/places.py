@@ -5,24 +5,29 @@ whichever shard or grouping it came from.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
+from operator import truediv
 
 import msgspec
-import numpy as np
 
-from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
+from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
-from fairlead_policy.ranking import Multipliers, Ranking, Rows, ratio
+from fairlead_policy.ranking import Ints, Ranking, Rows, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules
+from fairlead_policy.scoring import Measure, Scores, lacking_of
+from fairlead_policy.sequence import Sequence as JobSequence
+from fairlead_policy.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
 
-type SortKey = tuple[int, bool, Fraction, Micros, str]
-"""(class, infinite, key, submitted, uid)."""
+type SortKey = tuple[int, Fraction, Micros, str, int]
+"""(class and infinite share, key, submitted, uid, position): of the job that it counts as, but for the position."""
 
 
 def place_of(lane: Lane, row: int, now: Micros) -> Place:
-    """The place of the row-th job of a tenant's own order."""
+    """The place of the row-th job of the own order of a tenant that stands alone, with strict classes."""
     rules, job = lane.rules, lane.job_at(row)
     scores = lane.scored(row + 1)
     use, submitted = scores.use.item(row), scores.rows.submitted.item(row)
@@ -47,8 +52,57 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         key=key,
         submitted=submitted,
         unbounded=unbounded,
+        blocked=bool(scores.rows.rank.item(row) & 2),
         demand=job.demand,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Jobs of tenants that stand alone, with strict classes, none blocked and no share infinite: as equal columns."""
+
+    jobs: list[WaitingJob]
+    rows: Rows
+    dominant: Ints
+    """Position of the dominant resource in the pool's resources."""
+
+
+def places_of(line: Line, measure: Measure, now: Micros) -> list[Place]:
+    """As `place_of` of each of these jobs, at a third of the cost."""
+    rules, exact = measure.rules, measure.multipliers.exact
+    names, horizon = rules.resources, None if rules.cap is None else now - rules.cap
+    rate, rate_over = rules.rate.numerator, rules.rate.denominator
+    terms = [(one.numerator, one.denominator) for one in exact]
+    nearest = ratio if rules.largest_share_is_huge else truediv
+    rows = line.rows
+    columns = (
+        line.jobs,
+        rows.use.tolist(),
+        rows.multiplier.tolist(),
+        line.dominant.tolist(),
+        rows.submitted.tolist(),
+    )
+    places = []
+    for job, use, number, dominant, submitted in zip(*columns, strict=True):
+        over, under = terms[number]
+        aged = submitted if horizon is None or submitted > horizon else horizon
+        over *= use
+        places.append(
+            Place(
+                uid=job.uid,
+                scope=job.scope,
+                id=job.id,
+                tenant=job.tenant,
+                urgency=job.urgency,
+                dominant=names[dominant] if use else "",
+                use=use,
+                tag=nearest(over, under),
+                key=nearest(over * rate_over + aged * rate * under, under * rate_over),
+                submitted=submitted,
+                demand=job.demand,
+            )
+        )
+    return places
 
 
 def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tuple[float, float]:
@@ -60,96 +114,154 @@ def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tu
 
 
 def sort_key_at(lane: Lane, row: int, now: Micros) -> SortKey:
-    """What the order goes by, exact, of the row-th job of a tenant's own order."""
+    """What the order goes by, exact, of the row-th job of the own order of a tenant that stands alone."""
     rules, scores = lane.rules, lane.scored(row + 1)
-    rank, infinite = divmod(scores.rows.rank.item(row), 2)
-    submitted = scores.rows.submitted.item(row)
+    rank, submitted = scores.rows.rank.item(row), scores.rows.submitted.item(row)
     key = rules.aged(submitted, now) * rules.rate
-    if not infinite and (use := scores.use.item(row)):
+    if not rank & 1 and (use := scores.use.item(row)):
         key += use * lane.multiplier(scores.dominant.item(row))
-    return rank, bool(infinite), key, submitted, lane.uid_at(row)
+    return rank, key, submitted, lane.uid_at(row), 0
+
+
+# Places in the sequence of a tree, or of classes that are not strict -------------------------------------------------
+
+
+def place_in(sequence: JobSequence, position: int, now: Micros) -> Place:
+    """The place of a job of a top-level tenant's sequence."""
+    job, rules = sequence.job_at(position), sequence.measure.rules
+    lifted, late = sequence.as_submitted.item(position), sequence.by_tag.item(position)
+    own = _lift_at(sequence, position)
+    tag, key = _tag_and_key(own, sequence.top, rules, now)
+    way = rules.way_up(job.tenant)
+    return Place(
+        uid=job.uid,
+        scope=job.scope,
+        id=job.id,
+        tenant=job.tenant,
+        urgency=job.urgency,
+        override=job.override,
+        dominant=own.dominant,
+        use=own.use,
+        share=own.share,
+        tag=tag,
+        key=key,
+        submitted=own.submitted,
+        unbounded=own.unbounded,
+        blocked=own.blocked,
+        demand=job.demand,
+        top=sequence.top if sequence.top != job.tenant else "",
+        position=position,
+        lifted=None if lifted == position else _lift_at(sequence, lifted),
+        lifted_late=None if late == lifted else _lift_at(sequence, late),
+        within=[_within(sequence, tenant, position) for tenant in way[:-1]],
+    )
+
+
+def _tag_and_key(own: Lift, top: str, rules: PoolRules, now: Micros) -> tuple[float, float]:
+    if own.unbounded:
+        return 0.0, 0.0
+    tag = tag_of(own, top, rules)
+    key = worth_of(tag, own, rules) + rules.aged(own.submitted, now) * rules.rate
+    return ratio(tag.numerator, tag.denominator), ratio(key.numerator, key.denominator)
+
+
+def _lift_at(sequence: JobSequence, position: int) -> Lift:
+    """The terms of the job at a position."""
+    scores, job = sequence.stretch.scores, sequence.job_at(position)
+    dominant, use = _dominant(scores, position, sequence)
+    rank = scores.rows.rank.item(position)
+    return Lift(
+        uid=job.uid,
+        urgency=job.urgency,
+        override=job.override,
+        dominant=dominant,
+        use=use,
+        share=scores.share_at(position),
+        submitted=scores.rows.submitted.item(position),
+        unbounded=bool(rank & 1),
+        blocked=bool(rank & 2),
+    )
+
+
+def _dominant(scores: Scores, position: int, sequence: JobSequence) -> tuple[str, int]:
+    if scores.lacking[position]:
+        return _lacking_at(sequence, position)
+    use = scores.use.item(position)
+    return (sequence.measure.rules.resources[scores.dominant.item(position)] if use else ""), use
+
+
+def _lacking_at(sequence: JobSequence, position: int) -> tuple[str, int]:
+    """The resource that makes the share infinite, and how much of it: the first cause along the sequence."""
+    rules = sequence.measure.rules
+    name = lacking_of(sequence.use, rules)
+    if name is not None:
+        return name, min(sequence.use[name], LARGEST)
+    first = int((sequence.field.columns.lacking[sequence.stretch.at] > 0).argmax())
+    demand = sequence.job_at(first).demand
+    name = lacking_of(demand, rules) if first < position else None
+    return ("", 0) if name is None else (name, min(demand[name], LARGEST))
+
+
+def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
+    """What the job's tenant, or one above it, stands at among its siblings before the job."""
+    rules = sequence.measure.rules
+    scores = sequence.stretches[tenant].scores
+    at = sequence.position_in(tenant, position)
+    use = 0 if scores.lacking[at] else scores.use.item(at)
+    dominant = rules.resources[scores.dominant.item(at)] if use else ""
+    exact = tag_of(
+        Lift(
+            uid="",
+            urgency="",
+            dominant=dominant,
+            use=use,
+            share=scores.share_at(at),
+            submitted=0,
+            unbounded=bool(scores.rows.rank.item(at) & 1),
+        ),
+        tenant,
+        rules,
+    )
+    return Within(tenant=tenant, dominant=dominant, use=use, tag=ratio(exact.numerator, exact.denominator))
+
+
+def sort_key_in(sequence: JobSequence, position: int, now: Micros) -> SortKey:
+    """What the order goes by, exact, of a job of a top-level tenant's sequence."""
+    terms = _lift_at(sequence, sequence.lifter.item(position))
+    return *compared(terms, sequence.top, sequence.measure.rules, now), position
+
+
+# Places of any shard --------------------------------------------------------------------------------------------------
 
 
 def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
     """What the order goes by, exact. Places of one basis compare, whoever computed them."""
-    key = place.use * _multiplier(place, rules) + rules.aged(place.submitted, now) * rules.rate
-    return rules.rank_of(place.urgency), place.unbounded, key, place.submitted, place.uid
+    return *compared(counted_as(place, rules, now), top_of(place), rules, now), place.position
 
 
 def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros) -> list[Place]:
     """The places of several shards, in the order that one shard with all tenants would give at `now`.
 
     Args:
-        parts: of one basis, in any order; each at its own instant.
+        parts: of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
         rules: of that basis.
         now: the one instant that all are compared at; keys of places beyond the cap are brought up to it.
     """
     places = list(chain.from_iterable(parts))
-    rows, multipliers = rows_of(places, rules)
-    order = Ranking(rows, rules, multipliers, now).order(lambda row: places[row].uid)
-    return [_at(places[row], rules, now) for row in order.tolist()]
-
-
-def rows_of(places: Sequence[Place], rules: PoolRules) -> tuple[Rows, Multipliers]:
-    """The places' terms as columns."""
-    multipliers = Multipliers()
-    multipliers.number(NOTHING)
-    floats = [0.0]
-    known: dict[tuple[str, str], int] = {}
-    numbers = []
-    for place in places:
-        pair = (place.tenant, "" if place.unbounded or not place.use else place.dominant)
-        number = known.get(pair)
-        if number is None:
-            exact = _multiplier(place, rules)
-            number = known[pair] = multipliers.number(exact)
-            if number == len(floats):
-                floats.append(ratio(exact.numerator, exact.denominator))
-        numbers.append(number)
-    number_column = np.array(numbers, np.int64)
-    use = np.where(number_column > 0, np.array([place.use for place in places], np.int64), 0)
-    with np.errstate(over="ignore"):
-        tag = use * np.array(floats)[number_column]
-    return Rows(
-        np.array([rules.rank_of(place.urgency) * 2 + place.unbounded for place in places], np.int64),
-        use,
-        number_column,
-        tag,
-        np.array([place.submitted for place in places], np.int64),
-    ), multipliers
-
-
-def standing_of(tenant: str, lane: Lane | None, rules: PoolRules) -> Standing:
-    """What the tenant may have and has."""
-    use = {} if lane is None else {name: min(amount, LARGEST) for name, amount in sorted(lane.use.items())}
-    share, dominant = NOTHING, ""
-    for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
-        if use.get(name, 0) * unit > share:
-            share, dominant = use[name] * unit, name
-    weight = rules.weight_of(tenant)
-    return Standing(
-        tenant=tenant,
-        weight=ratio(weight.numerator, weight.denominator),
-        use=use,
-        share=ratio(share.numerator, share.denominator),
-        dominant=dominant,
-        waiting=0 if lane is None else len(lane),
-        running=0 if lane is None else lane.running,
+    terms = [counted_as(place, rules, now) for place in places]
+    rows, multipliers = rows_of(
+        [(one, top_of(place)) for one, place in zip(terms, places, strict=True)], rules
     )
-
-
-def _multiplier(place: Place, rules: PoolRules) -> Fraction:
-    """`v_r / c_r / w_i` of the place's dominant resource; 0 where it counts for nothing."""
-    weight = rules.weight_of(place.tenant)
-    if place.unbounded or not place.use or not weight:
-        return NOTHING
-    unit = rules.unit_share_by_name.get(place.dominant, NOTHING)
-    return unit / weight
+    ranking = Ranking(rows, rules, multipliers, now)
+    order = ranking.order(lambda row: (terms[row].uid, places[row].position))
+    return [_at(places[row], rules, now) for row in order.tolist()]
 
 
 def _at(place: Place, rules: PoolRules, now: Micros) -> Place:
     """The place with its key of that instant: only a cap makes a difference."""
     if rules.cap is None or place.unbounded:
         return place
-    _, key = _rounded(place.use, _multiplier(place, rules), rules.aged(place.submitted, now), rules.rate)
+    worth = worth_of(tag_of(place, top_of(place), rules), place, rules)
+    exact = worth + rules.aged(place.submitted, now) * rules.rate
+    key = ratio(exact.numerator, exact.denominator)
     return place if key == place.key else msgspec.structs.replace(place, key=key)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead_contracts.instants import Micros
-from fairlead_policy.rules import PoolRules
+from fairlead_policy.rules import NOTHING, PoolRules
 
 type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
@@ -24,9 +24,9 @@ type Flags = NDArray[np.bool_]
 type Names = NDArray[np.object_]
 """Strings by reference: picking many of them is then one call."""
 
-# A key is rounded at most six times, each by 2^-53 of it at most, since both its terms are at least 0. Two keys whose
-# floats differ by more than 2^-49 of the larger are in their true order; tiny numbers lose more and are always near.
-_NEAR = 2.0**-49
+# A key is rounded at most eight times, each by 2^-53 of it at most, since all its terms are at least 0. Two keys whose
+# floats differ by more than 2^-48 of the larger are in their true order; tiny numbers lose more and are always near.
+_NEAR = 2.0**-48
 _TINY = 1e-290
 _LONGEST_DENOMINATOR = 2048
 """Bits. A common denominator makes exact keys plain integers; a pool of thousands of odd weights would make it huge."""
@@ -41,11 +41,11 @@ def ratio(numerator: int, denominator: int) -> float:
 
 
 class Multipliers:
-    """Numbers the distinct `v_r / c_r / w_i`, so that arrays can hold them; equal ones have one number."""
+    """Numbers distinct fractions, `v_r / c_r / w_i` and others, so that arrays can hold them. Number 0 is zero."""
 
     def __init__(self) -> None:
-        self.exact: list[Fraction] = []
-        self._numbers: dict[Fraction, int] = {}
+        self.exact: list[Fraction] = [NOTHING]
+        self._numbers: dict[Fraction, int] = {NOTHING: 0}
 
     def number(self, multiplier: Fraction) -> int:
         """The multiplier's number."""
@@ -61,7 +61,7 @@ class Rows:
     """Jobs as columns of equal length: the terms that their order depends on, but the uid."""
 
     rank: Ints
-    """Twice the class's position, plus one where the share is infinite."""
+    """What goes before the key: class, blocked, infinite share; see `PoolRules.leading`."""
     use: Ints
     """Of the dominant resource, base units; 0 where the share is infinite or there is none."""
     multiplier: Ints
@@ -69,6 +69,8 @@ class Rows:
     tag: Floats
     """use * multiplier, rounded."""
     submitted: Ints
+    offset: Ints | None = None
+    """Number of what the key is raised by, the weight of an additive class; None where nothing is."""
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -76,7 +78,12 @@ class Rows:
     def take(self, rows: Ints | slice) -> "Rows":
         """Some of the rows."""
         return Rows(
-            self.rank[rows], self.use[rows], self.multiplier[rows], self.tag[rows], self.submitted[rows]
+            self.rank[rows],
+            self.use[rows],
+            self.multiplier[rows],
+            self.tag[rows],
+            self.submitted[rows],
+            None if self.offset is None else self.offset[rows],
         )
 
 
@@ -93,7 +100,12 @@ def join(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.multiplier for part in parts]),
         np.concatenate([part.tag for part in parts]),
         np.concatenate([part.submitted for part in parts]),
+        None if parts[0].offset is None else np.concatenate([_offset(part) for part in parts]),
     )
+
+
+def _offset(part: Rows) -> Ints:
+    return np.zeros(len(part), np.int64) if part.offset is None else part.offset
 
 
 class Ranking:
@@ -113,16 +125,17 @@ class Ranking:
         self._aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
         self._keys = self._rounded_keys()
 
-    def order(self, uid_of: Callable[[int], str]) -> Ints:
+    def order(self, tie_of: Callable[[int], tuple[str, int]]) -> Ints:
         """The rows' numbers, first job first.
 
         Args:
-            uid_of: the uid of a row; asked only where everything else is equal, or cannot be told apart by floats.
+            tie_of: the uid of a row, or more; asked only where everything else is equal, or cannot be told apart by
+                floats.
         """
         order = self._roughly_sorted()
         near = self._near(order)
         if near.any():
-            _settle(order, near, self, uid_of)
+            _settle(order, near, self, tie_of)
         return order
 
     def likely_first(self, count: int) -> Ints:
@@ -141,6 +154,8 @@ class Ranking:
         """Whether pairs of rows surely have the same tag."""
         rows = self._rows
         same: Flags = (rows.use[left] == rows.use[right]) & (rows.multiplier[left] == rows.multiplier[right])
+        if rows.offset is not None:
+            same &= rows.offset[left] == rows.offset[right]
         return same
 
     def submitted(self, rows: Ints) -> Ints:
@@ -151,22 +166,29 @@ class Ranking:
         """The keys of rows as numbers that compare exactly with one another, and with nothing else."""
         use, aged = self._rows.use[rows].tolist(), self._aged[rows].tolist()
         numbers = self._rows.multiplier[rows].tolist()
+        offsets = [0] * len(numbers) if self._rows.offset is None else self._rows.offset[rows].tolist()
         exact, rate = self._multipliers.exact, self._rules.rate
-        used = {number for number, amount in zip(numbers, use, strict=True) if amount}
-        common = rate.denominator
-        for number in used:
-            common = lcm(common, exact[number].denominator)
-            if common.bit_length() > _LONGEST_DENOMINATOR:
-                return [
-                    (amount * exact[number] if amount else 0) + instant * rate
-                    for amount, number, instant in zip(use, numbers, aged, strict=True)
-                ]
-        scaled = {number: int(exact[number] * common) for number in used}
+        common = self._common_denominator({*numbers, *offsets})
+        if common is None:
+            return [
+                amount * exact[number] + exact[offset] + instant * rate
+                for amount, number, offset, instant in zip(use, numbers, offsets, aged, strict=True)
+            ]
+        scaled = {number: int(exact[number] * common) for number in {*numbers, *offsets}}
         per_micro = int(rate * common)
         return [
-            (amount * scaled[number] if amount else 0) + instant * per_micro
-            for amount, number, instant in zip(use, numbers, aged, strict=True)
+            amount * scaled[number] + scaled[offset] + instant * per_micro
+            for amount, number, offset, instant in zip(use, numbers, offsets, aged, strict=True)
         ]
+
+    def _common_denominator(self, used: set[int]) -> int | None:
+        """Of the rate and these numbers; None where it would be huge."""
+        common = self._rules.rate.denominator
+        for number in used:
+            common = lcm(common, self._multipliers.exact[number].denominator)
+            if common.bit_length() > _LONGEST_DENOMINATOR:
+                return None
+        return common
 
     def _rounded_keys(self) -> Floats:
         """Counted from the earliest instant among the rows: both terms are then 0 or more, and as small as can be."""
@@ -175,6 +197,9 @@ class Ranking:
         rate = ratio(self._rules.rate.numerator, self._rules.rate.denominator)
         with np.errstate(over="ignore"):
             keys: Floats = self._rows.tag + (self._aged - self._aged.min()) * rate
+            if self._rows.offset is not None:
+                floats = np.array([ratio(f.numerator, f.denominator) for f in self._multipliers.exact])
+                keys += floats[self._rows.offset]
         return keys
 
     def _roughly_sorted(self) -> Ints:
@@ -182,7 +207,7 @@ class Ranking:
         rank = self._rows.rank
         if len(rank) and rank.min() != rank.max():
             # Stable and of 16 bits: a radix sort, cheaper than a second sort of keys.
-            order = order[np.argsort(rank[order].astype(np.int16), kind="stable")]
+            order = order[np.argsort(rank[order].astype(np.int16), kind="stable")]  # ranks are few
         return order
 
     def _near(self, order: Ints) -> Flags:
@@ -207,7 +232,7 @@ class _Doubt(NamedTuple):
         return _Doubt(self.slots[chosen], self.cluster[chosen], self.rows[chosen])
 
 
-def _settle(order: Ints, near: Flags, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
+def _settle(order: Ints, near: Flags, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]) -> None:
     """Sorts each cluster of near rows exactly, in place."""
     clusters = np.cumsum(np.insert(~near, 0, True))
     slots = np.flatnonzero(np.append(near, False) | np.insert(near, 0, False))
@@ -215,11 +240,13 @@ def _settle(order: Ints, near: Flags, ranking: Ranking, uid_of: Callable[[int], 
     pairs = np.flatnonzero(near)
     other_tag = pairs[~ranking.same_tag(order[pairs], order[pairs + 1])]
     mixed = np.isin(doubt.cluster, clusters[other_tag])
-    _settle_equal_tags(order, doubt.of(~mixed), ranking, uid_of)
-    _settle_mixed(order, doubt.of(mixed), ranking, uid_of)
+    _settle_equal_tags(order, doubt.of(~mixed), ranking, tie_of)
+    _settle_mixed(order, doubt.of(mixed), ranking, tie_of)
 
 
-def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
+def _settle_equal_tags(
+    order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]
+) -> None:
     """Equal tags leave the submit instant, by which keys ascend too, and then the uid."""
     submitted = ranking.submitted(doubt.rows)
     by_submit = np.lexsort((submitted, doubt.cluster))
@@ -229,18 +256,20 @@ def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, uid_of: Cal
         starts = np.flatnonzero(np.insert(~tied, 0, True)).tolist()
         for start, end in pairwise([*starts, len(rows)]):
             if end - start > 1:
-                rows[start:end] = sorted(rows[start:end].tolist(), key=uid_of)
+                rows[start:end] = sorted(rows[start:end].tolist(), key=tie_of)
     order[doubt.slots] = rows
 
 
-def _settle_mixed(order: Ints, doubt: _Doubt, ranking: Ranking, uid_of: Callable[[int], str]) -> None:
+def _settle_mixed(
+    order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]
+) -> None:
     numbers = doubt.rows.tolist()
     settled = sorted(
         zip(
             doubt.cluster.tolist(),
             ranking.exact_keys(doubt.rows),
             ranking.submitted(doubt.rows).tolist(),
-            map(uid_of, numbers),
+            map(tie_of, numbers),
             numbers,
             strict=True,
         )

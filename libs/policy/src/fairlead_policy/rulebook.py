@@ -1,11 +1,17 @@
 """The policy document applied to facts: whose a job is, what it may have, where it counts."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from fairlead_contracts.document import Grant, Match, PolicyDocument, Tenant
+from fairlead_contracts.document import (
+    LARGEST_CLASS_WEIGHT,
+    LEAST_WEIGHT,
+    Grant,
+    Match,
+    PolicyDocument,
+)
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import HOUR
 from fairlead_contracts.quantities import format_quantity
@@ -90,7 +96,13 @@ class Rulebook:
             for place, tenant in enumerate(document.tenants)
             if tenant.match is not None
         ]
-        self._named = {t.name: place for place, t in enumerate(document.tenants) if t.match is None}
+        self._parents = {t.name: t.parent for t in document.tenants if t.parent is not None}
+        inner = set(self._parents.values())
+        self._named = {
+            t.name: place
+            for place, t in enumerate(document.tenants)
+            if t.match is None and t.name not in inner
+        }
         self._shards: dict[str, int] = {}
 
     def pool_of(self, cluster: str, stated_pool: str) -> str:
@@ -105,8 +117,9 @@ class Rulebook:
     def tenant_of(self, job: Placed) -> str:
         """Whose the job is: the first tenant of the document that matches it, else its scope's name.
 
-        A scope that bears the name of a tenant whose match rules do not take the job gets another name: it must not
-        enjoy that tenant's weight and grants. Names of tenants hold no blanks, so the two cannot be confused.
+        A scope that bears the name of a tenant whose match rules do not take the job, or that has children and so no
+        jobs of its own, gets another name: it must not enjoy that tenant's weight and grants. Names of tenants hold no
+        blanks, so the two cannot be confused.
         """
         named = self._named.get(job.scope)
         for place, name, match in self._matchers:
@@ -122,12 +135,12 @@ class Rulebook:
         """The class that the job has: what was granted to itself, else what it asks for and its tenant may have."""
         everybodys = self.document.classes[-1]
         asked = job.requested_class
-        for grant in self._grants.get(tenant, ()):
+        for grant in self._grants_of(tenant):
             if grant.job is not None and grant.job in {job.id, job.uid} and grant.classes:
                 return Granted(grant.classes[0], None)
         if asked is None or asked == everybodys:
             return Granted(everybodys, None)
-        for grant in self._grants.get(tenant, ()):
+        for grant in self._grants_of(tenant):
             if asked in grant.classes and grant.job is None:
                 return Granted(asked, None)
         return Granted(everybodys, asked)
@@ -144,13 +157,43 @@ class Rulebook:
             submitted=job.submitted,
             demand=job.demand,
             queue=(job.cluster, job.queue),
+            override=self.override_of(job, job.priority_override, tenant),
         )
 
+    def override_of(self, job: Asking, stated: float | None, tenant: str) -> float | None:
+        """The number that counts in place of the job's class's weight; None where none is stated, or granted."""
+        if stated is None or self.document.class_mode == "strict" or not 0 <= stated <= LARGEST_CLASS_WEIGHT:
+            return None
+        if self.document.class_mode == "multiplicative" and stated < LEAST_WEIGHT:
+            return None
+        granted = any(
+            grant.priority_override and grant.job in {None, job.id, job.uid}
+            for grant in self._grants_of(tenant)
+        )
+        return stated if granted else None
+
+    def _grants_of(self, tenant: str) -> Iterator[Grant]:
+        """Those of the tenant, and of the tenants that it counts towards."""
+        name: str | None = tenant
+        while name is not None:
+            yield from self._grants.get(name, ())
+            name = self._parents.get(name)
+
+    def top_of(self, tenant: str) -> str:
+        """The top-level tenant that a tenant's use counts towards."""
+        while (parent := self._parents.get(tenant)) is not None:
+            tenant = parent
+        return tenant
+
     def shard_of(self, tenant: str) -> int:
-        """The shard that scores the tenant. The same on every machine and for ever: Python's own hash is not."""
+        """The shard that scores the tenant: that of its top-level tenant, whose jobs are served in one sequence.
+
+        The same on every machine and for ever: Python's own hash is not.
+        """
         shard = self._shards.get(tenant)
         if shard is None:
-            digest = hashlib.blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            top = self.top_of(tenant)
+            digest = hashlib.blake2b(top.encode("utf-8", "surrogatepass"), digest_size=8).digest()
             shard = self._shards[tenant] = int.from_bytes(digest) % self.document.shards
         return shard
 
@@ -160,11 +203,30 @@ class Rulebook:
         if listed is None:
             unlisted = self.document.unlisted_weight
             return NOTHING if unlisted is None else exactly(unlisted)
-        return exactly(listed.weight) if _counts_in(listed, pool) else NOTHING
+        return exactly(listed.weight) if pool is None or self._pool_of(tenant) in (None, pool) else NOTHING
 
-    def pool_rules(self, pool: str, capacity: Mapping[str, int]) -> PoolRules:
-        """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond."""
+    def _pool_of(self, tenant: str) -> str | None:
+        """The only pool that a tenant counts in: its own word, else that of the nearest tenant above it."""
+        name: str | None = tenant
+        while name is not None:
+            pool = self._tenants[name].pool if name in self._tenants else None
+            if pool is not None:
+                return pool
+            name = self._parents.get(name)
+        return None
+
+    def pool_rules(
+        self, pool: str, capacity: Mapping[str, int], saturated: frozenset[str] = frozenset()
+    ) -> PoolRules:
+        """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond.
+
+        Args:
+            pool: by its policy name.
+            capacity: in base units.
+            saturated: the resources that are used up; they count with H-DRF alone.
+        """
         aging, unlisted = self.document.aging, self.document.unlisted_weight
+        hierarchy, weights = self.document.hierarchy, self.document.class_weights
         return PoolRules(
             capacity=dict(sorted(capacity.items())),
             classes=tuple(self.document.classes),
@@ -175,6 +237,12 @@ class Rulebook:
             },
             weights={tenant.name: self.weight_of(tenant.name, pool) for tenant in self.document.tenants},
             unlisted_weight=NOTHING if unlisted is None else exactly(unlisted),
+            parents=self._parents,
+            class_mode=self.document.class_mode,
+            class_weights={name: exactly(weight) for name, weight in sorted(weights.items())},
+            rescaled=hierarchy.mode == "hdrf",
+            lowest_of_live=hierarchy.minimum == "live",
+            saturated=saturated,
         )
 
     def check_submission(
@@ -216,6 +284,9 @@ class Rulebook:
             _check_size(resource, amount, capacity)
 
     def _check_tenant(self, scope: str, tenant: str) -> None:
+        if tenant not in self._tenants and scope in self._parents.values():
+            reason = "has tenants below it, and so no jobs of its own: submit as one of them"
+            raise FieldError("tenant", scope, reason)
         if tenant not in self._tenants and self.document.unlisted_weight is None:
             raise FieldError(
                 "tenant", scope, "is not in the policy, and the policy takes only tenants that it names"
@@ -260,10 +331,6 @@ class _Entrance(NamedTuple):
 def _member(name: str) -> tuple[str, str]:
     cluster, _, pool = name.partition("/")
     return cluster, pool
-
-
-def _counts_in(tenant: Tenant, pool: str | None) -> bool:
-    return pool is None or tenant.pool is None or tenant.pool == pool
 
 
 def _matches(match: Match, job: Placed) -> bool:

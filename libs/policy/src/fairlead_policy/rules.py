@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from math import lcm
+from typing import Literal
 
 from fairlead_contracts.instants import Micros
 
@@ -18,6 +20,10 @@ LARGEST = 2**62
 """Base units, four times the largest quantity that one job may ask for. A use beyond it is flagged as an infinite
 share: it sorts last instead of overflowing 64 bits, in memory or on the wire."""
 
+type ClassMode = Literal["strict", "additive", "multiplicative"]
+
+_COMFORTABLE = 10**300
+
 FARTHEST: Micros = 2**61
 """Instants are taken as at most so far from 1970, 73,000 years: differences of two stay within 64 bits."""
 
@@ -25,6 +31,11 @@ FARTHEST: Micros = 2**61
 def exactly(decimal: float) -> Fraction:
     """The fraction that a decimal of the policy document stands for."""
     return Fraction(repr(decimal))
+
+
+def override_of(stated: float | None) -> Fraction | None:
+    """The number in place of a class's weight, to nine decimals."""
+    return None if stated is None else round(exactly(stated), 9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +60,17 @@ class PoolRules:
     """Of the tenants that the policy names and that count in this pool."""
     unlisted_weight: Fraction = NOTHING
     """Of every other tenant; 0 puts it behind the named ones of a class."""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """By tenant, whom its use counts towards; those at the top have none."""
+    class_mode: ClassMode = "strict"
+    class_weights: Mapping[str, Fraction] = field(default_factory=dict)
+    """Of each class, where the mode is not strict."""
+    rescaled: bool = False
+    """Whether waiting siblings count as if they stood at the lowest share among them (H-DRF)."""
+    lowest_of_live: bool = False
+    """Whether that lowest share is looked for among all that wait, those without use too."""
+    saturated: frozenset[str] = frozenset()
+    """With `rescaled`: the resources that are used up. Jobs that ask for one stand behind the others of their class."""
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
@@ -63,6 +85,14 @@ class PoolRules:
         return tuple(self._weight(name) / self.capacity[name] for name in self.resources)
 
     @cached_property
+    def largest_share_is_huge(self) -> bool:
+        """Whether a share may be larger than floats hold: only weights that no document may have make it so."""
+        least = min((weight for weight in self.weights.values() if weight), default=FULL)
+        unlisted = self.unlisted_weight or FULL
+        largest = max(self.unit_shares, default=NOTHING) * LARGEST / min(least, unlisted)
+        return largest > _COMFORTABLE or self.rate * FARTHEST > _COMFORTABLE
+
+    @cached_property
     def unit_share_by_name(self) -> Mapping[str, Fraction]:
         """`unit_shares` by resource."""
         return dict(zip(self.resources, self.unit_shares, strict=True))
@@ -75,6 +105,81 @@ class PoolRules:
     def rank_of(self, urgency: str) -> int:
         """The class's position; one that the policy does not know stands behind all."""
         return self.ranks.get(urgency, len(self.classes))
+
+    @property
+    def strict(self) -> bool:
+        """Whether every job of a class goes before the next class's."""
+        return self.class_mode == "strict"
+
+    def class_weight(self, urgency: str, override: Fraction | None = None) -> Fraction:
+        """The weight of a job's class; an override stands in its place. Unknown classes weigh as the last."""
+        if override is not None:
+            return override
+        last = self.classes[-1] if self.classes else ""
+        return self.class_weights.get(urgency, self.class_weights.get(last, FULL))
+
+    def leading(self, urgency: str, *, blocked: bool, unbounded: bool) -> int:
+        """What goes before the key, as one integer: a strict class, then blocked jobs, then infinite shares."""
+        rank = self.rank_of(urgency) if self.strict else 0
+        return rank * 4 + 2 * blocked + unbounded
+
+    def own_terms(
+        self, urgency: str, override: Fraction | None, submitted: Micros, *, blocked: bool
+    ) -> tuple[int, int]:
+        """What a tenant's own order goes by before (submitted, uid).
+
+        Strict: the class. Additive: weight + rate * submitted, as an integer over the pool's common denominator, which
+        keys ascend by. Multiplicative: the weight, the highest first.
+        """
+        if self.class_mode == "strict":
+            return self.rank_of(urgency) * 2 + blocked, 0
+        weight = self.class_weight(urgency, override)
+        if self.class_mode == "multiplicative":
+            return blocked, -round(weight * self._common)
+        return blocked, round((weight + self.rate * submitted) * self._common)
+
+    @cached_property
+    def _common(self) -> int:
+        """A multiple of the denominators of the rate and of all class weights, overrides of 9 decimals among them."""
+        return lcm(
+            self.rate.denominator, 10**9, *(weight.denominator for weight in self.class_weights.values())
+        )
+
+    def top_of(self, tenant: str) -> str:
+        """The top-level tenant that a tenant counts towards."""
+        return self.way_up(tenant)[-1]
+
+    def way_up(self, tenant: str) -> tuple[str, ...]:
+        """From the tenant to its top-level tenant, both among them."""
+        way = self._ways.get(tenant)
+        return (tenant,) if way is None else way
+
+    @cached_property
+    def children(self) -> Mapping[str, tuple[str, ...]]:
+        """By tenant that has some, its children, sorted."""
+        found: dict[str, list[str]] = {}
+        for child, parent in sorted(self.parents.items()):
+            found.setdefault(parent, []).append(child)
+        return {parent: tuple(children) for parent, children in found.items()}
+
+    @cached_property
+    def _ways(self) -> Mapping[str, tuple[str, ...]]:
+        ways: dict[str, tuple[str, ...]] = {}
+        for tenant in self.parents:
+            way = [tenant]
+            while (parent := self.parents.get(way[-1])) is not None and parent not in way:
+                way.append(parent)
+            ways[tenant] = tuple(way)
+        return ways
+
+    def saturated_by(self, use: Mapping[str, int]) -> frozenset[str]:
+        """The resources of which all that the pool has is in use; what it never had is not among them."""
+        return frozenset(name for name in self.resources if use.get(name, 0) >= self.capacity[name])
+
+    def asks_for_saturated(self, demand: Mapping[str, int]) -> bool:
+        """Whether the job is blocked: it asks for a resource that is used up."""
+        saturated = self.saturated
+        return bool(saturated) and any(amount > 0 and name in saturated for name, amount in demand.items())
 
     def weight_of(self, tenant: str) -> Fraction:
         """The tenant's weight in this pool."""

@@ -1,18 +1,46 @@
 """Start tags of one tenant's jobs: one cumulative sum along the tenant's own order."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import gcd, lcm
 from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_policy.ranking import Flags, Ints, Multipliers, Rows, ratio
-from fairlead_policy.rules import LARGEST, PoolRules
+from fairlead_policy.jobs import WaitingJob
+from fairlead_policy.ranking import Flags, Floats, Ints, Multipliers, Rows, ratio
+from fairlead_policy.rules import FULL, LARGEST, NOTHING, PoolRules, override_of
 
 _NEAR = 2.0**-49
 _TINY = 1e-290
+
+
+class Grades:
+    """What the class does to a key where classes are not strict: numbers of the weights that jobs have.
+
+    A grade is the number of a weight among `multipliers`; 0 where classes are strict.
+    """
+
+    def __init__(self, rules: PoolRules, multipliers: Multipliers) -> None:
+        self._rules = rules
+        self._multipliers = multipliers
+
+    def grade(self, job: WaitingJob) -> int:
+        """The job's grade."""
+        if self._rules.strict:
+            return 0
+        return self._multipliers.number(self._rules.class_weight(job.urgency, override_of(job.override)))
+
+    def divided(self, exact: Sequence[Fraction], grades: Ints) -> tuple[Ints, Floats]:
+        """For each multiplier (columns) and grade (rows), the number and the float of multiplier / weight."""
+        distinct, where = np.unique(grades, return_inverse=True)
+        weights = [self._multipliers.exact[grade] or FULL for grade in distinct.tolist()]
+        table = [[multiplier / weight for multiplier in exact] for weight in weights]
+        numbers = np.array([[self._multipliers.number(one) for one in row] for row in table], np.int64)
+        floats = np.array([[ratio(one.numerator, one.denominator) for one in row] for row in table])
+        return numbers[where], floats[where]
 
 
 class Measure:
@@ -24,12 +52,28 @@ class Measure:
     def __init__(self, rules: PoolRules) -> None:
         self.rules = rules
         self.multipliers = Multipliers()
-        self.multipliers.number(Fraction(0))  # number 0: of rows that use nothing
+        self.grades = Grades(rules, self.multipliers)
         self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
         common = lcm(*(share.denominator for share in rules.unit_shares))
         scaled = [int(share * common) for share in rules.unit_shares]
         divisor = gcd(*scaled) or 1
         self._scales = [scale // divisor for scale in scaled]
+
+    @cached_property
+    def uncapped(self) -> "Measure":
+        """The same without a cap on aging."""
+        return self._otherwise(replace(self.rules, cap=None))
+
+    @cached_property
+    def ageless(self) -> "Measure":
+        """The same without aging."""
+        return self._otherwise(replace(self.rules, cap=None, rate=NOTHING))
+
+    def _otherwise(self, rules: PoolRules) -> "Measure":
+        """The same numbers under rules that age otherwise."""
+        other = Measure(rules)
+        other.multipliers, other.grades = self.multipliers, self.grades
+        return other
 
     def dominant(self, use: Ints) -> Ints:
         """The position of the dominant resource of each row of (jobs, resources); the first of equal ones."""
@@ -63,14 +107,35 @@ class Scores:
     lacking: Flags
     """Whether that use takes in a resource of which the pool has none."""
 
+    exact: tuple[Fraction, ...] | None = None
+    """The tags, where they are not made from `use` alone."""
 
-class Terms(NamedTuple):
-    """Columns that scores are made from."""
+    def share_at(self, row: int) -> str:
+        """The exact tag as a fraction; empty where it is made from `use` alone."""
+        return "" if self.exact is None else str(self.exact[row])
+
+    def first(self, count: int) -> "Scores":
+        """Those of the first jobs."""
+        if len(self.rows) == count:
+            return self
+        return Scores(
+            self.rows.take(slice(count)),
+            self.dominant[:count],
+            self.use[:count],
+            self.lacking[:count],
+            None if self.exact is None else self.exact[:count],
+        )
+
+
+class Facing(NamedTuple):
+    """What of jobs counts beside their tenant's use: columns of equal length."""
 
     rank: Ints
+    """Twice the class position, plus one where the job is blocked."""
     submitted: Ints
-    dominant: Ints
-    use: Ints
+    """Microseconds."""
+    grade: Ints
+    """Of the job's class."""
 
 
 class Scale:
@@ -83,37 +148,41 @@ class Scale:
         self._numbers = np.array([measure.multipliers.number(exact) for exact in self.exact], np.int64)
         self._floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
 
-    def score(self, rank: Ints, submitted: Ints, before: Ints, beyond: Flags, lacking: Flags) -> Scores:
+    def score(self, jobs: Facing, before: Ints, beyond: Flags, lacking: Flags) -> Scores:
         """Scores jobs.
 
         Args:
-            rank: class positions, (jobs,).
-            submitted: micros, (jobs,).
+            jobs: in the order in which their tenant serves them.
             before: use of each resource before each job starts, (jobs, resources), base units.
             beyond: whether that use is larger than can be counted, (jobs,).
             lacking: whether it takes in a resource of which the pool has none, (jobs,).
         """
-        if not len(self.measure.unit_floats):
-            nothing = np.zeros(len(rank), np.int64)
-            return self._scored(Terms(rank, submitted, nothing, nothing), beyond, lacking)
-        dominant = self.measure.dominant(before)
-        use: Ints = before[np.arange(len(dominant)), dominant]
-        return self._scored(Terms(rank, submitted, dominant, use), beyond, lacking)
-
-    def _scored(self, terms: Terms, beyond: Flags, lacking: Flags) -> Scores:
+        dominant = use = np.zeros(len(lacking), np.int64)
+        if len(self.measure.unit_floats):
+            dominant = self.measure.dominant(before)
+            use = before[np.arange(len(dominant)), dominant]
         # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
         infinite: Flags = beyond | lacking
         if self.unbounded:
             infinite = np.ones(len(lacking), np.bool_)
-        counted = np.where(infinite, 0, terms.use)
+        counted = np.where(infinite, 0, use)
+        multiplier, tag = self._tags(counted, dominant, jobs.grade)
+        offset = jobs.grade if self.measure.rules.class_mode == "additive" else None
+        rows = Rows(jobs.rank * 2 + infinite, counted, multiplier, tag, jobs.submitted, offset)
+        return Scores(rows, dominant, use, lacking)
+
+    def _tags(self, counted: Ints, dominant: Ints, grade: Ints) -> tuple[Ints, Floats]:
+        """What the dominant resource's use adds to the key: number of the multiplier, and the product."""
         if self.unbounded or not len(self._numbers):
-            multiplier, tag = np.zeros(len(lacking), np.int64), np.zeros(len(lacking), np.float64)
+            return np.zeros(len(counted), np.int64), np.zeros(len(counted), np.float64)
+        if self.measure.rules.class_mode == "multiplicative":
+            numbers, floats = self.measure.grades.divided(self.exact, grade)
+            each = np.arange(len(counted))
+            number, unit = numbers[each, dominant], floats[each, dominant]
         else:
-            multiplier = np.where(counted > 0, self._numbers[terms.dominant], 0)
-            with np.errstate(over="ignore"):
-                tag = counted * self._floats[terms.dominant]
-        rows = Rows(terms.rank * 2 + infinite, counted, multiplier, tag, terms.submitted)
-        return Scores(rows, terms.dominant, terms.use, lacking)
+            number, unit = self._numbers[dominant], self._floats[dominant]
+        with np.errstate(over="ignore"):
+            return np.where(counted > 0, number, 0), counted * unit
 
 
 def sums_before(demand: Ints, use: list[int], bound: int) -> tuple[Ints, Flags]:

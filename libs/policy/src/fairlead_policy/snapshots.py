@@ -1,5 +1,6 @@
 """A snapshot in order, and the levels that the order takes: what scorers and admitters would do with the same facts."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -64,18 +65,39 @@ def _merged(listed: Tenant, stated: SnapshotTenant | None) -> Tenant:
         listed,
         weight=listed.weight if stated.weight is None else stated.weight,
         pool=listed.pool if stated.pool is None else stated.pool,
+        parent=listed.parent if stated.parent is None else stated.parent,
     )
 
 
 def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
     """Each pool in order, by name. The order of the snapshot's lists changes nothing."""
     rulebook = Rulebook(policy_of(snapshot), revision=0)
-    orders = {pool.name: PoolOrder(rulebook.pool_rules(pool.name, pool.capacity)) for pool in snapshot.pools}
+    orders = {pool.name: PoolOrder(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
+    alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None
+    for tenant in snapshot.tenants:
+        pool_name = tenant.pool or alone
+        if tenant.past_use and pool_name is not None:
+            orders[pool_name].remember(tenant.name, tenant.past_use)
     for running in snapshot.running:
         orders[running.pool].run(_RUNS + running.id, running.tenant, running.demand)
+    waiting: dict[str, list[WaitingJob]] = {pool.name: [] for pool in snapshot.pools}
     for job in snapshot.jobs:
-        orders[job.pool].wait(_waiting(job))
+        waiting[job.pool].append(_waiting(job))
+    for name, jobs in waiting.items():
+        orders[name].wait_all(jobs)
     return [_ordered(pool, orders[pool.name], snapshot) for pool in sorted(snapshot.pools, key=_name)]
+
+
+def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRules:
+    """The pool's rules; with H-DRF what runs says which resources are used up."""
+    rules = rulebook.pool_rules(pool.name, pool.capacity)
+    if not rules.rescaled:
+        return rules
+    use: Counter[str] = Counter()
+    for running in snapshot.running:
+        if running.pool == pool.name:
+            use.update(running.demand)
+    return rulebook.pool_rules(pool.name, pool.capacity, rules.saturated_by(use))
 
 
 def _name(pool: SnapshotPool) -> str:
@@ -92,6 +114,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
         submitted=job.submitted,
         demand=job.demand,
         queue=_queue(job),
+        override=job.priority_override,
     )
 
 

@@ -1,5 +1,6 @@
 """Policy files: YAML read and checked whole; the ones that ship with the command; loading into the policy bucket."""
 
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -8,11 +9,12 @@ import yaml
 
 from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError
 from fairlead_cli.connection import connected
-from fairlead_cli.console import say, write_line
+from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
 from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.older_formats import from_environment
 
 _ATTEMPTS = 5
 
@@ -32,8 +34,9 @@ def read_policy(path: Path) -> PolicyDocument:
 
 def parse_policy(text: str, *, name: str) -> PolicyDocument:
     """The policy of a text; see read_policy."""
+    found: object = from_environment(text)
     try:
-        found = yaml.safe_load(text)
+        found = yaml.safe_load(text) if found is None else found
     except yaml.YAMLError as error:
         raise InputError(f"{name} is not valid YAML: {error}") from error
     try:
@@ -95,12 +98,61 @@ def as_yaml(document: PolicyDocument) -> str:
 async def put_in_force(nats: str | None, path: Path) -> None:
     """Check a file and make it the policy; say what happened."""
     document = read_policy(path)
+    if document.half_life_hours is not None:
+        warn("half_life_hours counts in `fairlead order` alone: services do not keep past use yet")
+    if document.fit.strategy != "none" or document.mode != "advise":
+        warn("fit and mode change nothing yet: jobs are ordered, not placed, and nothing is reserved")
     async with connected(nats) as bus:
         revision, written = await apply_policy(bus, document)
     say(
         f"policy revision {revision}: "
         + (f"{path} is in force" if written else f"{path} was in force already")
     )
+
+
+async def print_differences(nats: str | None, path: Path) -> bool:
+    """Print what putting a file in force would change; whether that is anything."""
+    after = read_policy(path)
+    async with connected(nats) as bus:
+        found = await stored_policy(bus)
+    before = None if found is None else found[0]
+    lines = list(differences(before, after))
+    for line in lines:
+        write_line(line)
+    if not lines:
+        say(f"{path} is what is in force")
+    return bool(lines)
+
+
+def differences(before: PolicyDocument | None, after: PolicyDocument) -> Iterator[str]:
+    """Each key that differs: `- key: value` as it is, `+ key: value` as it would be."""
+    old = {} if before is None else _flat(msgspec.to_builtins(before), "")
+    new = _flat(msgspec.to_builtins(after), "")
+    for key in sorted(old.keys() | new.keys()):
+        for sign, known in (("-", old), ("+", new)):
+            if key in known and (key not in old or key not in new or old[key] != new[key]):
+                yield f"{sign} {key}: {msgspec.json.encode(known[key]).decode()}"
+
+
+def _flat(value: object, name: str) -> dict[str, object]:
+    """Leaves by path; entries with a name go by it, so that their order in the file is no difference."""
+    if isinstance(value, dict) and value:
+        parts = [(f"{name}.{key}".lstrip("."), part) for key, part in value.items()]
+    elif isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        parts = [(f"{name}[{_called(part, at)}]", part) for at, part in enumerate(value)]
+    else:
+        return {name: value}
+    return {key: leaf for path, part in parts for key, leaf in _flat(part, path).items()}
+
+
+def _called(entry: dict[str, object], at: int) -> object:
+    return entry.get("name", at)
+
+
+def print_file(path: Path, *, as_json: bool) -> None:
+    """Print the policy that a file means, with every key written out."""
+    document = read_policy(path)
+    write_line(encode_document(document).decode() if as_json else as_yaml(document).rstrip())
 
 
 async def print_policy(nats: str | None, *, as_json: bool) -> None:

@@ -59,7 +59,7 @@ def _content(pool: Pool, shard: int, now: Micros, window: int) -> Content:
     tenants = pool.tenants_of(shard)
     places = pool.fronts(tenants, now, window)
     return Content(
-        basis=Basis(policy=pool.policy, capacity=pool.shape.capacity),
+        basis=pool.basis,
         fronts=[
             Front(cluster=cluster, queue=queue, waiting=waiting, places=places.get((cluster, queue), []))
             for (cluster, queue), waiting in sorted(pool.waiting_of(shard).items())

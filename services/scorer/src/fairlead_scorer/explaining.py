@@ -85,7 +85,8 @@ class Explainer:
             pool, "explain", ShardQuestion(at=at, uid=uid, tenant=fact.tenant), [shard]
         )
         for reply in own.replies:
-            fact = msgspec.structs.replace(fact, standing=next(iter(reply.standings), None))
+            known = {standing.tenant: standing for standing in reply.standings}
+            fact = msgspec.structs.replace(fact, standing=known.get(fact.tenant))
             if reply.places:
                 return await self._ranked(fact, pool, reply.places[0], at)
         if uid is not None:

@@ -4,11 +4,13 @@ Pure: facts in, order out. A pool holds all its tenants, whoever owns their shar
 nobody asks for is not sorted, and a shard that changes hands needs no state to be moved.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import msgspec
 
-from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.decisions import Basis, Place, Standing
 from fairlead_contracts.instants import Micros
 from fairlead_policy import PoolOrder, PoolRules, Rulebook, WaitingJob
 
@@ -47,11 +49,18 @@ class Pool:
         self._order = PoolOrder(self._rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[tuple[str, str], int]] = [{} for _ in range(rulebook.document.shards)]
+        self._use: Counter[str] = Counter()
 
     @property
     def rules(self) -> PoolRules:
         """What its keys are computed with."""
         return self._rules
+
+    @property
+    def basis(self) -> Basis:
+        """What its keys are computed with: only decisions of one basis are merged."""
+        saturated = sorted(self._rules.saturated)
+        return Basis(policy=self.policy, capacity=self.shape.capacity, saturated=saturated)
 
     @property
     def policy(self) -> int:
@@ -77,10 +86,19 @@ class Pool:
         if shape == self.shape:
             return
         if shape.capacity != self.shape.capacity:
-            self._rules = self._rulebook.pool_rules(self.name, shape.capacity)
-            self._order.set_rules(self._rules)
+            self._adopt(self._rulebook.pool_rules(self.name, shape.capacity))
         self.shape = shape
         self.dirty.update(range(self.shards))
+
+    def _adopt(self, rules: PoolRules) -> None:
+        """Scores by these rules, and by which resources are used up now."""
+        if rules.rescaled:
+            saturated = rules.saturated_by(self._use)
+            rules = rules if saturated == rules.saturated else replace(rules, saturated=saturated)
+        if rules is not self._rules:
+            self._rules = rules
+            self._order.set_rules(rules)
+            self.dirty.update(range(self.shards))
 
     def count(self, job: Counted) -> None:
         """Lets the job wait, or count as use."""
@@ -101,6 +119,14 @@ class Pool:
         _add(self._tenants[shard], job.tenant, step)
         if isinstance(job, WaitingJob):
             _add(self._queued[shard], job.queue, step)
+        else:
+            self._charge(job.demand, step)
+
+    def _charge(self, demand: Mapping[str, int], step: int) -> None:
+        for resource, amount in demand.items():
+            self._use[resource] += step * amount
+        if self._rules.rescaled:
+            self._adopt(self._rules)
 
     def tenants_of(self, shard: int) -> list[str]:
         """The shard's tenants that wait or run, by name."""

@@ -3,7 +3,7 @@
 One scorer of a queue group answers; it asks the owners of all shards and puts their parts together exactly.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn
 
 from fairlead_bus import Asked, Rejected
@@ -150,17 +150,34 @@ class Questions:
 
 
 def entitlements(standings: Iterable[Standing]) -> list[TenantLine]:
-    """Each tenant with its weight over the sum of the weights of those that run or wait; largest first, then by name."""
-    found = list(standings)
-    total = sum(standing.weight for standing in found if standing.running or standing.waiting)
+    """Each tenant with its part of its parent's entitlement, by its weight among the siblings that run or wait.
+
+    The largest first, then by name. A tenant is told once, whichever shards it was told by.
+    """
+    found = {standing.tenant: standing for standing in standings}
+    totals: dict[str | None, float] = {}
+    for standing in found.values():
+        if standing.running or standing.waiting:
+            totals[standing.parent] = totals.get(standing.parent, 0.0) + standing.weight
     lines = [
-        TenantLine(
-            standing=standing,
-            entitlement=standing.weight / total if total and (standing.running or standing.waiting) else 0.0,
-        )
-        for standing in found
+        TenantLine(standing=standing, entitlement=_entitlement(standing, found, totals))
+        for standing in found.values()
     ]
     return sorted(lines, key=lambda line: (-line.entitlement, line.standing.tenant))
+
+
+def _entitlement(
+    standing: Standing, known: Mapping[str, Standing], totals: Mapping[str | None, float]
+) -> float:
+    part = 1.0
+    above: Standing | None = standing
+    while above is not None:
+        total = totals.get(above.parent, 0.0)
+        if not total or not (above.running or above.waiting):
+            return 0.0
+        part *= above.weight / total
+        above = None if above.parent is None else known.get(above.parent)
+    return part
 
 
 def _read[T: Message](codec: Codec[T], asked: Asked) -> T:

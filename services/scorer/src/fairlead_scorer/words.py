@@ -42,7 +42,7 @@ def waiting(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
     """Of a job that waits: where it stands, behind whom, and what its place is made of."""
     place = found.place
     terms = [] if place is None else terms_in_words(place, found.standing, rules, now)
-    return [*_rank(found), *_urgency(found), *terms]
+    return [*_rank(found), *_urgency(found, rules), *terms]
 
 
 def withheld(clusters: list[str]) -> str:
@@ -80,10 +80,10 @@ def _names(ahead: list[AheadOf], own: str | None) -> str:
     return ", ".join([*parts, f"{rest} of others"] if rest else parts)
 
 
-def _urgency(found: Explanation) -> list[str]:
+def _urgency(found: Explanation, rules: PoolRules) -> list[str]:
     if found.place is None:
         return []
-    granted = class_in_words(found.place)
+    granted = class_in_words(found.place, rules)
     if found.refused_class is None:
         return [granted]
     return [

@@ -129,7 +129,7 @@ def check(file: Path, /) -> None:
     Parameters
     ----------
     file:
-        YAML or JSON; see docs/policy.md.
+        YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
     """
     from fairlead_cli.console import say
     from fairlead_cli.policy_files import read_policy
@@ -139,15 +139,36 @@ def check(file: Path, /) -> None:
 
 
 @policy.command
-def show(*, output: Output = "table", reach: Reach = HERE) -> None:
-    """Print the policy that is in force.
+def diff(file: Path, /, *, reach: Reach = HERE) -> None:
+    """Print what putting a policy file in force would change; exits with 1 where that is anything.
 
     Parameters
     ----------
+    file:
+        YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.policy_files import print_differences
+
+    if run(print_differences(reach.nats, file)):
+        raise SystemExit(1)
+
+
+@policy.command
+def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach = HERE) -> None:
+    """Print the policy that is in force, or a file as the policy that it means.
+
+    Parameters
+    ----------
+    file:
+        A policy, or a configuration of the DRF or WDRF controller.
     output:
         YAML as a person edits it (table), or JSON.
     """
     from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import print_policy
+    from fairlead_cli.policy_files import print_file, print_policy
 
-    run(print_policy(reach.nats, as_json=output == "json"))
+    if file is not None:
+        print_file(file, as_json=output == "json")
+    else:
+        run(print_policy(reach.nats, as_json=output == "json"))

@@ -8,7 +8,7 @@ from fairlead_cli.words import duration, reason, short_resource
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.snapshot import Snapshot
-from fairlead_policy import OrderedPool, PlannedLevels, class_in_words, terms_in_words
+from fairlead_policy import OrderedPool, PlannedLevels, Wording
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, rename={"urgency": "class"}, gc=False):
@@ -64,7 +64,8 @@ def as_json(planned: Iterable[PlannedPool], now: Micros) -> bytes:
 
 def _result(planned: PlannedPool, now: Micros) -> PoolResult:
     pool, plan = planned.pool, planned.plan
-    order = [_job_line(rank, place, planned, now) for rank, place in enumerate(pool.places)]
+    wording = Wording(pool.rules, pool.standings, now)
+    order = [_job_line(rank, place, plan, wording) for rank, place in enumerate(pool.places)]
     if plan is None:
         return PoolResult(name=pool.name, order=order)
     ids = {place.uid: place.id for place in pool.places}
@@ -72,9 +73,7 @@ def _result(planned: PlannedPool, now: Micros) -> PoolResult:
     return PoolResult(name=pool.name, order=order, writes=writes)
 
 
-def _job_line(rank: int, place: Place, planned: PlannedPool, now: Micros) -> JobLine:
-    pool, plan = planned.pool, planned.plan
-    terms = terms_in_words(place, pool.standings.get(place.tenant), pool.rules, now)
+def _job_line(rank: int, place: Place, plan: PlannedLevels | None, wording: Wording) -> JobLine:
     return JobLine(
         id=place.id,
         rank=rank,
@@ -84,7 +83,7 @@ def _job_line(rank: int, place: Place, planned: PlannedPool, now: Micros) -> Job
         key=None if place.unbounded else place.key,
         dominant=place.dominant,
         level=msgspec.UNSET if plan is None else plan.levels[place.uid],
-        reasons=[class_in_words(place), *terms],
+        reasons=wording.reasons(place),
     )
 
 

@@ -1,0 +1,186 @@
+"""Configurations of the two controllers that Fairlead takes the place of, as policy documents.
+
+- The DRF controller (github.com/Godmook/DRF_Controller): a ConfigMap, or its `data` alone, with `aging_alpha` (share a
+  second), `max_aging_hours`, and `priority_weights` or `approved_weight` and `normal_weight`.
+- The WDRF controller (github.com/Godmook/GPU_Controller): a config.yaml or the environment, with `AGING_COEFFICIENT`
+  (share a second), `MAX_AGING_TIME` (seconds), `PRIORITY_WEIGHTS` and `RESOURCE_WEIGHTS`.
+
+What they leave out has the value that their authors gave it. Neither knows tenants: all have weight 1. Keys that say
+nothing of an order (intervals, log levels, names of queues) are settings of services and are passed over.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.presets import PRESETS
+
+_DRF_KEYS = ("aging_alpha", "max_aging_hours", "priority_weights", "approved_weight", "normal_weight")
+_DRF_SETTINGS = (
+    "check_interval",
+    "gang_scheduling_enabled",
+    "kueue_enabled",
+    "kueue_namespace",
+    "log_level",
+    "queue_name",
+    "resource_types",
+    "scheduling_interval",
+)
+_WDRF_KEYS = ("AGING_COEFFICIENT", "MAX_AGING_TIME", "PRIORITY_WEIGHTS", "RESOURCE_WEIGHTS")
+_WDRF_SETTINGS = (
+    "KUBECONFIG_PATH",
+    "LOG_LEVEL",
+    "LOOP_INTERVAL",
+    "METRICS_ENABLED",
+    "METRICS_PORT",
+    "NAMESPACE",
+)
+_SECONDS_AN_HOUR = 3600
+_ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)")
+
+type Plain = dict[object, object]
+type Problems = list[FieldError]
+
+
+def from_environment(text: str) -> Plain | None:
+    """The variables of an environment file, `KEY=value` a line; None where the text is none of the WDRF controller."""
+    lines = [line.strip() for line in text.splitlines()]
+    found = [_ASSIGNMENT.fullmatch(line) for line in lines if line and not line.startswith("#")]
+    variables: Plain = {match[1]: match[2].strip("'\" ") for match in found if match is not None}
+    known = None not in found and any(key in variables for key in (*_WDRF_KEYS, "LOOP_INTERVAL"))
+    return variables if known else None
+
+
+def in_our_words(found: Mapping[object, object]) -> tuple[Mapping[object, object], Problems]:
+    """An older configuration as a policy document's keys; any other mapping as it is.
+
+    Returns:
+        The keys, and what is wrong, told by the keys of the file.
+    """
+    data = found.get("data") if found.get("kind") == "ConfigMap" else found
+    if not isinstance(data, Mapping):
+        return {}, [FieldError("data", data, "must be a mapping: the ConfigMap of the DRF controller")]
+    if data is not found or any(key in data for key in _DRF_KEYS):
+        reader = _Reader(data, where="data." if data is not found else "")
+        return _drf(reader), reader.problems
+    if any(key in data for key in (*_WDRF_KEYS, "LOOP_INTERVAL")):
+        reader = _Reader(data, where="")
+        return _wdrf(reader), reader.problems
+    return found, []
+
+
+def _drf(reader: "_Reader") -> Plain:
+    reader.refuse_others(_DRF_KEYS, _DRF_SETTINGS, str.lower)
+    alpha = reader.number("aging_alpha", Decimal("0.1"))
+    hours = reader.number("max_aging_hours", Decimal(336))
+    weights = reader.weights("priority_weights")
+    if weights is None:
+        urgent, normal = (
+            reader.number("approved_weight", Decimal(0)),
+            reader.number("normal_weight", Decimal(1000)),
+        )
+        weights = {"urgent": float(urgent), "normal": float(normal)}
+    # Lower goes first.
+    classes = sorted(weights, key=lambda name: (weights[name], name))
+    return {
+        **PRESETS["drf"],
+        "classes": classes,
+        "class_weights": weights,
+        "aging": _aging(alpha, hours),
+        "unlisted_weight": 1,
+    }
+
+
+def _wdrf(reader: "_Reader") -> Plain:
+    reader.refuse_others(_WDRF_KEYS, _WDRF_SETTINGS, str.upper)
+    alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"))
+    hours = reader.number("MAX_AGING_TIME", Decimal(_SECONDS_AN_HOUR)) / _SECONDS_AN_HOUR
+    weights = reader.weights("PRIORITY_WEIGHTS") or {"urgent": 1000, "approved": 100, "normal": 1}
+    # Higher goes first: the share is divided by it.
+    classes = sorted(weights, key=lambda name: (-weights[name], name))
+    return {
+        **PRESETS["wdrf"],
+        "classes": classes,
+        "class_weights": weights,
+        "resource_weights": reader.weights("RESOURCE_WEIGHTS") or {},
+        "aging": _aging(alpha, hours),
+        "unlisted_weight": 1,
+    }
+
+
+def _aging(alpha: Decimal, hours: Decimal) -> Plain:
+    """Alpha is share a second. Waiting that counts for no time at all counts nothing."""
+    if not hours:
+        return {"share_per_hour": 0}
+    return {"share_per_hour": float(alpha * _SECONDS_AN_HOUR), "cap_hours": float(hours)}
+
+
+class _Reader:
+    """Reads values that a ConfigMap or an environment may only have as strings."""
+
+    def __init__(self, data: Mapping[object, object], where: str) -> None:
+        self.problems: Problems = []
+        self._data = data
+        self._where = where
+
+    def number(self, key: str, default: Decimal) -> Decimal:
+        """A number from 0; the default, and a problem, where it is none."""
+        if key not in self._data:
+            return default
+        found = _number(self._data[key])
+        if found is None:
+            self._refuse(key, self._data[key], "must be a number from 0")
+            return default
+        return found
+
+    def weights(self, key: str) -> dict[str, float] | None:
+        """Numbers by name; None where there are none."""
+        found = self._data.get(key)
+        if isinstance(found, str):
+            found = _mapping_of(found)
+        if key not in self._data:
+            return None
+        if not isinstance(found, Mapping) or not found:
+            self._refuse(key, self._data[key], "must give a number to each name")
+            return None
+        weights = {}
+        for name, value in found.items():
+            number = _number(value)
+            if number is None:
+                self._refuse(f"{key}.{name}", value, "must be a number from 0")
+            else:
+                weights[str(name)] = float(number)
+        return weights or None
+
+    def refuse_others(
+        self, keys: tuple[str, ...], settings: tuple[str, ...], form: Callable[[str], str]
+    ) -> None:
+        """A misspelled key is an error, not a silent default."""
+        for key, value in self._data.items():
+            if key not in keys and form(str(key)) not in settings:
+                self._refuse(str(key), value, f"is not a key here; keys are {', '.join(sorted(keys))}")
+
+    def _refuse(self, key: str, value: object, reason: str) -> None:
+        self.problems.append(FieldError(f"{self._where}{key}", value, reason))
+
+
+def _number(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() and found >= 0 else None
+
+
+def _mapping_of(text: str) -> object:
+    """JSON, or `name: number` a line, as a ConfigMap has it: its values are strings."""
+    try:
+        parsed: object = json.loads(text)
+    except ValueError:
+        lines = [line.partition(":") for line in text.splitlines() if line.strip()]
+        return {name.strip(): value.strip() for name, _, value in lines}
+    return parsed

@@ -1,0 +1,50 @@
+"""The tree of tenants: who counts towards whom. Checked here for the document and for snapshots alike."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+DEEPEST = 16
+"""Tenants on the way from a leaf to the top: each level is one more merge, and one more term of every place."""
+
+
+def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """What is wrong with the parents of tenants: the tenant, and the reason.
+
+    A cycle is told once, at the first of its tenants by name.
+
+    Args:
+        parents: by tenant, each tenant that is known; None at the top.
+        others: names that may be parents beside them.
+    """
+    told: set[str] = set()
+    for name, parent in sorted(parents.items()):
+        if parent is None:
+            continue
+        if parent not in parents:
+            if parent not in others:
+                yield name, "names a tenant that is not in tenants"
+            continue
+        way = _way_up(name, parents)
+        if way[-1] == name:
+            if not told & set(way):
+                yield name, f"makes a cycle: {' under '.join(way)}"
+            told.update(way)
+        elif len(way) > DEEPEST:
+            yield name, f"stands {len(way)} deep: a tree may be {DEEPEST} deep"
+
+
+def _way_up(name: str, parents: Mapping[str, str | None]) -> list[str]:
+    """From the tenant to the top, or to the first tenant that comes again; the name itself ends its own cycle."""
+    way, seen = [name], {name}
+    parent = parents.get(name)
+    while parent is not None:
+        way.append(parent)
+        if parent in seen:
+            break
+        seen.add(parent)
+        parent = parents.get(parent)
+    return way
+
+
+def inner_nodes(parents: Mapping[str, str | None]) -> set[str]:
+    """The tenants that have children."""
+    return {parent for parent in parents.values() if parent is not None}

@@ -1,0 +1,114 @@
+"""Configurations of the DRF and WDRF controllers, read as the policy that their formula means."""
+
+import pytest
+
+from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.older_formats import from_environment
+
+README_CONFIGMAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "drf-controller-config", "namespace": "drf-system"},
+    "data": {
+        "aging_alpha": "0.1",
+        "max_aging_hours": "336",
+        "priority_weights": {"urgent": "0", "normal": "1000"},
+    },
+}
+SHIPPED_CONFIGMAP = {
+    "kind": "ConfigMap",
+    "data": {
+        "aging_alpha": "0.2",
+        "check_interval": "30",
+        "approved_weight": "0",
+        "normal_weight": "500",
+        "gang_scheduling_enabled": "true",
+        "log_level": "INFO",
+        "kueue_namespace": "kueue-system",
+        "queue_name": "default",
+        "resource_types": "- cpu\n- gpu\n- memory",
+    },
+}
+CONFIG_YAML = {
+    "LOOP_INTERVAL": 30,
+    "AGING_COEFFICIENT": 0.1,
+    "MAX_AGING_TIME": 3600,
+    "LOG_LEVEL": "INFO",
+    "PRIORITY_WEIGHTS": {"urgent": 1000, "approved": 100, "normal": 1},
+    "RESOURCE_WEIGHTS": {
+        "cpu": 1.0,
+        "memory": 1.0,
+        "nvidia.com/gpu": 10.0,
+        "nvidia.com/gpucores": 0.1,
+        "nvidia.com/gpumem-percentage": 0.1,
+    },
+}
+
+
+def problems_of(found: object) -> set[str]:
+    with pytest.raises(DocumentError) as refused:
+        read_document(found)
+    return {problem.field for problem in refused.value.problems}
+
+
+def preset(name: str) -> PolicyDocument:
+    return read_document({"class_mode": name, "unlisted_weight": 1})
+
+
+def test_the_documented_configurations_are_the_presets() -> None:
+    assert read_document(README_CONFIGMAP) == preset("drf")
+    weighed = read_document(CONFIG_YAML)
+    assert weighed.resource_weights == CONFIG_YAML["RESOURCE_WEIGHTS"]
+    assert read_document({k: v for k, v in CONFIG_YAML.items() if k != "RESOURCE_WEIGHTS"}) == preset("wdrf")
+
+
+def test_the_configmap_that_ships_and_its_data_alone_are_read() -> None:
+    found = read_document(SHIPPED_CONFIGMAP)
+    assert (found.class_mode, found.class_weights) == ("additive", {"urgent": 0, "normal": 500})
+    assert (found.aging.share_per_hour, found.aging.cap_hours) == (720, 336)
+    assert read_document(SHIPPED_CONFIGMAP["data"]) == found
+    assert decode_document(encode_document(found)) == found
+
+
+@pytest.mark.parametrize("text", ["urgent: 0\nnormal: 1000", '{"urgent": 0, "normal": 1000}'])
+def test_weights_may_be_a_string_as_a_configmap_must_have_them(text: str) -> None:
+    assert read_document({"kind": "ConfigMap", "data": {"priority_weights": text}}) == preset("drf")
+
+
+def test_an_environment_is_read_and_its_strings_are_numbers() -> None:
+    found = from_environment(
+        "# the controller's\nLOOP_INTERVAL=30\nexport AGING_COEFFICIENT='0.5'\n\nMAX_AGING_TIME=7200\n"
+    )
+    assert found is not None
+    document = read_document(found)
+    assert (document.aging.share_per_hour, document.aging.cap_hours) == (1800, 2)
+    assert document.classes == ["urgent", "approved", "normal"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "classes: [a]", "PATH=/bin", "AGING_COEFFICIENT: 0.1", "a=b\nLOOP_INTERVAL=3"]
+)
+def test_what_is_no_environment_of_the_controller_is_left_alone(text: str) -> None:
+    assert from_environment(text) is None
+
+
+def test_no_aging_at_all_is_no_cap_of_nothing() -> None:
+    assert read_document({"AGING_COEFFICIENT": "0.1", "MAX_AGING_TIME": "0"}).aging.share_per_hour == 0
+
+
+def test_what_is_wrong_is_told_by_the_keys_of_the_file() -> None:
+    data = {"aging_alpha": "fast", "max_aging_hours": "-1", "priority_weights": "?", "agingalpha": "1"}
+    assert problems_of({"kind": "ConfigMap", "data": data}) == {
+        "data.aging_alpha",
+        "data.max_aging_hours",
+        "data.priority_weights.?",
+        "data.agingalpha",
+    }
+    assert problems_of({"AGING_COEFFICIENT": "nan", "PRIORITY_WEIGHTS": {"a": True}, "X": 1}) == {
+        "AGING_COEFFICIENT",
+        "PRIORITY_WEIGHTS.a",
+        "X",
+    }
+    assert problems_of({"kind": "ConfigMap", "data": None}) == {"data"}
+    assert problems_of({"PRIORITY_WEIGHTS": {"a": 0, "b": 1}}) == {"class_weights.a"}

@@ -1,0 +1,212 @@
+"""H-DRF against one pick at a time in exact fractions, and the examples that tell it from plain DRF in a tree."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places
+from fairlead_testkit.tree_oracle import TreeJob, TreeRules, fill_tree
+
+TREES: tuple[dict[str, str], ...] = (
+    {"a": "A", "b": "A"},
+    {"a": "A", "b": "A", "c": "B", "d": "B"},
+    {"a": "X", "b": "X", "X": "A", "c": "A", "d": "B"},
+)
+LEAVES = ("a", "b", "c", "d")
+TOPS = ("A", "B", "c", "d")
+
+
+@dataclass(frozen=True)
+class Scene:
+    rules: PoolRules
+    waiting: tuple[WaitingJob, ...]
+    running: tuple[tuple[str, str, dict[str, int]], ...]
+    now: int
+
+
+def job(uid: str, tenant: str, submitted: int = 0, **demand: int) -> WaitingJob:
+    return WaitingJob(
+        uid=uid,
+        scope=tenant,
+        id=uid,
+        tenant=tenant,
+        urgency="normal",
+        submitted=submitted,
+        demand=demand,
+        queue=("c", "q"),
+    )
+
+
+def scene_of(seed: int) -> Scene:
+    rng = random.Random(seed)
+    parents = rng.choice(TREES)
+    weights = [Fraction(text) for text in ("1", "1", "2", "1/2", "0")]
+    rules = PoolRules(
+        capacity={"cpu": rng.choice([4, 6, 10]), "gpu": rng.choice([3, 10, 10])},
+        classes=("normal",),
+        rate=rng.choice([Fraction(0), Fraction(1, 20), Fraction(1, 6)]),
+        cap=rng.choice([None, 3]),
+        weights={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
+        parents=parents,
+        rescaled=True,
+        lowest_of_live=rng.random() < 0.5,
+        saturated=frozenset(rng.choice([(), (), ("gpu",), ("cpu",)])),
+        class_mode=rng.choice(["strict", "strict", "additive", "multiplicative"]),
+        class_weights={"normal": Fraction(3)},
+    )
+
+    def demand() -> dict[str, int]:
+        # Most jobs want one of the two: complementary siblings are what it is about.
+        return rng.choice([{"cpu": 1}, {"gpu": 1}, {"cpu": 2}, {"cpu": 1, "gpu": 1}, {}])
+
+    waiting = [
+        job(f"u{number:02d}", rng.choice(LEAVES), rng.randint(0, 6), **demand())
+        for number in range(rng.randint(0, 11))
+    ]
+    running = tuple((f"r{number}", rng.choice(LEAVES), demand()) for number in range(rng.randint(0, 6)))
+    return Scene(rules, tuple(waiting), running, rng.randint(0, 10))
+
+
+def pool(scene: Scene, tops: tuple[str, ...] = TOPS) -> PoolOrder:
+    order = PoolOrder(scene.rules)
+    for uid, tenant, demand in scene.running:
+        if scene.rules.top_of(tenant) in tops:
+            order.run(uid, tenant, demand)
+    for one in scene.waiting:
+        if scene.rules.top_of(one.tenant) in tops:
+            order.wait(one)
+    return order
+
+
+def by_brute_force(scene: Scene) -> list[str]:
+    rules, use = scene.rules, dict[str, dict[str, int]]()
+    for _, tenant, demand in scene.running:
+        held = use.setdefault(tenant, {})
+        for resource, amount in demand.items():
+            held[resource] = held.get(resource, 0) + amount
+    plain = TreeRules(
+        capacity=rules.capacity,
+        weights=rules.weights,
+        parents=rules.parents,
+        classes=rules.classes,
+        mode=rules.class_mode,
+        class_weights=rules.class_weights,
+        rate=rules.rate,
+        cap=rules.cap,
+        rescaled=rules.rescaled,
+        lowest_of_live=rules.lowest_of_live,
+        saturated=rules.saturated,
+    )
+    jobs = [
+        TreeJob(uid=j.uid, tenant=j.tenant, urgency=j.urgency, submitted=j.submitted, demand=j.demand)
+        for j in scene.waiting
+    ]
+    return fill_tree(jobs, plain, scene.now, use)
+
+
+scenes = st.builds(scene_of, st.integers(0, 2**32))
+
+
+@given(scenes)
+@settings(max_examples=1000, deadline=None)
+def test_the_order_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
+    assert pool(scene).uids(scene.now) == by_brute_force(scene)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@given(scenes)
+@settings(max_examples=20_000, deadline=None)
+def test_the_order_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
+    assert pool(scene).uids(scene.now) == by_brute_force(scene)
+
+
+@given(scenes)
+@settings(max_examples=150, deadline=None)
+def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: Scene) -> None:
+    whole = pool(scene).order(scene.now)
+    parts = [pool(scene, (top,)).order(scene.now) for top in TOPS]
+    assert merge_places(parts, scene.rules, scene.now) == whole
+    front = pool(scene).front(scene.now, 2)
+    assert front.get(("c", "q"), []) == whole[:2]
+
+
+# --- examples
+
+
+def rules(parents: Mapping[str, str], **changed: object) -> PoolRules:
+    plain: dict[str, object] = {
+        "capacity": {"cpu": 10, "gpu": 10},
+        "classes": ("normal",),
+        "weights": {name: Fraction(1) for name in ("A", "B", "X", "Y", "P", "org", *"cgxyb", *(f"t{n}" for n in range(6)))},
+        "parents": parents,
+        "rescaled": True,
+    }  # fmt: skip
+    return PoolRules(**{**plain, **changed})  # type: ignore[arg-type] # fields by name
+
+
+def test_what_another_organisation_takes_couples_through_the_saturated_resources() -> None:
+    """A = {X = {x: 2 CPU, g: 8 of 10 GPU and nothing waiting}, Y: 3 CPU}: B's 2 GPUs turn x and y round."""
+    parents = {"x": "X", "g": "X", "X": "A", "Y": "A"}
+    expected = {0: ["y", "x"], 2: ["x", "y"]}
+    for taken, names in expected.items():
+        free = rules(parents)
+        saturated = free.saturated_by({"cpu": 5, "gpu": 8 + taken})
+        assert saturated == ({"gpu"} if taken else set())
+        order = PoolOrder(rules(parents, saturated=saturated))
+        order.run("r1", "x", {"cpu": 2})
+        order.run("r2", "g", {"gpu": 8})
+        order.run("r3", "Y", {"cpu": 3})
+        order.run("r4", "B", {"gpu": taken})
+        order.wait(job("x", "x", cpu=1))
+        order.wait(job("y", "Y", cpu=1))
+        assert order.uids(0) == names
+
+
+def starving(**changed: object) -> list[str]:
+    """org = {c: 8 CPU jobs wait, g: all GPUs and 3 GPU jobs wait} against P: 8 CPU jobs wait."""
+    order = PoolOrder(rules({"c": "org", "g": "org"}, **changed))
+    order.run("held", "g", {"gpu": 10})
+    for number in range(8):
+        order.wait(job(f"P{number}", "P", cpu=1))
+        order.wait(job(f"c{number}", "c", cpu=1))
+    for number in range(3):
+        order.wait(job(f"g{number}", "g", gpu=1))
+    return [uid[0] for uid in order.uids(0)]
+
+
+def test_a_complementary_sibling_does_not_starve() -> None:
+    assert starving(rescaled=False) == [*"P" * 8, *"c" * 8, *"ggg"]
+    assert starving(saturated=frozenset({"gpu"})) == [*"Pc" * 8, *"ggg"]
+    # Until the GPUs are known to be used up, the one sibling that uses something makes the share of all.
+    assert starving()[:8] == [*"P" * 8]
+    assert starving(lowest_of_live=True)[0] == "P"
+
+
+def test_empty_teams_go_first_only_by_the_minimum_of_all_that_wait() -> None:
+    teams = {f"t{number}": "org" for number in range(6)}
+    firsts = {}
+    for live in (True, False):
+        order = PoolOrder(rules(teams, lowest_of_live=live))
+        for number in range(6):
+            for turn in range(2):
+                order.wait(job(f"a-{turn}-{number}", f"t{number}", cpu=1))
+        for turn in range(6):
+            order.wait(job(f"z-{turn}", "P", cpu=1))
+        firsts[live] = order.uids(0).index("z-0")
+    assert firsts == {True: 6, False: 1}
+
+
+def test_a_blocked_job_stands_behind_the_others_of_its_class() -> None:
+    order = PoolOrder(rules({}, saturated=frozenset({"gpu"})))
+    order.wait(job("g", "g", 0, gpu=1))
+    order.wait(job("c", "g", 5, cpu=1))
+    order.wait(job("p", "P", 9, cpu=1))
+    places = order.order(9)
+    assert [place.uid for place in places] == ["c", "p", "g"]
+    assert [place.blocked for place in places] == [False, False, True]

@@ -1,0 +1,357 @@
+"""Trees of tenants and the modes of classes, against picking one job at a time from the top down in exact fractions."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.decisions import Place
+from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, merge_places, next_flip_of, sort_key
+from fairlead_testkit.tree_oracle import TreeJob, TreeRules, fill_tree
+
+CLASSES = ("urgent", "normal")
+RESOURCES = ("cpu", "gpu")
+QUEUES = (("c1", "q1"), ("c1", "q2"))
+TREES: tuple[dict[str, str], ...] = (
+    {"a": "A", "b": "A"},
+    {"a": "A", "b": "A", "c": "B"},
+    {"a": "A", "b": "A", "c": "B", "d": "B"},
+    {"a": "A", "b": "A", "A": "O", "c": "O", "d": "P"},
+    {"a": "X", "b": "X", "X": "A", "c": "A", "A": "O", "d": "O"},
+)
+LEAVES = ("a", "b", "c", "d", "e")
+TOPS = ("A", "B", "O", "P", "X", "c", "d", "e")
+MODES: tuple[ClassMode, ...] = ("strict", "strict", "additive", "multiplicative")
+SLIGHT = [Fraction(0), Fraction(1, 20), Fraction(1, 6), Fraction(1)]
+
+
+@dataclass(frozen=True)
+class Scene:
+    rules: PoolRules
+    waiting: tuple[WaitingJob, ...]
+    running: tuple[tuple[str, str, dict[str, int]], ...]
+    past: dict[str, dict[str, int]]
+    now: int
+
+
+def pool(scene: Scene, tops: Sequence[str] = TOPS) -> PoolOrder:
+    """Only what is below these top-level tenants."""
+    order = PoolOrder(scene.rules)
+    top_of = scene.rules.top_of
+    for uid, tenant, demand in scene.running:
+        if top_of(tenant) in tops:
+            order.run(uid, tenant, demand)
+    for job in scene.waiting:
+        if top_of(job.tenant) in tops:
+            order.wait(job)
+    for tenant, past in scene.past.items():
+        if top_of(tenant) in tops:
+            order.remember(tenant, past)
+    return order
+
+
+def by_brute_force(scene: Scene) -> list[str]:
+    rules = scene.rules
+    use: dict[str, dict[str, int]] = {}
+    known = [(tenant, demand) for _, tenant, demand in scene.running]
+    for tenant, demand in [*known, *scene.past.items()]:
+        held = use.setdefault(tenant, {})
+        for resource, amount in demand.items():
+            held[resource] = held.get(resource, 0) + amount
+    jobs = [
+        TreeJob(
+            uid=job.uid,
+            tenant=job.tenant,
+            urgency=job.urgency,
+            submitted=job.submitted,
+            demand=job.demand,
+            override=None if job.override is None else Fraction(job.override),
+        )
+        for job in scene.waiting
+    ]
+    plain = TreeRules(
+        capacity=rules.capacity,
+        weights=rules.weights,
+        parents=rules.parents,
+        classes=rules.classes,
+        mode=rules.class_mode,
+        class_weights=rules.class_weights,
+        resource_weights=rules.resource_weights,
+        rate=rules.rate,
+        cap=rules.cap,
+        rescaled=rules.rescaled,
+        lowest_of_live=rules.lowest_of_live,
+        saturated=rules.saturated,
+    )
+    return fill_tree(jobs, plain, scene.now, use)
+
+
+def rules_of_a_tree(rng: random.Random) -> PoolRules:
+    parents = rng.choice(TREES)
+    weights = [Fraction(text) for text in ("1", "1", "1", "2", "3", "0.5", "0")]
+    mode = rng.choice(MODES)
+    urgent = [Fraction(0), Fraction(1, 2)] if mode == "additive" else [Fraction(3)]
+    return PoolRules(
+        capacity={"cpu": rng.choice([4, 6, 10]), "gpu": rng.choice([0, 3, 4, 10, 10])},
+        classes=CLASSES,
+        rate=rng.choice(SLIGHT),
+        cap=rng.choice([None, None, 1, 4]),
+        resource_weights=rng.choice([{}, {}, {"cpu": Fraction(1, 2)}]),
+        weights={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
+        parents=parents,
+        class_mode=mode,
+        class_weights={
+            "urgent": rng.choice(urgent),
+            "normal": rng.choice([Fraction(1), Fraction(1, 4)]),
+        },
+    )
+
+
+def demand_of(rng: random.Random) -> dict[str, int]:
+    return {name: rng.randint(0, 2) for name in RESOURCES if rng.random() < 0.7}
+
+
+def scene_of(seed: int, most: int = 12, **changed: object) -> Scene:
+    """Small numbers on purpose: they tie, and ties are where orders go wrong."""
+    rng = random.Random(seed)
+    rules = replace(rules_of_a_tree(rng), **changed)  # type: ignore[arg-type] # fields by name
+    overrides = [None] if rules.strict else [None, None, None, 0.5, 2.0]
+    names = list(range(rng.randint(0, most)))
+    rng.shuffle(names)
+    waiting = tuple(
+        WaitingJob(
+            uid=f"u{name:02d}",
+            scope="s",
+            id=f"j{name}",
+            tenant=rng.choice(LEAVES),
+            urgency=rng.choice(CLASSES),
+            submitted=rng.randint(0, 8),
+            demand=demand_of(rng),
+            queue=rng.choice(QUEUES),
+            override=rng.choice(overrides),
+        )
+        for name in names
+    )
+    running = tuple((f"r{number}", rng.choice(LEAVES), demand_of(rng)) for number in range(rng.randint(0, 4)))
+    everybody = sorted({*LEAVES, *rules.parents.values()})
+    past = {rng.choice(everybody): demand_of(rng) for _ in range(rng.randint(0, 2))}
+    return Scene(rules, waiting, running, past, rng.randint(0, 12))
+
+
+scenes = st.builds(scene_of, st.integers(0, 2**32))
+long_scenes = st.builds(scene_of, st.integers(0, 2**32), st.just(24))
+
+
+def uids(places: Sequence[Place]) -> list[str]:
+    return [place.uid for place in places]
+
+
+def to_bytes(places: object) -> bytes:
+    return msgspec.msgpack.encode(places)
+
+
+@given(scenes)
+@settings(max_examples=1000, deadline=None)
+def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
+    order = pool(scene)
+    assert order.uids(scene.now) == by_brute_force(scene)
+    assert uids(order.order(scene.now)) == order.uids(scene.now)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@given(long_scenes)
+@settings(max_examples=20_000, deadline=None)
+def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
+    assert pool(scene).uids(scene.now) == by_brute_force(scene)
+
+
+@given(scenes, st.integers(0, 3))
+@settings(max_examples=300, deadline=None)
+def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, earlier: int) -> None:
+    now, whole = scene.now, pool(scene)
+    parts = [pool(scene, [top]) for top in TOPS]
+    merged = merge_places([part.order(now) for part in parts], scene.rules, now)
+    assert to_bytes(merged) == to_bytes(whole.order(now))
+    # Another instant is as good while no sequence moved meanwhile.
+    before = now - earlier
+    flips = [flip for part in parts if (flip := part.next_flip(before)) is not None]
+    if not any(flip <= now for flip in flips):
+        late = merge_places([part.order(before) for part in parts], scene.rules, now)
+        assert to_bytes(late) == to_bytes(merged)
+
+
+@given(scenes, st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int) -> None:
+    order, now = pool(scene), scene.now
+    front = order.front(now, window)
+    whole = order.order(now)
+    queue_of = {job.uid: job.queue for job in scene.waiting}
+    assert front == {
+        queue: [place for place in whole if queue_of[place.uid] == queue][:window]
+        for queue in set(queue_of.values())
+    }
+    assert whole == sorted(whole, key=lambda place: sort_key(place, scene.rules, now))
+    for rank, place in enumerate(whole):
+        assert order.place(place.uid, now) == place
+        assert order.count_before(place, now) == Counter(ahead.tenant for ahead in whole[:rank])
+    some = ["a", "d"]
+    assert order.order(now, some) == [place for place in whole if place.tenant in some]
+    assert order.front(now, window, some) == {
+        queue: found[:window]
+        for queue in QUEUES
+        if (found := [p for p in whole if p.tenant in some and queue_of[p.uid] == queue])
+    }
+
+
+@given(scenes)
+@settings(max_examples=100, deadline=None)
+def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) -> None:
+    order, now = pool(scene), scene.now
+    flip = order.next_flip(now)
+    assert flip is None or flip > now
+    foretold = next_flip_of(order.order(now), scene.rules, now)
+    parts = {top: pool(scene, [top]) for top in TOPS}
+    inner = [part.next_flip(now) for part in parts.values()]
+    for then in range(now, 20):
+        if flip is not None and then >= flip:
+            break
+        assert order.uids(then) == order.uids(now)
+    # The merge of fronts moves only with what its places foretell, or with a shard that decides again.
+    ends = [at for at in (foretold, *inner) if at is not None]
+    for then in range(now, min(ends, default=20)):
+        assert order.uids(then) == order.uids(now)
+
+
+@given(scenes, scenes)
+@settings(max_examples=200, deadline=None)
+def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
+    """From the facts of one scene to those of another, looked at on the way."""
+    order = pool(first)
+    order.order(first.now)
+    order.front(first.now, 2)
+    order.set_rules(second.rules)
+    for uid, *_ in first.running:
+        order.forget(uid)
+    for job in first.waiting:
+        order.forget(job.uid)
+        order.front(second.now, 1)
+    for tenant in first.past:
+        order.remember(tenant, {})
+    for job in second.waiting:
+        order.wait(job)
+        order.uids(second.now)
+    for uid, tenant, demand in second.running:
+        order.run(uid, tenant, demand)
+        order.next_flip(second.now, window=2)
+    for tenant, past in second.past.items():
+        order.remember(tenant, past)
+    fresh = pool(second)
+    assert to_bytes(order.order(second.now)) == to_bytes(fresh.order(second.now))
+    assert order.standings() == fresh.standings()
+    assert order.next_flip(second.now) == fresh.next_flip(second.now)
+
+
+# --- worked examples
+
+
+def job(uid: str, tenant: str, submitted: int, **changed: object) -> WaitingJob:
+    plain = WaitingJob(
+        uid=uid,
+        scope=tenant,
+        id=uid,
+        tenant=tenant,
+        urgency="normal",
+        submitted=submitted,
+        demand={"gpu": 1},
+        queue=("c", "q"),
+    )
+    return msgspec.structs.replace(plain, **changed)
+
+
+ONES = {name: Fraction(1) for name in ("org", "team-1", "team-2", "rival", "j", "k")}
+
+
+def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
+    """By keys alone lifted to 0.75 the submit tie would put a2 first; the team level says a1, a2."""
+    rules = PoolRules(
+        capacity={"gpu": 10},
+        classes=("normal",),
+        rate=Fraction(1, 20),
+        weights=ONES,
+        parents={"team-1": "org", "team-2": "org"},
+    )
+    order = PoolOrder(rules)
+    order.run("r", "team-2", {"gpu": 5})
+    order.wait(job("a1", "team-1", 5))
+    order.wait(job("a2", "team-2", 0))
+    a1, a2 = order.order(5)
+    assert uids([a1, a2]) == ["a1", "a2"]
+    assert a2.lifted is not None
+    assert a2.lifted.uid == "a1"
+    assert (a1.key, a2.key) == (0.75, 0.6)
+    assert [(one.tenant, one.tag) for one in a2.within] == [("team-2", 0.5)]
+
+
+def test_a_sibling_that_comes_later_raises_the_tag_of_the_organisation() -> None:
+    """So a bound known at one level does not hold in a tree: it is the sum over the levels."""
+    rules = PoolRules(
+        capacity={"gpu": 10}, classes=("normal",), rate=Fraction(1, 10), weights=ONES,
+        parents={"team-1": "org", "team-2": "org"},
+    )  # fmt: skip
+    order = PoolOrder(rules)
+    order.run("r", "team-1", {"gpu": 3})
+    order.wait(job("j", "team-1", 0))
+    before = order.place("j", 0)
+    order.wait(job("s", "team-2", 2, demand={"gpu": 2}))
+    after = order.place("j", 2)
+    assert before is not None
+    assert after is not None
+    assert (before.tag, after.tag) == (0.3, 0.5)
+
+
+def test_weights_count_at_each_level() -> None:
+    rules = PoolRules(
+        capacity={"gpu": 100},
+        classes=("normal",),
+        weights={**ONES, "org": Fraction(2), "team-1": Fraction(3)},
+        parents={"team-1": "org", "team-2": "org"},
+    )
+    order = PoolOrder(rules)
+    for number in range(12):
+        for tenant in ("team-1", "team-2", "rival"):
+            order.wait(job(f"{tenant}-{number:02d}", tenant, 0))
+    first = Counter(place.tenant for place in order.order(0)[:18])
+    assert first == {"team-1": 9, "team-2": 3, "rival": 6}
+
+
+def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
+    rules = PoolRules(
+        capacity={"gpu": 10}, classes=("normal",), weights=ONES, parents={"team-1": "org", "team-2": "org"}
+    )
+    order = PoolOrder(rules)
+    order.run("r1", "team-1", {"gpu": 2})
+    order.run("r2", "team-2", {"gpu": 1})
+    order.wait(job("w", "team-2", 0))
+    order.remember("org", {"gpu": 1})
+    found = {standing.tenant: standing for standing in order.standings(["team-1", "team-2"])}
+    assert list(found) == ["org", "team-1", "team-2"]
+    assert (found["org"].share, found["org"].running, found["org"].waiting) == (0.4, 2, 1)
+    assert (found["org"].past, found["team-1"].parent) == ({"gpu": 1}, "org")
+
+
+def test_a_flat_pool_is_the_same_whether_its_tenants_have_an_empty_tree_beside_them() -> None:
+    rules = PoolRules(capacity={"gpu": 10}, classes=("normal",), weights=ONES)
+    orders = [PoolOrder(rules), PoolOrder(replace(rules, parents={"team-1": "org"}))]
+    for order in orders:
+        order.run("r", "j", {"gpu": 2})
+        order.wait(job("x", "j", 0))
+        order.wait(job("y", "k", 1))
+    assert orders[0].order(0) == orders[1].order(0)
