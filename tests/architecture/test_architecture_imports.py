@@ -20,6 +20,7 @@ DECLARED_WITHOUT_IMPORT = {
     "fairlead-cli": {
         "fairlead-admitter": "started as a child process",
         "fairlead-scorer": "started as a child process",
+        "fairlead-watcher": "started as a child process",
     },
     "fairlead-testkit": {"pytest-asyncio": "its fixtures are found by pytest"},
 }

@@ -152,12 +152,8 @@ def estate(kube_lab: KubeLab) -> Iterator[Estate]:
         yield made
 
 
-async def test_a_life_through_kueue_is_stated_and_told(
-    watcher: ServiceProcess, reader: Reader, estate: Estate
-) -> None:
-    a, b = estate.namespaces["a"], estate.namespaces["b"]
-    queue = estate.queue("main", 2, strategy="StrictFIFO")
-    estate.priority_class(estate.named("high"), 70)
+async def surroundings_are_stated(reader: Reader, estate: Estate, queue: str) -> None:
+    """The queue, its pool and tenants, the classes and the nodes."""
     stated = await eventually(lambda: reader.one(QueueState, queue), 30)
     assert stated is not None
     assert (stated.pool, stated.frontend, stated.strategy) == (queue, "kueue", "StrictFIFO")
@@ -166,7 +162,9 @@ async def test_a_life_through_kueue_is_stated_and_told(
     assert pool is not None
     assert (pool.capacity, pool.enforcement) == ({"nvidia.com/gpu": 2000}, "exact")
     await eventually(lambda: len(reader.all(TenantState, lambda one: one.queue == queue)) == 2, 10)
-    assert {one.scope for one in reader.all(TenantState, lambda one: one.queue == queue)} == {a, b}
+    assert {one.scope for one in reader.all(TenantState, lambda one: one.queue == queue)} == set(
+        estate.namespaces.values()
+    )
     classes = await eventually(
         lambda: reader.all(ClassState, lambda one: one.name == estate.named("high")), 10
     )
@@ -175,6 +173,10 @@ async def test_a_life_through_kueue_is_stated_and_told(
         8000
     }
 
+
+async def a_job_with_wishes_runs(reader: Reader, estate: Estate, queue: str) -> JobState:
+    """It takes all of the queue."""
+    a = estate.namespaces["a"]
     await eventually(lambda: (found := reader.one(QueueState, queue)) is not None and found.active, 30)
     wish = {"wdrf.x-k8s.io/urgent": "true", "wdrf.x-k8s.io/priority-override": "much"}
     labels = {things.PRIORITY_CLASS: estate.named("high"), "team": "red"}
@@ -187,7 +189,12 @@ async def test_a_life_through_kueue_is_stated_and_told(
     assert ran.labels["team"] == "red"
     assert [fault.value for fault in ran.faults] == ["much"]
     await reader.lived(a, ran.id, "queued", "started")
+    return ran
 
+
+async def what_cannot_run_is_explained(reader: Reader, estate: Estate) -> None:
+    """One for the time being, the other one never."""
+    b = estate.namespaces["b"]
     estate.workload("b", "behind", 1)
     waits = await reader.job(b, "behind", Phase.WAITING, "quota")
     assert waits.queue_time == waits.submitted
@@ -199,6 +206,16 @@ async def test_a_life_through_kueue_is_stated_and_told(
     held = await reader.job(b, "huge", Phase.HELD)
     assert [fault.field for fault in held.faults] == ["spec.podSets nvidia.com/gpu"]
 
+
+async def test_a_life_through_kueue_is_stated_and_told(
+    watcher: ServiceProcess, reader: Reader, estate: Estate
+) -> None:
+    a, b = estate.namespaces["a"], estate.namespaces["b"]
+    queue = estate.queue("main", 2, strategy="StrictFIFO")
+    estate.priority_class(estate.named("high"), 70)
+    await surroundings_are_stated(reader, estate, queue)
+    ran = await a_job_with_wishes_runs(reader, estate, queue)
+    await what_cannot_run_is_explained(reader, estate)
     # Put back: Kueue evicts what is deactivated, and the Job's reconciler gives the quota back.
     estate.lab.api.patch(WORKLOADS.format(a, ran.id), {"spec": {"active": False}})
     await reader.job(a, ran.id, Phase.HELD)

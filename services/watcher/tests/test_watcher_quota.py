@@ -199,8 +199,9 @@ def test_any_forest_is_split_into_pools_that_hold_every_queue_once(
                 assert 0 <= forest.potential(queue)[GPU] <= forest.capacity(tree)["gpu"]
 
 
-def test_the_objects_of_kueue_are_read() -> None:
-    queue = msgspec.convert(
+def a_queue_of_kueue() -> ClusterQueue:
+    """With everything set that we read."""
+    return msgspec.convert(
         things.cluster_queue(
             "a",
             {"cpu": "1500m", "nvidia.com/gpu": 8, "memory": "1Gi"},
@@ -222,17 +223,27 @@ def test_the_objects_of_kueue_are_read() -> None:
         },
         ClusterQueue,
     )
-    facts = queue_facts(queue)
+
+
+def a_cohort_of_kueue() -> Cohort:
+    return msgspec.convert(things.cohort("r", {"cpu": 2}, flavor="f", parentName="top"), Cohort)
+
+
+def test_the_objects_of_kueue_are_read() -> None:
+    facts = queue_facts(a_queue_of_kueue())
     assert {name.resource: one.nominal for name, one in facts.quotas.items()} == {
         "cpu": 1500,
         "nvidia.com/gpu": 8000,
         "memory": 2**30,
     }
     assert (facts.active, facts.stopped, facts.usage_first, facts.fair_sharing) == (True, True, True, True)
-    cohort = cohort_facts(
-        msgspec.convert(things.cohort("r", {"cpu": 2}, flavor="f", parentName="top"), Cohort)
-    )
+    cohort = cohort_facts(a_cohort_of_kueue())
     assert (cohort.name, cohort.parent) == ("r", "top")
+
+
+def test_the_objects_of_kueue_are_stated() -> None:
+    facts = queue_facts(a_queue_of_kueue())
+    cohort = cohort_facts(a_cohort_of_kueue())
     [pool, stated] = pools_and_queues("c1", Forest([facts], [cohort]))
     assert isinstance(pool, PoolState)
     assert isinstance(stated, QueueState)
