@@ -74,11 +74,22 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
     def size(least: int, most: int, room: int) -> int:
         return len(window_of(jobs, 100, Extent(least=least, most=most, room=cards(room))).ranked)
 
-    assert size(4, 16, 0) == 4
     assert size(4, 16, 3) == 4
-    assert size(4, 16, 8) == 9  # the ninth is the first that does not fit any more
+    assert len(window_of(jobs, 100, Extent(least=4, most=16)).ranked) == 4
+    assert size(4, 16, 8) == 8
     assert size(4, 16, 50) == 16
     assert len(window_of(jobs, 20, Extent(least=30, most=30)).ranked) == 20
+
+
+def test_what_no_single_end_makes_room_for_does_not_hide_those_that_can_start() -> None:
+    gangs = [a_job(f"gang-{number}", demand=cards(32)) for number in range(5)]
+    small = [a_job(f"small-{number}", demand=cards(1)) for number in range(20)]
+    window = window_of([*gangs, *small], 100, Extent(least=4, most=16, room=cards(1)))
+    assert [ranked.job.id for ranked in window.ranked] == [
+        *(f"gang-{number}" for number in range(5)),
+        *(f"small-{number}" for number in range(4)),
+    ]
+    assert len(window_of([*gangs, *small], 100, Extent(least=4, most=6, room=cards(1))).ranked) == 6
 
 
 def test_the_largest_end_is_the_most_of_each_resource_that_one_running_job_holds() -> None:

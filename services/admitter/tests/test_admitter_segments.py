@@ -225,3 +225,13 @@ def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int,
         return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, place=None)
 
     assert must_follow(moved("later", write), moved("earlier", earlier)) is follows
+
+
+def test_classes_that_are_not_strict_have_one_band_for_all() -> None:
+    queue = a_queue(bands_by_class=True)
+    bands = bands_of(["urgent", "normal"], {"urgent": 10_000}, 1_000)
+    (one,) = segments_of([queue], bands, protect=False, strict=False)
+    assert one.urgency is None
+    assert one.band == Band(default=0, lowest=1, highest=11_000)
+    assert one.ceiling == 11_000
+    assert [segment.urgency for segment in segments_of([queue], bands, protect=False)] == ["urgent", "normal"]

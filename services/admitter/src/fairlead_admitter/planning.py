@@ -146,7 +146,8 @@ class Planner:
     def _segments(self, queues: list[QueueState], rulebook: Rulebook) -> list[Segment]:
         document = rulebook.document
         bands = bands_of(document.classes, self._watch.facts.classes, document.bands.width)
-        return segments_of(queues, bands, protect=document.preemption == "protect")
+        strict = document.class_mode == "strict"
+        return segments_of(queues, bands, protect=document.preemption == "protect", strict=strict)
 
     def _lifts(
         self, queues: list[QueueState], segments: list[Segment], rulebook: Rulebook

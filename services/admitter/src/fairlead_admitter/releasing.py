@@ -69,7 +69,10 @@ class Release:
                 await self._clean(pool)
 
     async def _clean(self, pool: str) -> None:
-        queues, go_on = self._due[pool]
+        due = self._due.get(pool)
+        if due is None:
+            return  # steered again while another pool was swept
+        queues, go_on = due
         if self._sweep is None or not go_on():
             self._due.pop(pool, None)
             return
@@ -81,6 +84,7 @@ class Release:
             await asyncio.sleep(self._setbacks.seconds_left)
             self._stirred.set()
             return
+        self._setbacks.succeeded()
         self._record.restraints.swept(pool, cleaned)
         if go_on() and self._due.pop(pool, None) is not None:
             self._done.add(pool)

@@ -36,18 +36,24 @@ def common_band(queues: Collection[QueueState]) -> Band | None:
     return Band(default=defaults.pop(), lowest=lowest, highest=highest)
 
 
-def segments_of(queues: Collection[QueueState], bands: Mapping[str, Band], *, protect: bool) -> list[Segment]:
+def segments_of(
+    queues: Collection[QueueState], bands: Mapping[str, Band], *, protect: bool, strict: bool = True
+) -> list[Segment]:
     """The segments of a pool, the highest first; empty where its queues have no band in common.
 
     Args:
         queues: the pool's, in one cluster.
         bands: of each class, the first class first.
         protect: keep the top level of each band for jobs that run: what waits stays below it.
+        strict: whether every job of a class goes before the next class's. Where it does not, bands would say otherwise:
+            there is one for all, from the lowest floor to the highest level.
     """
+    if bands and not strict:
+        bands = {"": _over_all(bands.values())}
     if queues and all(queue.bands_by_class for queue in queues):
         return [
             Segment(
-                urgency=urgency,
+                urgency=urgency or None,
                 band=Band(default=band.default, lowest=band.lowest, highest=band.highest - protect),
                 ceiling=max(band.highest, band.default),
             )
@@ -57,6 +63,11 @@ def segments_of(queues: Collection[QueueState], bands: Mapping[str, Band], *, pr
     if band is None or any(queue.bands_by_class for queue in queues):
         return []
     return [Segment(band=band)]
+
+
+def _over_all(bands: Collection[Band]) -> Band:
+    floor = min(band.default for band in bands)
+    return Band(default=floor, lowest=floor + 1, highest=max(band.highest for band in bands))
 
 
 def bands_of(classes: Collection[str], values: Mapping[str, int], width: int) -> dict[str, Band]:

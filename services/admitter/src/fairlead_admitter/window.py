@@ -47,6 +47,9 @@ def take_window(
     may be missing, and they stand unlabelled, behind everything labelled. So the window ends with the place that
     fills the first queue which has more waiting: no job is labelled in front of one that the order puts before it.
 
+    A job that no single end makes room for cannot start soon, but where a frontend fills gaps those behind it can: it
+    is labelled, so that they stay behind it, and does not count.
+
     Args:
         beginning: of the pool's merged front, of all clusters.
         waiting: how many wait in each of this cluster's queues, as the decisions say.
@@ -56,6 +59,7 @@ def take_window(
     ranked: list[Ranked] = []
     taken: set[str] = set()
     seen = dict.fromkeys(waiting, 0)
+    counted = dict.fromkeys(waiting, 0)
     together: dict[str, int] = {}
     for rank, place in enumerate(beginning.places):
         origin = beginning.origins[place.uid]
@@ -66,17 +70,20 @@ def take_window(
         if job is not None and job.phase is Phase.WAITING and job.uid not in taken:
             taken.add(job.uid)
             ranked.append(Ranked(rank, place, job))
-            for resource, amount in job.demand.items():
-                together[resource] = together.get(resource, 0) + amount
+            if not extent.room or _fits(job.demand, extent.room):
+                counted[origin.queue] += 1
+                for resource, amount in job.demand.items():
+                    together[resource] = together.get(resource, 0) + amount
         seen[origin.queue] += 1
-        if waiting[origin.queue] > seen[origin.queue] and _filled(seen[origin.queue], together, extent):
+        filled = seen[origin.queue] >= extent.most or (
+            counted[origin.queue] >= extent.least and not _fits(together, extent.room, strictly=True)
+        )
+        if filled and waiting[origin.queue] > seen[origin.queue]:
             return Window(ranked, closed=True)
     return Window(ranked, closed=beginning.whole)
 
 
-def _filled(seen: int, together: Mapping[str, int], extent: Extent) -> bool:
-    """Whether the window may end after so many places of a queue, with jobs that ask for so much together."""
-    if seen >= extent.most:
-        return True
-    fits = all(amount <= extent.room.get(resource, 0) for resource, amount in together.items())
-    return seen >= extent.least and not fits
+def _fits(demand: Mapping[str, int], room: Mapping[str, int], *, strictly: bool = False) -> bool:
+    """Whether the end of one job makes room for this, or `strictly` for more than this."""
+    free = [(room.get(resource, 0), amount) for resource, amount in demand.items()]
+    return all(amount < most if strictly else amount <= most for most, amount in free)

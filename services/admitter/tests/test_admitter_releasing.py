@@ -1,0 +1,40 @@
+"""Sweeping released pools beside the loop: what is steered again meanwhile is let go."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+
+from fairlead_admitter.record import Record
+from fairlead_admitter.releasing import Release
+from fairlead_admitter.setbacks import Setbacks
+from fairlead_runtime import Metrics
+from fairlead_testkit import eventually
+
+
+class SlowSweep:
+    """A frontend whose sweeps last until the test lets them end."""
+
+    def __init__(self) -> None:
+        self.begun: list[list[str]] = []
+        self.gate = asyncio.Event()
+
+    async def sweep(self, queues: Collection[str], go_on: Callable[[], bool]) -> int:
+        self.begun.append(list(queues))
+        await self.gate.wait()
+        return int(go_on())
+
+
+async def test_a_pool_that_is_steered_again_while_another_is_swept_is_let_go() -> None:
+    sweep = SlowSweep()
+    release = Release(sweep, Record(Metrics("admitter"), "c1"), Setbacks(time.monotonic, 30.0))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(release.run())
+        release.wanted("a", ["qa"], lambda: True)
+        release.wanted("b", ["qb"], lambda: True)
+        await eventually(lambda: sweep.begun == [["qa"]])
+        release.over("b")
+        sweep.gate.set()
+        release.wanted("c", ["qc"], lambda: True)
+        await eventually(lambda: sweep.begun == [["qa"], ["qc"]])
+        assert not running.done()
+        running.cancel()
