@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_kube import ObjectMeta
 from fairlead_watcher.metadata import MOST_BYTES, merged, words_of
-from fairlead_watcher.wishes import Place, Wishes, wishes_in
+from fairlead_watcher.wishes import OVERRIDE, Place, Wishes, wishes_in
 
 
 def asked(*places: dict[str, str]) -> Wishes:
@@ -50,7 +50,9 @@ def test_a_wish_that_cannot_be_read_is_told_and_counts_as_absent(value: str) -> 
     assert '"true" or "false"' in fault.remedy
 
 
-@pytest.mark.parametrize(("value", "expected"), [("5", 5), ("-7", -7), ("+3", 3), ("2147483647", 2**31 - 1)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("5", 5), ("-7", -7), ("+3", 3), ("00000000005", 5), ("2147483647", 2**31 - 1)]
+)
 def test_an_override_is_an_integer(value: str, expected: int) -> None:
     assert asked({"priority-override": value}, {"priority-override": "1"}) == Wishes(
         priority_override=expected
@@ -78,8 +80,15 @@ def test_words_that_are_data_or_the_systems_own_are_not_kept() -> None:
         )
     )
     assert words.labels == {"kueue.x-k8s.io/queue-name": "q"}
-    assert words.annotations == {"wdrf.x-k8s.io/urgent": "x" * 256, "team": "x" * 256}
+    assert words.annotations == {"wdrf.x-k8s.io/urgent": "x" * 255 + "…", "team": "x" * 256}
     assert words.left_out == 0
+
+
+def test_the_beginning_of_a_wish_is_not_taken_for_the_whole() -> None:
+    words = words_of(ObjectMeta(annotations={OVERRIDE: "0" * 300 + "5"}))
+    found = wishes_in([Place("metadata.annotations", words.annotations)])
+    assert found.priority_override is None
+    assert [fault.value for fault in found.faults] == ["0" * 255 + "…"]
 
 
 def test_words_are_bounded_and_what_is_left_out_is_counted() -> None:

@@ -72,6 +72,7 @@ from fairlead_kube.errors import (
     UnreachableError,
 )
 from fairlead_kube.events import HOLD_SECONDS, EventRecorder
+from fairlead_kube.integers import HIGHEST_INT32, LOWEST_INT32, int32
 from fairlead_kube.kubeconfig import contexts
 from fairlead_kube.lever import Lever, LeverProbe, probe_lever
 from fairlead_kube.objects import (
@@ -185,10 +186,12 @@ __all__ = [
     "CLUSTER_QUEUES",
     "COHORTS",
     "EVENTS",
+    "HIGHEST_INT32",
     "HOLD_SECONDS",
     "JOBS",
     "KUEUE",
     "LOCAL_QUEUES",
+    "LOWEST_INT32",
     "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NANO",
@@ -341,6 +344,7 @@ __all__ = [
     "holds",
     "in_base_units",
     "instant",
+    "int32",
     "nanos",
     "pick_version",
     "pod_count",

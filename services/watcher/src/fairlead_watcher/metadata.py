@@ -11,6 +11,8 @@ LONGEST_VALUE = 256
 MOST_BYTES = 32 * 1024
 """Of the labels and of the annotations of one place. All places of a job must fit into one message of NATS."""
 ASK_PREFIX = "wdrf.x-k8s.io/"
+_CUT = "…"
+"""No number and no word of ours has it: the beginning of a wish must not be taken for the whole."""
 _NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")
 
 type Texts = Mapping[str, str]
@@ -52,7 +54,7 @@ def merged(places: Iterable[Words]) -> Words:
 def _worth_keeping(annotations: Texts) -> Texts:
     """A wish that is too long is kept in part: it can't be followed, and whoever wrote it must hear so."""
     return {
-        key: value[:LONGEST_VALUE]
+        key: value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + _CUT
         for key, value in annotations.items()
         if key.startswith(ASK_PREFIX) or (len(value) <= LONGEST_VALUE and not key.startswith(_NOT_OURS))
     }

@@ -4,20 +4,18 @@ The annotations are those of the WDRF controller: `wdrf.x-k8s.io/urgent`, `…/a
 class by its name; `wdrf.x-k8s.io/priority-override` with an integer. Asking is free: policy grants.
 """
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from fairlead_contracts.state import Fault
+from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, int32
 from fairlead_watcher.metadata import ASK_PREFIX, Texts
 
 OVERRIDE = ASK_PREFIX + "priority-override"
 _FIRST = ("urgent", "approved")
 """Of several classes that one place asks for, the first of these counts, as in the WDRF controller; then by name."""
-_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
-_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 _TRUTH = {"true": True, "false": False}
 
 
@@ -82,14 +80,11 @@ def _classes(place: Place, faults: list[Fault]) -> dict[str, bool]:
 
 def _override(place: Place, faults: list[Fault]) -> int | None:
     value = place.annotations.get(OVERRIDE)
-    if value is None:
-        return None
-    if _INTEGER.fullmatch(value) and _LOWEST <= int(value) <= _HIGHEST:
-        return int(value)
-    faults.append(
-        _fault(place, OVERRIDE, value, f"write an integer from {_LOWEST} to {_HIGHEST}, in quotation marks")
-    )
-    return None
+    found = int32(value)
+    if value is not None and found is None:
+        remedy = f"write an integer from {LOWEST_INT32} to {HIGHEST_INT32}, in quotation marks"
+        faults.append(_fault(place, OVERRIDE, value, remedy))
+    return found
 
 
 def _fault(place: Place, key: str, value: str, remedy: str) -> Fault:

@@ -3,7 +3,6 @@
 A change that touches none of this, as most writes to a status, is no change.
 """
 
-import re
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +17,7 @@ from fairlead_kube import (
     PartialObject,
     Workload,
     instant,
+    int32,
     pod_count,
     workload_demand,
 )
@@ -29,8 +29,6 @@ PODS = "pods"
 MOST_OWNERS = 16
 """Of a pod group each pod is an owner. They say the same; so many are read, by name."""
 LONGEST_SAID = 512
-_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
-_INT32_LIMIT = 2**31
 _BACK_OF_THE_LINE = ("PodsReadyTimeout", "AdmissionCheck")
 """Evictions after which Kueue orders by the eviction's time (`GetQueueOrderTimestamp`, pkg/workload), with its
 default `requeuingStrategy.timestamp: Eviction`."""
@@ -153,8 +151,8 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         active=workload.active,
         gates=metadata.annotation(GATES) or "",
         priority=spec.priority or 0,
-        boost=_int32(metadata.annotation(PRIORITY_BOOST)) or 0,
-        noted_base=_int32(metadata.annotation(BASE_PRIORITY)),
+        boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
+        noted_base=int32(metadata.annotation(BASE_PRIORITY)),
         class_kind=reference.kind if reference else "",
         class_name=reference.name if reference else "",
         demand=demand,
@@ -264,11 +262,3 @@ def _shortened(text: str) -> str:
 
 def _is_false(found: Condition | None) -> bool:
     return found is not None and found.status == "False"
-
-
-def _int32(text: str | None) -> int | None:
-    """As Kueue reads a boost; what it would refuse counts as absent."""
-    if text is None or not _INT32.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -_INT32_LIMIT <= number < _INT32_LIMIT else None

@@ -13,12 +13,10 @@ from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.written import Landed
 from fairlead_contracts.clearance import Lever
 from fairlead_contracts.state import JobState, Phase
-from fairlead_kube import PRIORITY_BOOST, Workload
+from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, Workload, int32
 
 BASE_PRIORITY = "fairlead.dev/base-priority"
 """Notes what `spec.priority` was before we wrote to it."""
-LOWEST, HIGHEST = -(2**31), 2**31 - 1
-"""Both the boost and the priority are int32."""
 _REMEMBERED = 4096
 
 
@@ -48,7 +46,7 @@ class KueueLevels:
         lever = self._lever()
         if lever is None:
             raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")
-        if not LOWEST <= level - job.base <= HIGHEST or not LOWEST <= level <= HIGHEST:
+        if not (_fits(level - job.base) and _fits(level)):
             raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
         if self._last.get(job.uid) == level:
             workload = await self._calls.look(job.scope, job.id, job.uid)
@@ -103,12 +101,12 @@ def boost(amount: int) -> str | None:
 
 def effective_priority(workload: Workload) -> int:
     """What Kueue orders by. An invalid boost counts as none."""
-    return (workload.spec.priority or 0) + (_int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
+    return (workload.spec.priority or 0) + (int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
 
 
 def noted_base(workload: Workload) -> int | None:
     """The priority that we found when we first wrote to it; None where we never did."""
-    return _int32(workload.metadata.annotation(BASE_PRIORITY))
+    return int32(workload.metadata.annotation(BASE_PRIORITY))
 
 
 def phase_of(workload: Workload) -> Phase:
@@ -118,13 +116,10 @@ def phase_of(workload: Workload) -> Phase:
     return Phase.RUNNING if workload.holds("QuotaReserved") else Phase.WAITING
 
 
+def _fits(number: int) -> bool:
+    """Both the boost and the priority are int32."""
+    return LOWEST_INT32 <= number <= HIGHEST_INT32
+
+
 def _one_of_two(phase: Phase) -> Phase:
     return Phase.WAITING if phase is Phase.HELD else phase
-
-
-def _int32(text: str | None) -> int | None:
-    """As Kueue reads it (strconv.ParseInt base 10, 32 bits); None where it is none."""
-    if text is None or not text.removeprefix("-").removeprefix("+").isdecimal() or not text.isascii():
-        return None
-    value = int(text)
-    return value if LOWEST <= value <= HIGHEST else None
