@@ -5,18 +5,18 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead_admitter.applying import Application, Rehearsal
+from fairlead_admitter.applying import Application, Rehearsal, must_follow
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
 from fairlead_admitter.fronts import Doubt, Unsettled
 from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.policy_view import PolicyView
-from fairlead_admitter.steering import GONE, LevelWrite
+from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
-from fairlead_contracts.state import JobState
+from fairlead_contracts.state import JobState, Phase
 from fairlead_testkit.builders import a_control, a_job
 
 
@@ -90,6 +90,35 @@ async def test_after_a_failure_nothing_more_is_sent(trouble: Exception, *, left_
     assert applied.trouble == str(trouble)
     assert len(frontend.begun) <= 5
     assert written.leaves_alone(a_job("j0")) is left_alone
+
+
+def a_lift(name: str, level: int = 1000) -> LevelWrite:
+    job = a_job(name, phase=Phase.RUNNING, level=10)
+    return LevelWrite(job=job, before=10, level=level, rank=GONE, place=None, cause=Cause.PROTECT)
+
+
+async def test_a_lift_that_is_refused_keeps_nothing_from_those_that_wait() -> None:
+    frontend, written = Frontend(), Written()
+    frontend.go.set()
+    frontend.trouble["runs"] = FrontendRefusedError("no")
+    lift = a_lift("runs")
+    applied = await application(frontend, written).carry_out("p", [lift, *writes(9)], lambda: True)
+    assert (applied.failed, applied.withheld) == (0, 0)
+    assert (applied.refused_lifts, applied.trouble) == ([lift], "no")
+    assert len(frontend.begun) == 10
+
+
+def test_a_raise_waits_for_the_lift_of_what_it_could_stop() -> None:
+    lift = a_lift("runs")
+
+    def to(before: int, level: int) -> LevelWrite:
+        return LevelWrite(job=a_job("w"), before=before, level=level, rank=GONE, place=None)
+
+    assert must_follow(to(0, 10), lift)
+    assert not must_follow(to(0, 9), lift)
+    assert not must_follow(to(20, 15), lift)
+    assert not must_follow(a_lift("other"), lift)
+    assert not must_follow(lift, to(0, 999))
 
 
 async def test_a_long_plan_is_carried_out_in_part() -> None:

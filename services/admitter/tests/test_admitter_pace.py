@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_admitter.facts import ClusterFacts, JobChange
 from fairlead_admitter.pace import LEAST, MARGIN, REACTIONS_SECONDS, STARTS_SECONDS, Pace, window_size
-from fairlead_admitter.protection import Protection
+from fairlead_admitter.protection import REFUSED_SECONDS, Protection
 from fairlead_admitter.segments import bands_of, segments_of
 from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS, Setbacks
 from fairlead_admitter.steering import Cause
@@ -117,3 +117,31 @@ def test_a_new_leader_lifts_what_the_old_one_left_out_and_nothing_that_stands_at
     protection.begin_anew(facts)
     protection.note([JobChange(jobs[3], None)])
     assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["low"]
+
+
+def test_what_runs_is_lifted_again_when_its_level_falls() -> None:
+    protection = Protection()
+    running = a_job("a", phase=Phase.RUNNING, level=7)
+    lifted = a_job("a", phase=Phase.RUNNING, level=1000, rev=2)
+    fallen = a_job("a", phase=Phase.RUNNING, level=0, rev=3)
+    protection.note([JobChange(None, running)])
+    protection.lifted([running.uid])
+    protection.note([JobChange(running, lifted)])
+    assert protection.lifts({"main"}, SEGMENTS, normal) == []
+    protection.note([JobChange(lifted, fallen)])
+    (lift,) = protection.lifts({"main"}, SEGMENTS, normal)
+    assert (lift.before, lift.level) == (0, 1000)
+
+
+def test_a_lift_that_was_refused_is_asked_for_again_but_rarely() -> None:
+    now = [0.0]
+    protection = Protection(lambda: now[0])
+    jobs = [a_job(name, phase=Phase.RUNNING) for name in ("a", "b")]
+    protection.note([JobChange(None, job) for job in jobs])
+    protection.refused([jobs[0].uid])
+    assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["b"]
+    now[0] = REFUSED_SECONDS
+    assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["a", "b"]
+    protection.refused([jobs[0].uid])
+    protection.note([JobChange(jobs[0], None), JobChange(None, jobs[0])])
+    assert len(protection.lifts({"main"}, SEGMENTS, normal)) == 2

@@ -49,6 +49,8 @@ class Applied(msgspec.Struct):
     landed: list[tuple[LevelWrite, Landed]] = []
     drifted: list[tuple[LevelWrite, Sighting]] = []
     """Those that turned out to repair what somebody had overwritten before it was seen."""
+    refused_lifts: list[LevelWrite] = []
+    """Of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
     gone: int = 0
     """Jobs that waited no more."""
     failed: int = 0
@@ -174,8 +176,11 @@ class Application:
             applied.failed += 1
             applied.trouble, applied.down, applied.forbidden = str(error), True, True
         except FrontendRefusedError as error:
-            applied.failed += 1
             applied.trouble = str(error)
+            if write.cause is Cause.PROTECT:
+                applied.refused_lifts.append(write)
+                return
+            applied.failed += 1
             self._land(write, None)
         else:
             sighting = self._land(write, landed)
@@ -199,11 +204,13 @@ def must_follow(write: LevelWrite, earlier: LevelWrite) -> bool:
     Raised jobs come front first: the later one may not pass the earlier one while that still stands where it was,
     unless it stood before it anyway. Lowered ones come back first: the later one may not fall behind the earlier
     one. A raised and a lowered job end in the wanted order, whichever of the writes comes first. One that runs stands
-    in no order.
+    in no order; but what waits may not reach it while it is not lifted yet, or it could stop it.
     """
-    if Cause.PROTECT in (write.cause, earlier.cause):
+    if write.cause is Cause.PROTECT:
         return False
     raised = write.level > write.before
+    if earlier.cause is Cause.PROTECT:
+        return raised and write.level >= earlier.before
     if raised is not (earlier.level > earlier.before):
         return False
     if raised:

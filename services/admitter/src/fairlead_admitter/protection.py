@@ -5,6 +5,7 @@ stop a running one of its own class; so what was admitted is lifted too, above e
 admission and the lift there is a moment in which it is not protected.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable
 
 from fairlead_admitter.facts import ClusterFacts, JobChange
@@ -12,32 +13,54 @@ from fairlead_admitter.segments import Segment
 from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_contracts.state import JobState, Phase
 
+REFUSED_SECONDS = 300.0
+"""How long a lift that was refused is not tried again. Until then its job runs unprotected."""
+
 
 class Protection:
-    """The running jobs that were not lifted yet."""
+    """The running jobs that were not lifted yet, or fell again.
 
-    def __init__(self) -> None:
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._unlifted: dict[str, JobState] = {}
         """By uid; in queues that need no protection too."""
+        self._refused_at: dict[str, float] = {}
+        """By uid, of jobs that run."""
 
     def note(self, changes: Iterable[JobChange]) -> None:
-        """Jobs started, or run no more."""
+        """Jobs started, changed their level while they run, or run no more.
+
+        A running job falls too: Kueue sets a priority back to its class's when it restarts, and a release takes every
+        level back.
+        """
         for change in changes:
             before, after = change.before, change.after
             if after is not None and after.phase is Phase.RUNNING:
-                if before is None or before.phase is not Phase.RUNNING:
+                ran = before is not None and before.phase is Phase.RUNNING
+                if not ran or after.uid in self._unlifted or (before and before.level != after.level):
                     self._unlifted[after.uid] = after
             elif before is not None:
                 self._unlifted.pop(before.uid, None)
+                self._refused_at.pop(before.uid, None)
 
     def begin_anew(self, facts: ClusterFacts) -> None:
         """Whoever led before may have left some out: all that runs is looked at."""
         self._unlifted = {job.uid: job for job in facts.running_jobs()}
+        self._refused_at.clear()
 
     def lifted(self, uids: Iterable[str]) -> None:
         """These stand at the top, or run no more."""
         for uid in uids:
             self._unlifted.pop(uid, None)
+            self._refused_at.pop(uid, None)
+
+    def refused(self, uids: Iterable[str]) -> None:
+        """The frontend will not lift these. They are asked for again, but rarely."""
+        self._refused_at |= dict.fromkeys(uids, self._clock())
 
     def lifts(
         self, queues: Collection[str], segments: Iterable[Segment], class_of: Callable[[JobState], str]
@@ -55,9 +78,13 @@ class Protection:
             top = tops.get(class_of(job)) if job.queue in queues else None
             if top is not None and job.level >= top:
                 del self._unlifted[job.uid]
-            elif top is not None:
+            elif top is not None and not self._rests(job.uid):
                 writes.append(_lift(job, top))
         return writes
+
+    def _rests(self, uid: str) -> bool:
+        at = self._refused_at.get(uid)
+        return at is not None and self._clock() - at < REFUSED_SECONDS
 
 
 def _lift(job: JobState, top: int) -> LevelWrite:

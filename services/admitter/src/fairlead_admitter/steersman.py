@@ -174,12 +174,18 @@ class Steersman:
     # --- record
 
     async def _record_applied(self, pool: str, applied: Applied) -> None:
-        self._record.troubled(pool, failed=applied.failed, gone=applied.gone, trouble=applied.trouble)
+        self._record.troubled(
+            pool,
+            failed=applied.failed + len(applied.refused_lifts),
+            gone=applied.gone,
+            trouble=applied.trouble,
+        )
         for write, sighting in applied.drifted:
             self._record.sighted(write.job, sighting)
         self._planner.protection.lifted(
             write.job.uid for write, _ in applied.landed if write.cause is Cause.PROTECT
         )
+        self._planner.protection.refused(write.job.uid for write in applied.refused_lifts)
         origins = self._planner.origins(pool)
         newest: Decision | None = None
         for write, landed in applied.landed:
