@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.frontends.kueue_objections import event_name
 from fairlead_admitter.objecting import (
@@ -98,8 +98,14 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[tuple[str, Objection]] = []
         self.trouble: Exception | None = None
+        self.forbidden: set[str] = set()
+        """Scopes in which nothing may be said."""
+        self.refusals = 0
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
+        if job.scope in self.forbidden:
+            self.refusals += 1
+            raise FrontendForbiddenError(job.scope)
         if self.trouble is not None:
             raise self.trouble
         self.heard.append((job.id, objection))
@@ -235,3 +241,22 @@ def test_an_event_has_one_name_for_its_object_and_cause() -> None:
         event_name(job, msgspec.structs.replace(objection, reason=Reason.UNREADABLE)),
     ]
     assert len({name, *others}) == 4
+
+
+async def test_a_namespace_in_which_nothing_may_be_said_silences_no_other() -> None:
+    ending = [a_job(f"e{number}", scope="ending", requested_class="urgent") for number in range(PER_LOOK)]
+    stage = Stage(*ending, ASKS)
+    stage.listener.forbidden = {"ending"}
+    assert await stage.look() == []
+    assert await stage.look(1.0) == ["job-1"]
+    assert stage.listener.refusals == 1
+    stage.now += PAUSE_SECONDS
+    await stage.objector.look()
+    assert stage.listener.refusals == 2
+    stage.now += PAUSE_SECONDS
+    await stage.objector.look()
+    assert stage.listener.refusals == 2  # the longer it lasts, the rarer it is asked for
+    stage.listener.forbidden = set()
+    stage.now += PAUSE_SECONDS
+    await stage.objector.look()
+    assert len(stage.listener.heard) == 1 + PER_LOOK

@@ -9,11 +9,11 @@ import asyncio
 import operator
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
-from fairlead_admitter.errors import AdmitterError, FrontendRefusedError
+from fairlead_admitter.errors import AdmitterError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.objections import Objection, objections_to
 from fairlead_contracts.state import JobState
@@ -28,7 +28,9 @@ REPEAT_SECONDS = 3600.0
 PER_LOOK = 10
 """How many are said a look: a wave of them must not be a wave of writes."""
 PAUSE_SECONDS = 30.0
-"""After one that could not be said."""
+"""After one that could not be said: for all where the frontend does not answer, for a scope where nothing may be said
+in it; there, twice as long after each more."""
+LONGEST_PAUSE_SECONDS = 960.0
 
 _AT_ONCE = 1000
 """Jobs that are judged before others have their turn: a new policy is a reason to judge all."""
@@ -46,8 +48,16 @@ class Speaker(Protocol):
 
         Raises:
             FrontendRefusedError: this one cannot be said.
+            FrontendForbiddenError: none can in the job's scope.
             AdmitterError: none can just now.
         """
+
+
+class _Hush(NamedTuple):
+    """A scope in which nothing may be said, such as a namespace that is on its way out."""
+
+    pause: float
+    until: float
 
 
 class Objector:
@@ -82,6 +92,8 @@ class Objector:
         self._since: dict[_Standing, float] = {}
         self._said: dict[_Standing, float] = {}
         self._pause_until = 0.0
+        self._hushed: dict[str, _Hush] = {}
+        """By scope."""
         self._count = metrics.counter(
             "objections", "What was said against queued jobs, by reason.", labels=["reason"]
         )
@@ -110,7 +122,7 @@ class Objector:
         self._unsaid.set(len(due))
         if now < self._pause_until:
             return
-        for uid, objection in due[:PER_LOOK]:
+        for uid, objection in self._next(due, now):
             if self._leads() and not await self._say(self._judged[uid][0], objection):
                 break
 
@@ -142,6 +154,17 @@ class Objector:
             and (one not in self._said or now - self._said[one] >= REPEAT_SECONDS)
         ]
 
+    def _next(self, due: list[_Standing], now: float) -> list[_Standing]:
+        """Those to say in this look. What failed before comes last: it must not take the others' turns."""
+        scopes = {self._judged[uid][0].scope for uid, _ in due}
+        self._hushed = {scope: hush for scope, hush in self._hushed.items() if scope in scopes}
+
+        def until(one: _Standing) -> float:
+            hush = self._hushed.get(self._judged[one[0]][0].scope)
+            return 0.0 if hush is None else hush.until
+
+        return sorted((one for one in due if until(one) <= now), key=until)[:PER_LOOK]
+
     def _standing(self) -> Iterator[_Standing]:
         for uid, (_, objections) in self._judged.items():
             for objection in objections:
@@ -149,21 +172,34 @@ class Objector:
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Returns whether more can be said just now."""
+        hush = self._hushed.get(job.scope)
+        if hush is not None and hush.until > self._clock():
+            return True  # since this very look
         try:
             await self._speaker.object_to(job, objection)
         except FrontendRefusedError as error:
             self._failed(job, error)
+        except FrontendForbiddenError as error:
+            self._failed(job, error)
+            self._hush(job.scope)
+            return True
         except AdmitterError as error:
             self._failed(job, error)
             self._pause_until = self._clock() + PAUSE_SECONDS
             return False
         else:
+            self._hushed.pop(job.scope, None)
             self._count.labels(objection.reason.value).inc()
             self._log.info(
                 "objection", job=job.id, scope=job.scope, reason=objection.reason.value, note=objection.note
             )
         self._said[job.uid, objection] = self._clock()
         return True
+
+    def _hush(self, scope: str) -> None:
+        before = self._hushed.get(scope)
+        pause = PAUSE_SECONDS if before is None else min(2 * before.pause, LONGEST_PAUSE_SECONDS)
+        self._hushed[scope] = _Hush(pause, self._clock() + pause)
 
     def _failed(self, job: JobState, error: AdmitterError) -> None:
         self._failures.inc()
