@@ -21,7 +21,7 @@ from fairlead_bus import (
     connect,
 )
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.state import STATE, ClassState, State, SyncMark, encode_state, subject_of
+from fairlead_contracts.state import STATE, ClassState, PoolState, State, SyncMark, encode_state, subject_of
 from fairlead_testkit import NatsServer, eventually
 
 pytestmark = pytest.mark.integration
@@ -53,6 +53,33 @@ def story(step: Step) -> Iterable[Outgoing]:
         yield Outgoing(subject=subjects.event("t", CLUSTER, name), msg_id=text, payload=text.encode())
 
 
+class Lapsing(Leadership):
+    """Its trust in itself can lapse for a while, as it does when a renewal is acked late."""
+
+    lapsed = False
+
+    @property
+    def epoch(self) -> int | None:
+        return None if self.lapsed else super().epoch
+
+    def lapse(self, *, lapsed: bool) -> None:
+        self.lapsed = lapsed
+        self._wake.set()
+
+
+class Gate:
+    """Doors of which one sees whether they are open."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    async def open(self) -> None:
+        self.is_open = True
+
+    async def close(self) -> None:
+        self.is_open = False
+
+
 class Owner:
     """An announcer with its leadership, over one connection."""
 
@@ -60,7 +87,8 @@ class Owner:
         self.wake = asyncio.Event()
         self.missing: str | None = None
         revs = count(first_rev)
-        self.leadership = Leadership(bus, role="watcher", cluster=CLUSTER, replica=replica, wake=self.wake)
+        self.doors = Gate()
+        self.leadership = Lapsing(bus, role="watcher", cluster=CLUSTER, replica=replica, wake=self.wake)
         self.announcer = Announcer(
             bus,
             self.leadership,
@@ -68,6 +96,7 @@ class Owner:
             wake=self.wake,
             next_rev=lambda: next(revs),
             clock=lambda: 7,
+            doors=self.doors,
             story=story,
             missing=lambda: self.missing,
         )
@@ -222,3 +251,44 @@ async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_ste
         assert audience.mark() is not None
         assert tally.said("announcer.reconciled")[-1]["repaired"] == 1
         assert set(audience.news) == {"x:None->1", "x:1->2", "z:None->3"}
+
+
+async def test_what_was_told_while_trust_lapsed_is_said_when_it_is_back_in_the_same_epoch(bus: Bus) -> None:
+    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+    async with running(owner, audience):
+        await eventually(owner.agreed, 10)
+        await eventually(lambda: audience.values() == {"x": 1, "y": 1}, 10)
+        epoch = owner.leadership.epoch
+        owner.leadership.lapse(lapsed=True)
+        await eventually(lambda: not owner.doors.is_open, 10)
+        owner.announcer.told(gone("x") | stated(a_class("y", 2)))
+        await eventually(lambda: not owner.wake.is_set(), 10)
+        owner.leadership.lapse(lapsed=False)
+        await eventually(lambda: audience.values() == {"y": 2}, 10)
+        assert owner.leadership.epoch == epoch
+        await eventually(lambda: sorted(audience.news)[-2:] == ["y:1->2", "y:None->1"], 10)
+        assert sorted(audience.news)[:2] == ["x:1->None", "x:None->1"]
+
+
+async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: Bus, tally: Tally) -> None:
+    size = bus.wire._client.max_payload
+    huge = PoolState(cluster=CLUSTER, epoch=0, rev=0, name="p", capacity={}, enforcement_why="x" * size)
+    owner, audience = Owner(bus, "a"), Audience(bus)
+    owner.announcer.told({subject_of(huge): huge} | stated(a_class("x", 1)))
+    async with running(owner, audience):
+        await eventually(owner.agreed, 10)
+        await eventually(lambda: audience.values() == {"x": 1}, 10)
+        owner.announcer.told({subject_of(huge): huge} | stated(a_class("x", 2)))
+        await eventually(lambda: audience.values() == {"x": 2}, 10)
+        assert owner.announcer.reconciled == 1, "the cluster does not stand still over it"
+        [told] = tally.said("announcer.too_large")
+        assert told["subject"] == subject_of(huge)
+        assert tally.counts["announcer.too_large"] == 1
+        # Another content is another matter: of one that is too large again, too, and of one that is not.
+        still = msgspec.structs.replace(huge, enforcement_why="y" * size)
+        owner.announcer.told({subject_of(huge): still})
+        await eventually(lambda: tally.counts["announcer.too_large"] == 2, 10)
+        owner.announcer.told({subject_of(huge): msgspec.structs.replace(huge, enforcement_why="")})
+        await eventually(lambda: subject_of(huge) in audience.mirror.values, 10)
+        assert owner.announcer.reconciled == 1

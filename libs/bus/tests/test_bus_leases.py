@@ -211,3 +211,15 @@ async def test_two_leaders_are_never_trusted_at_once(nats_server: NatsServer, ta
 def _told_epoch(roster: Roster) -> tuple[str, int]:
     known = roster.leader("sim", "c1")
     return (known.replica, known.epoch) if known else ("", 0)
+
+
+async def test_a_lapse_of_trust_wakes_and_so_does_its_end(bus: Bus, nats_server: NatsServer) -> None:
+    wake = asyncio.Event()
+    leader = Leadership(bus, role="sim", cluster="c1", replica="a", wake=wake)
+    async with background(leader):
+        await led_by(leader, wake)
+        with nats_server.paused():
+            await eventually(lambda: leader.epoch is None, timeout=4 * ALLOWED)
+            wake.clear()
+        await eventually(lambda: leader.epoch is not None, timeout=4 * ALLOWED)
+        assert wake.is_set()

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from fairlead_bus.bus import Bus
-from fairlead_bus.errors import BusError, ReplayBrokenError
+from fairlead_bus.errors import BusError, PayloadTooLargeError, ReplayBrokenError
 from fairlead_bus.leadership import Leadership
 from fairlead_bus.mirror import Mirror
 from fairlead_bus.publisher import Publisher
@@ -132,6 +132,8 @@ class Announcer:
         """The epoch of `_said`."""
         self._unsaid: set[str] = set()
         self._outbox: list[Outgoing] = []
+        self._too_large: dict[str, State] = {}
+        """What no server takes, as it was when somebody was told so."""
         self._connections = 0
         self._agreed: tuple[int, int] | None = None
         """(epoch, connection) for which NATS was made equal to the truth."""
@@ -180,8 +182,10 @@ class Announcer:
         epoch = self._leadership.epoch
         if epoch is None:
             await self._doors.close()
-            # An election compares everything: a standby need not remember for days what changed.
+            # A standby need not remember for days what changed: whoever leads again compares everything first. That
+            # holds for a short lapse of trust in the same epoch, too.
             self._unsaid.clear()
+            self._agreed = None
             return
         await self._doors.open()
         if not self._bus.connected:
@@ -265,12 +269,26 @@ class Announcer:
 
     async def _state(self, step: Step, epoch: int) -> None:
         if step.after is None:
+            self._too_large.pop(step.subject, None)
             # The tombstone's stamp is above all that the object had: a late copy of it is refused everywhere.
             await self._publisher.delete(step.subject, stamp=(epoch, self._next_rev()))
             return
         rev = self._next_rev() if step.after.rev == UNSTAMPED else step.after.rev
         stamped = msgspec.structs.replace(step.after, epoch=epoch, rev=rev)
-        await self._publisher.put(step.subject, encode_state(stamped))
+        try:
+            await self._publisher.put(step.subject, encode_state(stamped))
+        except PayloadTooLargeError as error:
+            self._leave_out(step.subject, step.after, error)
+        else:
+            self._too_large.pop(step.subject, None)
+
+    def _leave_out(self, subject: str, state: State, error: PayloadTooLargeError) -> None:
+        """One object must not keep a whole cluster from being stated: what stands of it on NATS is left as it is."""
+        if self._too_large.get(subject) == state:
+            return
+        self._too_large[subject] = state
+        self._bus.observer.count("announcer.too_large")
+        self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
 
     async def _replay(self) -> dict[str, State]:
         """All that stands on NATS of this cluster."""

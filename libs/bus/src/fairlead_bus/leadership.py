@@ -108,7 +108,10 @@ class Leadership:
 
     def _trust(self, sent: float) -> None:
         """Until two thirds of the lease after a write that was sent at `sent`; whoever depends on it is woken then."""
+        lapsed = self.epoch is None
         self._trusted_until = sent + TRUSTED_SECONDS
+        if lapsed and self.epoch is not None:
+            self._wake.set()  # the trust may have lapsed while the renewal was on its way
         if self._lapse is not None:
             self._lapse.cancel()
         wait = self._trusted_until - time.monotonic()
