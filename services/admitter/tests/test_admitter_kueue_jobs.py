@@ -21,6 +21,7 @@ from fairlead_admitter.frontends.kueue_manifests import (
     pod_manifests,
     pytorch_manifest,
 )
+from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_bus import Bus, provision
 from fairlead_contracts import topology
 from fairlead_contracts.errors import FieldError
@@ -83,6 +84,7 @@ async def creating(lab: KubeLab, *teams: Team) -> AsyncIterator[KueueJobs]:
             client,
             door=lambda scope, wanted: door_for(doors.get(scope, {}), wanted),
             classes=lambda: (),
+            refusals=FreshRefusals(0.0),
             accounts=ACCOUNTS,
         )
 

@@ -77,6 +77,9 @@ def test_the_frontend_may_name_the_rest_and_a_missing_right_is_said_at_once() ->
     assert setbacks.trouble() is None
     setbacks.failed("may not patch workloads", forbidden=True)
     assert setbacks.trouble() == "levels can't be written: may not patch workloads"
+    assert setbacks.seconds_left <= 7.0  # a server that has just started refuses everybody for a moment
+    for _ in range(4):
+        setbacks.failed("may not patch workloads", forbidden=True)
     assert setbacks.seconds_left >= LONGEST_SECONDS / 2
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 FIRST_SECONDS = 0.25
 LONGEST_SECONDS = 30.0
+_FORBIDDEN_FOR_GOOD = 4
+"""After so many failures in a row, some four seconds, a missing right is not a server's start any more."""
 
 
 class Setbacks:
@@ -34,7 +36,9 @@ class Setbacks:
         now = self._clock()
         if not self._row:
             self._since = now
-        wait = LONGEST_SECONDS if forbidden else min(FIRST_SECONDS * 2**self._row, LONGEST_SECONDS)
+        # An API server that has just started refuses everybody for a moment; a right that stays away is not soon back.
+        for_good = forbidden and self._row >= _FORBIDDEN_FOR_GOOD
+        wait = LONGEST_SECONDS if for_good else min(FIRST_SECONDS * 2**self._row, LONGEST_SECONDS)
         # Jitter: several admitters of one API server shall not all come back in the same instant.
         self._until = now + max(retry_after, wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
         self._row = min(self._row + 1, 16)

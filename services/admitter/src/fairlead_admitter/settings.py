@@ -28,6 +28,9 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """The service account of a tenant's namespace that is acted as to create the jobs submitted by it."""
     pod_service_account: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "default"
     """The service account that pods of submitted jobs run as, without its token: it brings secrets to pull images."""
+    kube_believe_forbidden_seconds: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
+    """How long a missing right must be the API server's only answer before a submission is refused for it: one that
+    has just started refuses everybody for a moment."""
     kube_create_qps: Annotated[float, msgspec.Meta(gt=0)] = 20.0
     """Objects created for submissions a second in the long run, beside the writes of levels."""
     kube_create_burst: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 40

@@ -22,6 +22,7 @@ from fairlead_admitter.frontends.kueue_manifests import (
 )
 from fairlead_admitter.frontends.kueue_names import name_of
 from fairlead_admitter.frontends.kueue_pods import Document, template_of
+from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_tenants import AnyResource, TenantCalls
 from fairlead_contracts.errors import FieldError
 from fairlead_kube import JOBS, PODS, PYTORCH_JOBS, KubeClient, PartialObject
@@ -48,6 +49,7 @@ class KueueJobs:
         door: the door for a tenant and the queue that it named; None where there is none.
         classes: names of the cluster's WorkloadPriorityClasses.
         accounts: who is acted as, and who the pods run as.
+        refusals: which refusals of the API server are believed.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class KueueJobs:
         door: Callable[[str, str | None], Door | None],
         classes: Callable[[], Collection[str]],
         accounts: Accounts,
+        refusals: FreshRefusals,
     ) -> None:
         self._client = client
+        self._refusals = refusals
         self._door = door
         self._classes = classes
         self._accounts = accounts
@@ -69,7 +73,7 @@ class KueueJobs:
         if door is None:
             return Created(outcome=Creation.NO_QUEUE)
         terms = Terms(local_queue=door.name, account=self._accounts.pods, classes=self._classes())
-        calls = TenantCalls(self._client, order.scope, self._accounts.submit)
+        calls = TenantCalls(self._client, order.scope, self._accounts.submit, self._refusals)
         try:
             name = name_of(order.submission)
             making = _making(order, name, terms, calls)

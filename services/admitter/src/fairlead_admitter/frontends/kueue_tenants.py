@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 
 from fairlead_admitter.creation import JobRefusedError
 from fairlead_admitter.errors import FrontendDownError
+from fairlead_admitter.frontends.kueue_calls import is_about
 from fairlead_admitter.frontends.kueue_pods import Document
+from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_contracts.errors import FieldError
 from fairlead_kube import (
     WORKLOADS,
@@ -29,7 +31,6 @@ from fairlead_kube import (
 type AnyResource = Resource[PartialObject]
 """A kind of which only metadata is read."""
 
-_WORKLOADS = WORKLOADS.metadata()
 _MANAGER = "fairlead-admitter"
 _IMPERSONATED = "serviceaccounts"
 """What a refusal to impersonate is about, instead of the object."""
@@ -63,13 +64,15 @@ class TenantCalls:
         client: of the cluster.
         namespace: the tenant's.
         account: name of the service account.
+        refusals: which refusals are believed.
     """
 
-    def __init__(self, client: KubeClient, namespace: str, account: str) -> None:
+    def __init__(self, client: KubeClient, namespace: str, account: str, refusals: FreshRefusals) -> None:
         self._client = client
         self._namespace = namespace
         self._account = account
         self._user = service_account(namespace, account)
+        self._refusals = refusals
 
     async def create(self, resource: AnyResource, manifest: Document) -> PartialObject | None:
         """Make an object; None where there is one of its name."""
@@ -118,11 +121,16 @@ class TenantCalls:
 
     async def has_workload(self, name: str) -> bool:
         """Whether there is such a Workload. Asked as ourselves: the account has no right to see Workloads."""
-        async with self._telling("get", _WORKLOADS):
+        async with self._telling("get", WORKLOADS.metadata()):
+            resource = await pick_version(self._client, WORKLOADS)
+            if resource is None:
+                raise FrontendDownError("the cluster serves no Workloads just now")
             try:
-                await self._client.get(_WORKLOADS, name, self._namespace)
-            except NotFoundError:
-                return False
+                await self._client.get(resource.metadata(), name, self._namespace)
+            except NotFoundError as error:
+                if is_about(error, self._namespace, name):
+                    return False
+                raise FrontendDownError(f"the cluster serves no Workloads just now: {error}") from error
         return True
 
     @contextlib.asynccontextmanager
@@ -130,7 +138,10 @@ class TenantCalls:
         try:
             try:
                 yield
+                self._refusals.granted(self._namespace)
             except ForbiddenError as error:
+                if not error.by_webhook and not self._refusals.believe(self._namespace):
+                    raise FrontendDownError(f"{verb} {resource.plural}: {error}, for now") from error
                 raise JobRefusedError(await self._forbidden(verb, resource, error)) from error
             except NotFoundError as error:
                 raise JobRefusedError(await self._not_found(resource)) from error

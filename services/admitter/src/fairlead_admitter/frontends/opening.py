@@ -13,6 +13,7 @@ from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
 from fairlead_admitter.frontends.kueue_objections import KueueObjections
+from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.sim import SimFrontend
 from fairlead_admitter.objecting import Speaker
@@ -77,7 +78,7 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
     return Frontend(
         levels=KueueLevels(calls, lever),
         jobs=_jobs(client, settings, watch),
-        sweep=KueueSweep(sweeper, KueueCalls(sweeper), watch.facts.queue_behind),
+        sweep=KueueSweep(KueueCalls(sweeper), watch.facts.queue_behind, watch.facts.queues),
         objections=KueueObjections(_beside(client, _EVENTS_QPS, _EVENTS_BURST), calls),
     )
 
@@ -89,6 +90,7 @@ def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Kueue
         door=lambda scope, wanted: door_for(facts.doors(scope), wanted),
         classes=lambda: facts.classes,
         accounts=Accounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
+        refusals=FreshRefusals(settings.kube_believe_forbidden_seconds),
     )
 
 
