@@ -1,0 +1,74 @@
+"""Bad input on a real Kueue: an Event on the object says field, value and remedy, and no other job is harmed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+BAD = {
+    "urgent-taken": "ClassNotGranted",
+    "override-words": "BadAnnotation",
+    "nowhere": "NoSuchQueue",
+    "too-large": "LargerThanQuota",
+}
+
+
+def events_of(lab: KubeLab, namespace: str) -> list[KubeObject]:
+    return lab.api.items(f"/api/v1/namespaces/{namespace}/events")
+
+
+def plant(estate: Estate) -> None:
+    """One Workload for each kind of mistake."""
+    estate.workload("team-a", "urgent-taken", annotations={"wdrf.x-k8s.io/urgent": "true"})
+    estate.workload("team-a", "override-words", annotations={"wdrf.x-k8s.io/priority-override": "very"})
+    estate.workload("team-a", "too-large", 500)
+    nowhere = things.workload("nowhere", estate.namespaces["team-a"], "no-such-queue", {GPU: 1})
+    estate.lab.api.create(nowhere)
+
+
+async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, ["team-a", "team-b"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", 2)
+        namespace = estate.namespaces["team-a"]
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1, "team-b": 1}, pool))
+        async with fleet.running():
+            plant(estate)
+
+            def told() -> Mapping[str, str]:
+                found = {
+                    event["involvedObject"]["name"]: event
+                    for event in events_of(kube_lab, namespace)
+                    if event["reason"] in BAD.values()
+                }
+                return (
+                    {name: event["reason"] for name, event in found.items()}
+                    if found.keys() == BAD.keys()
+                    else {}
+                )
+
+            assert await eventually(told, 30, what="an Event on each") == BAD
+            notes = {
+                event["involvedObject"]["name"]: event["message"]
+                for event in events_of(kube_lab, namespace)
+                if event["reason"] in BAD.values()
+            }
+            assert "wdrf.x-k8s.io/priority-override" in notes["override-words"]
+            assert "very" in notes["override-words"]
+            assert "no-such-queue" in notes["nowhere"]
+            assert "500" in notes["too-large"]
+            assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
+            log.wait(2)  # those that are wrong in their words alone run all the same
+            estate.workload("team-b", "good")
+            estate.finish("team-a", "urgent-taken")
+            log.wait(3)
+        assert sorted(log.admitted) == ["good", "override-words", "urgent-taken"]
