@@ -1,5 +1,6 @@
 """Both levers: the annotation where Kueue's gate is on, `spec.priority` where it is off; and no trace after a release."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,7 @@ from fairlead_contracts.control import Mode
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kube_fleet import KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import say
@@ -20,6 +20,18 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 WEIGHTS = {"team-a": 2.0, "team-b": 1.0}
 BASE = 100
 """Of a priority that a Workload has of its own."""
+
+
+async def another_second(last: KubeObject) -> None:
+    """Wait until what is made now is younger than this."""
+    await eventually(lambda: seconds_since(last) >= 1, 5, what="another second has begun")
+
+
+def seconds_since(item: KubeObject) -> int:
+    """Whole seconds since the object was made: Kubernetes counts no finer."""
+    return int(
+        (datetime.now(UTC) - datetime.fromisoformat(item["metadata"]["creationTimestamp"])).total_seconds()
+    )
 
 
 def plain(item: KubeObject) -> tuple[object, object]:
@@ -39,20 +51,13 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
         log.wait(1)
         for tenant in WEIGHTS:
             for number in range(6):
-                estate.workload(tenant, f"{tenant}-{number}", priority=BASE)
+                last = estate.workload(tenant, f"{tenant}-{number}", priority=BASE)
+            # First come, first served is then all of the first tenant's before all of the second's.
+            await another_second(last)
         before = {name: plain(item) for name, item in estate.waiting().items()}
         fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool), lever=lever)
         async with fleet.running() as bus:
-
-            async def wanted() -> list[str]:
-                places = (await whole_queue(bus, POOL)).places
-                return [place.place.id for place in places]
-
-            async def followed() -> bool:
-                order = await wanted()
-                return len(order) > 0 and estate.kueue_order()[:4] == order[:4]
-
-            await eventually(followed, 30, what="Kueue has the wanted order")
+            await front_stands(bus, estate, 4)
             levelled = [item for item in estate.waiting().values() if effective_priority(item) != BASE]
             assert levelled
             for item in levelled:
