@@ -50,10 +50,9 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
         estate.workload("keeper", "keeper", 2)
         log.wait(1)
         for tenant in WEIGHTS:
-            for number in range(6):
-                last = estate.workload(tenant, f"{tenant}-{number}", priority=BASE)
+            made = [estate.workload(tenant, f"{tenant}-{number}", priority=BASE) for number in range(6)]
             # First come, first served is then all of the first tenant's before all of the second's.
-            await another_second(last)
+            await another_second(made[-1])
         before = {name: plain(item) for name, item in estate.waiting().items()}
         fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool), lever=lever)
         async with fleet.running() as bus:
