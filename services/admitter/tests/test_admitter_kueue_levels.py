@@ -325,8 +325,9 @@ async def test_a_release_leaves_no_trace_on_anything(
     labelled = [name for name in names if estate.marks(name) != (None, None, 0)]
     assert {write.job.id for write in plan.writes} == {*labelled} - {"c", "d"}
     await carry_out(writer, plan, Written(), estate)
-    doors = {(estate.name, "main"): estate.name}
-    sweep = KueueSweep(client, KueueCalls(client), lambda scope, door: doors.get((scope, door)))
+    doors = {(one.name, "main"): one.name for one in (estate, other)}
+    known = {estate.name, other.name}
+    sweep = KueueSweep(KueueCalls(client), lambda scope, door: doors.get((scope, door)), known)
     assert await sweep.sweep([estate.name], lambda: True) == len({*labelled} & {"c", "d"})
     assert [estate.marks(name) for name in names] == [(None, None, 0)] * 4
     assert await sweep.sweep([estate.name], lambda: True) == 0

@@ -12,6 +12,7 @@ from fairlead_kube import (
     KubeClient,
     KubeError,
     NotFoundError,
+    PartialObject,
     Resource,
     RetryableKubeError,
     ServerError,
@@ -23,6 +24,7 @@ from fairlead_kube import (
 
 FIELD_MANAGER = "fairlead"
 _UID = "metadata.uid"
+_NAMESPACES = "namespaces"
 
 
 @contextlib.contextmanager
@@ -51,6 +53,17 @@ def telling(what: str) -> Iterator[None]:
         raise FrontendRefusedError(f"{what}: {error}") from error
 
 
+def is_about(error: NotFoundError, namespace: str, name: str) -> bool:
+    """Whether this object is what is not found, or its namespace; else it is the kind, which is not served.
+
+    A kind is not served for a moment while its definition is replaced: nothing of that kind is gone.
+    """
+    details = error.status.details
+    if details is None:
+        return False
+    return details.name == (namespace if details.kind == _NAMESPACES else name)
+
+
 class KueueCalls:
     """Workloads by name and uid, in the version that the cluster serves."""
 
@@ -67,6 +80,17 @@ class KueueCalls:
             raise FrontendDownError("the cluster serves no Workloads: Kueue is not installed there")
         return self._workloads
 
+    async def list_metadata(self) -> list[PartialObject]:
+        """All Workloads of the cluster, as far as their metadata tells."""
+        resource = (await self.workloads()).metadata()
+        try:
+            with telling("list Workloads"):
+                return await self._client.list(resource)
+        except FrontendRefusedError as error:
+            if isinstance(error.__cause__, NotFoundError):
+                raise self._unserved(error.__cause__) from error
+            raise
+
     async def look(self, namespace: str, name: str, uid: str) -> Workload | None:
         """The Workload as it is; None where it is gone, or another one has its name."""
         resource = await self.workloads()
@@ -75,6 +99,7 @@ class KueueCalls:
                 found = await self._client.get(resource, name, namespace)
         except FrontendRefusedError as error:
             if isinstance(error.__cause__, NotFoundError):
+                self._check_gone(error.__cause__, namespace, name)
                 return None
             raise
         return found if found.metadata.uid == uid else None
@@ -111,6 +136,7 @@ class KueueCalls:
     async def _is_gone(self, cause: BaseException | None, namespace: str, name: str, uid: str) -> bool:
         match cause:
             case NotFoundError():
+                self._check_gone(cause, namespace, name)
                 return True
             case InvalidError():
                 return any(one.field == _UID for one in cause.causes)
@@ -119,3 +145,17 @@ class KueueCalls:
                 return await self.look(namespace, name, uid) is None
             case _:
                 return False
+
+    def _check_gone(self, cause: NotFoundError, namespace: str, name: str) -> None:
+        """Whether it is the Workload that is not found.
+
+        Raises:
+            FrontendDownError: it is the kind.
+        """
+        if not is_about(cause, namespace, name):
+            raise self._unserved(cause) from cause
+
+    def _unserved(self, cause: NotFoundError) -> FrontendDownError:
+        """What is served now is asked anew: it may be another version."""
+        self._workloads = None
+        return FrontendDownError(f"the cluster does not serve Workloads just now: {cause}")

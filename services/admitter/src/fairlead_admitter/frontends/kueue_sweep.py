@@ -4,11 +4,12 @@ The state knows the levels of what is queued. What was admitted keeps its mark, 
 the API server is asked, by metadata alone, and only Workloads that carry a mark are looked at.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 
-from fairlead_admitter.frontends.kueue_calls import KueueCalls, telling
+from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_levels import BASE_PRIORITY, noted_base
-from fairlead_kube import PRIORITY_BOOST, KubeClient, PartialObject, Workload
+from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
 _MARKS = {BASE_PRIORITY, PRIORITY_BOOST}
 
@@ -17,20 +18,23 @@ class KueueSweep:
     """Takes marks off Workloads.
 
     Args:
-        client: of the cluster.
-        calls: on its Workloads.
+        calls: on the Workloads of the cluster.
         queue_of: the ClusterQueue of a LocalQueue, by namespace and name; None for one that is not known.
+        queues: the ClusterQueues that there are.
     """
 
     def __init__(
-        self, client: KubeClient, calls: KueueCalls, queue_of: Callable[[str, str], str | None]
+        self, calls: KueueCalls, queue_of: Callable[[str, str], str | None], queues: Container[str]
     ) -> None:
-        self._client = client
         self._calls = calls
         self._queue_of = queue_of
+        self._queues = queues
 
     async def sweep(self, queues: Collection[str], go_on: Callable[[], bool]) -> int:
         """Take our marks off all Workloads of these queues, as long as `go_on` says so.
+
+        Those whose queue is gone are of no pool, and cleaned with any: nothing steers them any more. One that is
+        refused keeps its mark and is in nobody's way.
 
         Returns:
             How many carried one.
@@ -38,22 +42,25 @@ class KueueSweep:
         Raises:
             FrontendDownError: it may work later.
             FrontendForbiddenError: we have no right to.
-            FrontendRefusedError: one of them stays marked.
+            FrontendRefusedError: some of them stay marked; all others were cleaned.
         """
-        resource = (await self._calls.workloads()).metadata()
-        with telling("list Workloads"):
-            found = await self._client.list(resource)
         cleaned = 0
-        for marked in filter(_is_marked, found):
+        refused: list[FrontendRefusedError] = []
+        for marked in filter(_is_marked, await self._calls.list_metadata()):
             if not go_on():
                 break
-            cleaned += await self._clean(marked, queues)
+            try:
+                cleaned += await self._clean(marked, queues)
+            except FrontendRefusedError as error:
+                refused.append(error)
+        if refused:
+            raise FrontendRefusedError(f"{len(refused)} Workloads stay marked: {refused[0]}") from refused[0]
         return cleaned
 
     async def _clean(self, marked: PartialObject, queues: Collection[str]) -> bool:
         meta = marked.metadata
         workload = await self._calls.look(meta.namespace, meta.name, meta.uid)
-        if workload is None or self._queue(workload) not in queues:
+        if workload is None or not self._is_due(workload, queues):
             return False
         await self._calls.patch(
             meta.namespace,
@@ -63,6 +70,10 @@ class KueueSweep:
             priority=noted_base(workload),
         )
         return True
+
+    def _is_due(self, workload: Workload, queues: Collection[str]) -> bool:
+        queue = self._queue(workload)
+        return queue in queues or queue is None or queue not in self._queues
 
     def _queue(self, workload: Workload) -> str | None:
         if workload.status.admission is not None:

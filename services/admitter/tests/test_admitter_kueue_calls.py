@@ -1,0 +1,160 @@
+"""What the answers of an API server mean for Workloads and marks, told by a server that plays a few of them."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.frontends.kueue_calls import KueueCalls
+from fairlead_admitter.frontends.kueue_levels import BASE_PRIORITY
+from fairlead_admitter.frontends.kueue_rights import FreshRefusals
+from fairlead_admitter.frontends.kueue_sweep import KueueSweep
+from fairlead_admitter.frontends.kueue_tenants import TenantCalls
+from fairlead_kube import KubeClient, KubeSettings, connect
+
+type Found = dict[str, object]
+
+GROUP = "/apis/kueue.x-k8s.io"
+
+
+def a_workload(name: str, queue_name: str = "main", admitted_by: str | None = None) -> Found:
+    meta = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "resourceVersion": "1"}
+    status = {"admission": {"clusterQueue": admitted_by}} if admitted_by else {}
+    return {
+        "metadata": meta | {"annotations": {BASE_PRIORITY: "5"}},
+        "spec": {"queueName": queue_name, "priority": 9},
+        "status": status,
+    }
+
+
+class Server:
+    """Serves Workloads in one version, or for a moment none at all."""
+
+    def __init__(self) -> None:
+        self.version = "v1beta2"
+        self.serving = True
+        """Whether the kind is there; discovery lags behind."""
+        self.workloads: dict[str, Found] = {}
+        self.refused: set[str] = set()
+        self.patched: list[str] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if request.path == GROUP:
+            return web.json_response({"versions": [{"version": self.version}]})
+        if request.path == f"{GROUP}/{self.version}":
+            return web.json_response({"resources": [{"name": "workloads", "kind": "Workload"}]})
+        if not self.serving or not request.path.startswith(f"{GROUP}/{self.version}/"):
+            return web.Response(status=404, text="404 page not found")
+        name = request.path.rpartition("/")[2]
+        if name == "workloads":
+            return web.json_response({"metadata": {}, "items": list(self.workloads.values())})
+        if name not in self.workloads:
+            details = {"name": name, "group": "kueue.x-k8s.io", "kind": "workloads"}
+            return refusal(404, "NotFound", details)
+        if request.method == "PATCH":
+            if name in self.refused:
+                return refusal(422, "Invalid", {"name": name, "kind": "Workload"})
+            self.patched.append(name)
+        return web.json_response(self.workloads[name])
+
+
+def refusal(code: int, reason: str, details: object) -> web.Response:
+    return web.json_response(
+        {"kind": "Status", "code": code, "reason": reason, "details": details}, status=code
+    )
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+async def client(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", server.answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    (tmp_path / "token").write_text("one")
+    kubeconfig = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
+        "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    settings = KubeSettings(kubeconfig=str(tmp_path / "kubeconfig"))
+    try:
+        async with connect(settings, user_agent="test") as client:
+            yield client
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_workload_is_gone_only_where_the_server_names_it(server: Server, client: KubeClient) -> None:
+    calls = KueueCalls(client)
+    assert await calls.patch("team-a", "x", "uid-x", annotations={}) is None
+    assert await calls.look("team-a", "x", "uid-x") is None
+    server.serving = False
+    with pytest.raises(FrontendDownError, match="does not serve"):
+        await calls.patch("team-a", "x", "uid-x", annotations={})
+    with pytest.raises(FrontendDownError, match="does not serve"):
+        await calls.look("team-a", "x", "uid-x")
+    with pytest.raises(FrontendDownError, match="does not serve"):
+        await calls.list_metadata()
+
+
+async def test_another_version_is_found_after_the_one_in_use_is_served_no_more(
+    server: Server, client: KubeClient
+) -> None:
+    server.workloads = {"a": a_workload("a")}
+    calls = KueueCalls(client)
+    assert await calls.look("team-a", "a", "uid-a")
+    server.version = "v1beta1"
+    with pytest.raises(FrontendDownError):
+        await calls.patch("team-a", "a", "uid-a", annotations={})
+    assert await calls.patch("team-a", "a", "uid-a", annotations={})
+
+
+async def test_a_groups_workload_is_looked_for_in_the_version_that_is_served(
+    server: Server, client: KubeClient
+) -> None:
+    server.version = "v1beta1"
+    server.workloads = {"a": a_workload("a")}
+    calls = TenantCalls(client, "team-a", "fairlead-submitter", FreshRefusals(0.0))
+    assert await calls.has_workload("a")
+    assert not await calls.has_workload("b")
+    server.serving = False
+    with pytest.raises(FrontendDownError):
+        await calls.has_workload("a")
+
+
+async def test_one_refused_workload_keeps_no_other_from_being_cleaned(
+    server: Server, client: KubeClient
+) -> None:
+    server.workloads = {name: a_workload(name) for name in ("a", "b", "c")}
+    server.refused = {"a"}
+    sweep = KueueSweep(KueueCalls(client), lambda *_: "q", {"q"})
+    with pytest.raises(FrontendRefusedError, match="1 Workloads stay marked"):
+        await sweep.sweep(["q"], lambda: True)
+    assert server.patched == ["b", "c"]
+
+
+async def test_marks_of_queues_that_are_gone_are_cleaned_with_any_pool(
+    server: Server, client: KubeClient
+) -> None:
+    server.workloads = {
+        "mine": a_workload("mine"),
+        "others": a_workload("others", "other"),
+        "no-door": a_workload("no-door", "closed"),
+        "no-queue": a_workload("no-queue", admitted_by="gone"),
+        "runs-elsewhere": a_workload("runs-elsewhere", admitted_by="q2"),
+    }
+    doors = {"main": "q", "other": "q2"}
+    sweep = KueueSweep(KueueCalls(client), lambda _, door: doors.get(door), {"q", "q2"})
+    assert await sweep.sweep(["q"], lambda: True) == 3
+    assert server.patched == ["mine", "no-door", "no-queue"]
