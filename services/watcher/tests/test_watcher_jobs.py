@@ -1,18 +1,20 @@
 """A Workload as a job: phases, holds, levels, demand, times, words. Objects as the API server has them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from fairlead_contracts.instants import SECOND
-from fairlead_contracts.state import JobState, Outcome, Phase
+from fairlead_contracts.state import JobState, Outcome, Phase, encode_state
 from fairlead_kube import Key, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.jobs import MOST_FAULTS, SUBMISSION
 from fairlead_watcher.quota import FlavorResource, QueueFacts, Quota
 from fairlead_watcher.surroundings import DoorFacts
-from fairlead_watcher.workload_facts import End, WorkloadFacts, owner_facts, workload_facts
+from fairlead_watcher.workload_facts import MOST_OWNERS, End, WorkloadFacts, owner_facts, workload_facts
 
 CREATED = "2026-11-21T10:00:00Z"
 LATER = "2026-11-21T10:05:00Z"
@@ -376,3 +378,44 @@ def test_most_writes_to_a_status_are_no_change() -> None:
     again = raw(PENDING | {"lastTransitionTime": "2026-11-21T10:09:00Z", "observedGeneration": 3})
     again["metadata"] |= {"resourceVersion": "99", "generation": 3, "managedFields": []}
     assert facts_of(again) == first
+
+
+def pods_of_a_group(view: ClusterView, annotations: Callable[[int], dict[str, str]]) -> list[KubeObject]:
+    """As many owners as are read, each with annotations; the references to them."""
+    references: list[KubeObject] = []
+    for number in range(MOST_OWNERS):
+        name, uid = f"one-{number:02}", f"p{number}"
+        metadata = {"name": name, "namespace": "team-a", "uid": uid, "annotations": annotations(number)}
+        facts = owner_facts(msgspec.convert({"metadata": metadata}, PartialObject))
+        view.owner("Pod", Key("team-a", name), facts)
+        references.append({"kind": "Pod", "name": name, "uid": uid, "controller": False})
+    return references
+
+
+def test_the_words_of_all_places_together_fit_into_one_message() -> None:
+    view = a_view()
+    # Each pod says something else, in characters that JSON writes with six.
+    pods = pods_of_a_group(
+        view, lambda pod: {f"k{pod:02}-{number:03}": "\x01" * 250 for number in range(120)}
+    )
+    own = {SUBMISSION: "s-1", "wdrf.x-k8s.io/urgent": "true"}
+    job = job_of(raw(metadata__ownerReferences=pods, metadata__annotations=own), view)
+    assert len(encode_state(job)) < 2**20 // 2
+    assert (job.submission, job.requested_class) == ("s-1", "urgent")
+    [fault] = job.faults
+    said = MOST_OWNERS * 120 + len(own)
+    assert fault.value == f"{said - len(job.annotations)} entries were left out"
+
+
+def test_of_many_wishes_that_cannot_be_read_the_first_are_told_and_the_others_counted() -> None:
+    view = a_view()
+    pods = pods_of_a_group(
+        view, lambda pod: {f"wdrf.x-k8s.io/{pod}-{number}": "\x01" for number in range(90)}
+    )
+    job = job_of(raw(metadata__ownerReferences=pods), view)
+    told = [fault.value for fault in job.faults if fault.value != "\x01"]
+    assert len(job.faults) - len(told) == MOST_FAULTS
+    many, left_out = MOST_OWNERS * 90 - MOST_FAULTS, MOST_OWNERS * 90 - len(job.annotations)
+    expected = [f"{many - left_out} more cannot be read"]
+    assert told == expected + ([f"{left_out} entries were left out"] if left_out else [])
+    assert len(encode_state(job)) < 2**20 // 2

@@ -20,7 +20,7 @@ from fairlead_testkit import NatsServer, eventually
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.revisions import Revisions
-from fairlead_watcher.sources import KindSource, Sources
+from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, Sources
 from fairlead_watcher.surroundings import DoorFacts, door_facts
 from fairlead_watcher.watcher import Watcher
 
@@ -33,6 +33,8 @@ class OneKindServer:
 
     def __init__(self) -> None:
         self.version: str | None = "v1beta2"
+        self.denials = 0
+        """So many more questions of the kind are answered as if it were not served; until then it is not."""
         self.forbids = False
         self.names: list[str] = []
         self.port = 0
@@ -48,9 +50,12 @@ class OneKindServer:
         if path == f"/apis/{GROUP}":
             return web.json_response({"versions": [{"version": self.version or "v1"}]})
         if path == f"/apis/{GROUP}/{self.version or 'v1'}":
-            kinds = [{"name": "localqueues", "kind": "LocalQueue"}] if self.version else []
-            return web.json_response({"resources": kinds})
-        if path != f"/apis/{GROUP}/{self.version}/localqueues":
+            served = self.version is not None and not self.denials
+            self.denials = max(0, self.denials - 1)
+            return web.json_response(
+                {"resources": [{"name": "localqueues", "kind": "LocalQueue"}] if served else []}
+            )
+        if path != f"/apis/{GROUP}/{self.version}/localqueues" or self.denials:
             return refusal(404, "NotFound")
         return refusal(403, "Forbidden") if self.forbids else await self._watch(request)
 
@@ -117,6 +122,8 @@ class Taker:
     def __init__(self, client: KubeClient, *, optional: bool = False) -> None:
         self.wake = asyncio.Event()
         self.values: dict[Key, DoorFacts] = {}
+        self.gone: list[Key] = []
+        self.troubles: set[str] = set()
         self.tally = Tally()
         self.source = KindSource(
             client,
@@ -132,8 +139,17 @@ class Taker:
     def take(self, key: Key, value: DoorFacts | None) -> None:
         if value is None:
             del self.values[key]
+            self.gone.append(key)
         else:
             self.values[key] = value
+
+    async def follow(self) -> None:
+        """Looks whenever it is woken, as the watcher does."""
+        while True:
+            await self.wake.wait()
+            self.wake.clear()
+            self.source.look()
+            self.troubles.add(self.source.missing or "")
 
     def names(self) -> list[str]:
         self.source.look()
@@ -146,9 +162,10 @@ class Taker:
 @contextlib.asynccontextmanager
 async def running(taker: Taker) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(taker.source.run())
+        started = [tasks.create_task(taker.source.run()), tasks.create_task(taker.follow())]
         yield
-        task.cancel()
+        for task in started:
+            task.cancel()
 
 
 async def test_a_kind_that_must_be_there_is_missed_until_it_is(
@@ -175,6 +192,20 @@ async def test_a_kind_that_need_not_be_there_has_no_objects_while_it_is_not(
         server.move_on()
         await eventually(taker.whole(), 20)
         assert taker.source.age_seconds() == 0
+
+
+async def test_a_kind_that_is_denied_once_or_twice_is_not_forgotten(
+    server: OneKindServer, client: KubeClient
+) -> None:
+    server.names = ["x"]
+    taker = Taker(client, optional=True)
+    async with running(taker):
+        await eventually(taker.whole("x"))
+        server.denials = BELIEVED_DENIALS - 1
+        server.move_on()
+        await eventually(lambda: not server.denials and taker.whole("x")(), 20)
+        assert any("does not serve" in trouble for trouble in taker.troubles)
+        assert taker.gone == []
 
 
 async def test_another_version_takes_over_and_what_it_lacks_is_gone(

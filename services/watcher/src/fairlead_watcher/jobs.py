@@ -9,13 +9,15 @@ from fairlead_kube import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.holds import Hold, hold_on
 from fairlead_watcher.metadata import LONGEST_VALUE, Words, merged
 from fairlead_watcher.surroundings import Surroundings
-from fairlead_watcher.wishes import Place, wishes_in
+from fairlead_watcher.wishes import Place, Wishes, wishes_in
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
 SUBMISSION = "fairlead.dev/submission"
 TRACEPARENT = "fairlead.dev/traceparent"
 UNSTAMPED = 0
 """Epoch and revision are the sender's business."""
+MOST_FAULTS = 16
+"""Wishes that cannot be read, of one job: each is told with its value."""
 _POD = "Pod"
 _POD_GROUP = "PodGroup"
 
@@ -62,7 +64,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said or (hold.why if hold else ""),
-        faults=wishes.faults + _other_faults(words, hold),
+        faults=_faults(wishes, words, hold),
         traceparent=words.annotations.get(TRACEPARENT),
     )
     return Translation(job, hold.until if hold else None)
@@ -138,8 +140,14 @@ def _places(facts: WorkloadFacts, owner: Words) -> tuple[Place, ...]:
     )
 
 
-def _other_faults(words: Words, hold: Hold | None) -> list[Fault]:
-    faults = [hold.fault] if hold is not None and hold.fault is not None else []
+def _faults(wishes: Wishes, words: Words, hold: Hold | None) -> list[Fault]:
+    """Of any number of wishes that cannot be read, the first ones are told in full."""
+    faults = wishes.faults[:MOST_FAULTS]
+    if more := len(wishes.faults) - len(faults):
+        remedy = "mend those that are told; the others are told then"
+        faults.append(Fault(field="metadata.annotations", value=f"{more} more cannot be read", remedy=remedy))
+    if hold is not None and hold.fault is not None:
+        faults.append(hold.fault)
     if words.left_out:
         remedy = f"keep labels and annotations few, and values below {LONGEST_VALUE} characters"
         value = f"{words.left_out} entries were left out"

@@ -9,8 +9,10 @@ from fairlead_kube import ObjectMeta
 LONGEST_VALUE = 256
 """Characters of an annotation's value; longer ones are data, not words."""
 MOST_BYTES = 32 * 1024
-"""Of the labels and of the annotations of one place. All places of a job must fit into one message of NATS."""
+"""Of the labels and of the annotations of one place, and of all places of a job together: with every character
+escaped they still fit into one message of NATS (1 MiB)."""
 ASK_PREFIX = "wdrf.x-k8s.io/"
+OWN_PREFIX = "fairlead.dev/"
 _CUT = "…"
 """No number and no word of ours has it: the beginning of a wish must not be taken for the whole."""
 _NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")
@@ -40,7 +42,7 @@ def words_of(metadata: ObjectMeta) -> Words:
 
 
 def merged(places: Iterable[Words]) -> Words:
-    """One place made of several; the first that says something of a key wins."""
+    """One place made of several, within the same bounds; the first that says something of a key wins."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     left_out = 0
@@ -48,7 +50,9 @@ def merged(places: Iterable[Words]) -> Words:
         labels = words.labels | labels
         annotations = words.annotations | annotations
         left_out += words.left_out
-    return Words(labels=labels, annotations=annotations, left_out=left_out)
+    labels, fewer_labels = _within_bounds(labels)
+    annotations, fewer = _within_bounds(annotations)
+    return Words(labels=labels, annotations=annotations, left_out=left_out + fewer + fewer_labels)
 
 
 def _worth_keeping(annotations: Texts) -> Texts:
@@ -61,12 +65,12 @@ def _worth_keeping(annotations: Texts) -> Texts:
 
 
 def _within_bounds(texts: Texts) -> tuple[dict[str, str], int]:
-    """As much as fits, wishes first and then by name; how many entries do not."""
+    """As much as fits, wishes and our own first and then by name; how many entries do not."""
     if sum(map(len, texts)) + sum(map(len, texts.values())) <= MOST_BYTES // 4:
         return dict(texts), 0  # a character has at most four bytes
     kept: dict[str, str] = {}
     room = MOST_BYTES
-    for key in sorted(texts, key=lambda key: (not key.startswith(ASK_PREFIX), key)):
+    for key in sorted(texts, key=lambda key: (not key.startswith((ASK_PREFIX, OWN_PREFIX)), key)):
         room -= len(key.encode()) + len(texts[key].encode())
         if room < 0:
             break

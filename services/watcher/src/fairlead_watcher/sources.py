@@ -18,6 +18,8 @@ from fairlead_kube import (
 )
 
 RETRY_SECONDS = 2.0
+BELIEVED_DENIALS = 3
+"""Answers in a row that a kind is not served, one probe apart, after which its objects are taken to be gone."""
 LISTEN_SECONDS = 1.0
 """How exactly the age of what is known is measured."""
 
@@ -48,7 +50,8 @@ class KindSource[T: Described, U]:
 
     A kind that is not served, or not yet, or that we may not read, is asked for again now and then: CRDs are installed,
     Kueue is updated to another version and rights are granted while we run. Where `optional`, a kind that is not served
-    has no objects; otherwise it keeps the whole cluster from being known.
+    has no objects; otherwise it keeps the whole cluster from being known. Objects that were there are forgotten only
+    when the kind was denied several times.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class KindSource[T: Described, U]:
         self._delivered: set[Key] = set()
         self._sweeps = False
         """A new reflector does not know what its predecessor knew: what it lacks once complete is gone."""
+        self._denials = 0
         self._trouble: str | None = "it was not asked for yet"
         self._heard_at = time.monotonic()
 
@@ -135,9 +139,11 @@ class KindSource[T: Described, U]:
                 continue
             if served is None:
                 self._reflector = None
-                self._say(None if self._optional else "the API server does not serve the kind")
+                self._denials += 1
+                self._say(self._why_unknown())
                 await asyncio.sleep(self._probe_seconds)
                 continue
+            self._denials = 0
             await self._mirror(served)
 
     async def _mirror(self, served: Resource[T]) -> None:
@@ -185,6 +191,13 @@ class KindSource[T: Described, U]:
             return await pick_version(self._client, self._resource) == served
         except KubeError:
             return True  # nobody says that it is not
+
+    def _why_unknown(self) -> str | None:
+        """Of a kind that is not served. An API server that just started may not know all of its CRDs yet."""
+        doubted = self._delivered and self._denials < BELIEVED_DENIALS
+        if doubted or not self._optional:
+            return "the API server does not serve the kind"
+        return None
 
     def _hears(self) -> bool:
         """Of a kind that is known not to be served, there is nothing to hear."""
