@@ -48,13 +48,14 @@ class Server:
             return web.json_response({"resources": [{"name": "workloads", "kind": "Workload"}]})
         if not self.serving or not request.path.startswith(f"{GROUP}/{self.version}/"):
             return web.Response(status=404, text="404 page not found")
-        name = request.path.rpartition("/")[2]
+        return self.play(request.method, request.path.rpartition("/")[2])
+
+    def play(self, method: str, name: str) -> web.Response:
         if name == "workloads":
             return web.json_response({"metadata": {}, "items": list(self.workloads.values())})
         if name not in self.workloads:
-            details = {"name": name, "group": "kueue.x-k8s.io", "kind": "workloads"}
-            return refusal(404, "NotFound", details)
-        if request.method == "PATCH":
+            return refusal(404, "NotFound", {"name": name, "group": "kueue.x-k8s.io", "kind": "workloads"})
+        if method == "PATCH":
             if name in self.refused:
                 return refusal(422, "Invalid", {"name": name, "kind": "Workload"})
             self.patched.append(name)

@@ -45,6 +45,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.integration]
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 type LabFactory = Callable[[LabOptions], KubeLab]
 
+TEST_ANNOTATIONS = ["fairlead.test/"]
 ACCOUNTS = Accounts(submit="fairlead-submitter", pods="default")
 
 
@@ -56,7 +57,8 @@ def team(kube_lab: KubeLab) -> Team:
 
 
 def kube_settings(lab: KubeLab) -> dict[str, object]:
-    return {"frontend": "kueue", "kubeconfig": str(lab.kubeconfig(ADMITTER))}
+    access = {"frontend": "kueue", "kubeconfig": str(lab.kubeconfig(ADMITTER))}
+    return {**access, "template_annotation_prefixes": TEST_ANNOTATIONS}
 
 
 def a_template(kind: str = "job", seconds: float = 0.3, **fields: object) -> dict[str, object]:
@@ -85,6 +87,7 @@ async def creating(lab: KubeLab, *teams: Team) -> AsyncIterator[KueueJobs]:
             door=lambda scope, wanted: door_for(doors.get(scope, {}), wanted),
             classes=lambda: (),
             refusals=FreshRefusals(0.0),
+            annotation_prefixes=TEST_ANNOTATIONS,
             accounts=ACCOUNTS,
         )
 
@@ -220,7 +223,7 @@ async def test_a_job_of_somebody_else_is_left_alone(jobs: KueueJobs, team: Team)
 
 async def test_a_group_that_was_left_half_made_is_completed(jobs: KueueJobs, team: Team) -> None:
     order = an_order(team.name, pods=4, demand={"cpu": 4}, template=a_template("pod-group"))
-    for pod in pod_manifests(order, Terms(local_queue="main"))[:2]:
+    for pod in pod_manifests(order, Terms(local_queue="main", annotation_prefixes=TEST_ANNOTATIONS))[:2]:
         team.lab.api.create({"apiVersion": "v1", "kind": "Pod", **pod})
     assert (await jobs.create(order)).outcome is Creation.EXISTS
     assert len(team.pods()) == 4
@@ -377,8 +380,10 @@ _BODIES = st.fixed_dictionaries(
 
 
 def objects_of(body: dict[str, object]) -> list[KubeObject]:
-    terms = Terms(local_queue="main", classes=("urgent",))
     submission = read_submission(a_body(**body), tenant="default", fallback_id="f")
+    annotations = submission.template.annotations if submission.template is not None else {}
+    prefixes = [f"{key.partition('/')[0]}/" for key in annotations]
+    terms = Terms(local_queue="main", classes=("urgent",), annotation_prefixes=prefixes)
     order = JobOrder(submission=submission, submitted=NOW, urgency=submission.urgency or "normal")
     match submission.template.kind if submission.template is not None else "":
         case "pytorch-job":

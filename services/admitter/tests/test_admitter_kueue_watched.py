@@ -42,7 +42,8 @@ async def test_senders_hear_every_step_of_every_kind(
 ) -> None:
     kinds = {"job": [Accepted, Started, Ended], "pod-group": [Accepted, Started, Ended]}
     kinds["pytorch-job"] = [Accepted, Started]  # no operator runs its pods here
-    async with run_admitter(frontend="kueue", kubeconfig=str(watched.lab.kubeconfig(ADMITTER))):
+    access = {"frontend": "kueue", "kubeconfig": str(watched.lab.kubeconfig(ADMITTER))}
+    async with run_admitter(**access, template_annotation_prefixes=["fairlead.test/"]):
         for kind in kinds:
             template = {"image": "busybox", "kind": kind, "annotations": {RUN_SECONDS: "1"}}
             body = a_body(id=f"a-{kind}", pods=2, demand={"cpu": 2}, template=template)

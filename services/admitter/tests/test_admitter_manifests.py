@@ -21,7 +21,7 @@ from fairlead_testkit.builders import NOW, a_body
 from fairlead_testkit.kubelab import KubeObject
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-TERMS = Terms(local_queue="main", classes=("urgent", "gold"))
+TERMS = Terms(local_queue="main", classes=("urgent", "gold"), annotation_prefixes=("example.com/",))
 
 
 def an_order(**changes: object) -> JobOrder:
@@ -179,6 +179,14 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
     "a selector with an odd domain": (
         {"template": {"image": "x", "node_selector": {"a..b/c": "x"}}},
         "template.node_selector.a..b/c",
+    ),
+    "an annotation that gives a cloud role": (
+        {"template": {"image": "x", "annotations": {"iam.amazonaws.com/role": "admin"}}},
+        "template.annotations.iam.amazonaws.com/role",
+    ),
+    "an annotation below a domain that may be set": (
+        {"template": {"image": "x", "kind": "pod-group", "annotations": {"a.example.com/x": "y"}}},
+        "template.annotations.a.example.com/x",
     ),
     "an annotation with an odd domain": (
         {"template": {"image": "x", "annotations": {"a..b/c": "x"}}},

@@ -12,7 +12,7 @@ from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kubelab import ADMITTER, WATCHER, KubeLab
+from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab
 from fairlead_testkit.process_fleet import ProcessFleet
 
 KUBE_CLUSTER = "lab"
@@ -65,6 +65,7 @@ class KubeFleet(ProcessFleet):
             own["kubeconfig"] = self.lab.kubeconfig(_USERS[service])
         if service == "admitter":
             own["frontend"] = "kueue"
+            own["template_annotation_prefixes"] = [f"{RUN_SECONDS.partition('/')[0]}/"]
         return own
 
 

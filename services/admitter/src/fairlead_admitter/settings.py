@@ -28,6 +28,11 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """The service account of a tenant's namespace that is acted as to create the jobs submitted by it."""
     pod_service_account: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "default"
     """The service account that pods of submitted jobs run as, without its token: it brings secrets to pull images."""
+    template_annotation_prefixes: list[str] = msgspec.field(
+        default_factory=lambda: ["nvidia.com/", "hami.io/"]
+    )
+    """Annotations that a submission may set on its pods, by what stands before the key's name; keys without a prefix
+    may always be set. Others give rights on many clusters: to cloud roles, to other networks."""
     kube_believe_forbidden_seconds: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
     """How long a missing right must be the API server's only answer before a submission is refused for it: one that
     has just started refuses everybody for a moment."""

@@ -50,6 +50,7 @@ class KueueJobs:
         classes: names of the cluster's WorkloadPriorityClasses.
         accounts: who is acted as, and who the pods run as.
         refusals: which refusals of the API server are believed.
+        annotation_prefixes: of the annotations that a submission may set, with the `/`.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class KueueJobs:
         classes: Callable[[], Collection[str]],
         accounts: Accounts,
         refusals: FreshRefusals,
+        annotation_prefixes: Collection[str],
     ) -> None:
         self._client = client
         self._refusals = refusals
+        self._annotation_prefixes = annotation_prefixes
         self._door = door
         self._classes = classes
         self._accounts = accounts
@@ -72,7 +75,12 @@ class KueueJobs:
         door = self._door(order.scope, order.submission.queue)
         if door is None:
             return Created(outcome=Creation.NO_QUEUE)
-        terms = Terms(local_queue=door.name, account=self._accounts.pods, classes=self._classes())
+        terms = Terms(
+            local_queue=door.name,
+            account=self._accounts.pods,
+            classes=self._classes(),
+            annotation_prefixes=self._annotation_prefixes,
+        )
         calls = TenantCalls(self._client, order.scope, self._accounts.submit, self._refusals)
         try:
             name = name_of(order.submission)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 import msgspec
 
 from fairlead_admitter.creation import JobOrder
-from fairlead_admitter.frontends.kueue_names import check_labels, is_key, is_value, name_of
+from fairlead_admitter.frontends.kueue_names import check_annotations, check_labels, is_key, is_value, name_of
 from fairlead_admitter.frontends.kueue_pods import Document, pod_spec, template_of
 from fairlead_contracts.errors import FieldError
 
@@ -47,6 +47,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The service account that the pods run as; they get no token of it."""
     classes: Collection[str] = ()
     """Names of the cluster's WorkloadPriorityClasses."""
+    annotation_prefixes: Collection[str] = ()
+    """Of the annotations that a submission may set, with the `/`."""
 
 
 def job_manifest(order: JobOrder, terms: Terms) -> Document:
@@ -115,7 +117,7 @@ def pod_manifests(order: JobOrder, terms: Terms) -> list[Document]:
     spec |= {"schedulingGates": [{"name": GATE}], **_deadline(order)}
     metadata = _metadata(order, terms)
     annotations = {
-        **_own_annotations(order),
+        **_own_annotations(order, terms),
         POD_GROUP_COUNT: str(pods),
         # A group whose pods may be made again never ends by a failure: nobody would make them again.
         RETRIABLE: "false",
@@ -149,7 +151,7 @@ def _template(order: JobOrder, terms: Terms, *, container: str) -> Document:
     return {
         "metadata": {
             "labels": {**order.submission.labels, **_MANAGED_BY},
-            "annotations": _own_annotations(order),
+            "annotations": _own_annotations(order, terms),
         },
         "spec": pod_spec(order.submission, container=container, account=terms.account),
     }
@@ -166,9 +168,11 @@ def _labels(order: JobOrder, terms: Terms) -> dict[str, str]:
     return labels
 
 
-def _own_annotations(order: JobOrder) -> dict[str, str]:
+def _own_annotations(order: JobOrder, terms: Terms) -> dict[str, str]:
     """Of the pods: the template's, and ours."""
-    annotations = {**template_of(order.submission).annotations, **_marks(order)}
+    wanted = template_of(order.submission).annotations
+    check_annotations("template.annotations", wanted, terms.annotation_prefixes)
+    annotations = {**wanted, **_marks(order)}
     asked = order.submission.urgency
     if asked is not None:
         key = ASKED_CLASS + asked

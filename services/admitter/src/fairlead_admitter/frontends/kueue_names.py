@@ -1,7 +1,7 @@
 """Names and labels of the objects that submissions become, as Kubernetes lets them be. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.submissions import Submission
@@ -47,6 +47,32 @@ def check_labels(field: str, labels: Mapping[str, str]) -> None:
     """
     for problem in _wrong(field, labels):
         raise problem
+
+
+def check_annotations(field: str, annotations: Iterable[str], prefixes: Collection[str]) -> None:
+    """Whether a submission may set annotations of these keys.
+
+    An allow-list: controllers of other projects give rights to what carries their annotations, such as a cloud role or
+    an interface in another network, and nobody can name them all.
+
+    Args:
+        field: under which they stand.
+        annotations: the keys.
+        prefixes: those that may be set, with the `/`.
+
+    Raises:
+        FieldError: the first that it may not.
+    """
+    for key in annotations:
+        prefix, slash, _ = key.rpartition("/")
+        if slash and prefix + slash not in prefixes:
+            known = ", ".join(sorted(prefixes)) or "none"
+            raise FieldError(
+                f"{field}.{key}",
+                key,
+                f"may not be set here; of those with a prefix these may: {known} "
+                "(the admitter's setting template_annotation_prefixes)",
+            )
 
 
 def check_key(field: str, key: str) -> None:

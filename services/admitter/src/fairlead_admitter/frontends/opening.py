@@ -91,6 +91,7 @@ def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Kueue
         classes=lambda: facts.classes,
         accounts=Accounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
         refusals=FreshRefusals(settings.kube_believe_forbidden_seconds),
+        annotation_prefixes=settings.template_annotation_prefixes,
     )
 
 
