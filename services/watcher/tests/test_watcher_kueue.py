@@ -182,7 +182,9 @@ async def a_job_with_wishes_runs(reader: Reader, estate: Estate, queue: str) -> 
     labels = {things.PRIORITY_CLASS: estate.named("high"), "team": "red"}
     pods = {"fairlead.dev/submission": "s-1"}
     estate.job("a", "train", 1, pods=2, seconds=600, annotations=wish, labels=labels, pod_annotations=pods)
-    [ran] = await eventually(lambda: reader.all(JobState, lambda job: job.owner == "Job/train"), 30)
+    [ran] = await eventually(
+        lambda: reader.all(JobState, lambda job: (job.scope, job.owner) == (a, "Job/train")), 30
+    )
     ran = await reader.job(a, ran.id, Phase.RUNNING)
     assert (ran.demand["nvidia.com/gpu"], ran.pods, ran.queue, ran.local_queue) == (2000, 2, queue, QUEUE)
     assert (ran.base, ran.level, ran.requested_class, ran.submission) == (70, 70, "urgent", "s-1")
@@ -220,7 +222,9 @@ async def test_a_life_through_kueue_is_stated_and_told(
     estate.lab.api.patch(WORKLOADS.format(a, ran.id), {"spec": {"active": False}})
     await reader.job(a, ran.id, Phase.HELD)
     await reader.lived(a, ran.id, "queued", "started", "evicted")
-    [evicted] = [event for event in reader.events.values() if isinstance(event, JobEvicted)]
+    [evicted] = [
+        event for event in reader.events.values() if isinstance(event, JobEvicted) and event.scope == a
+    ]
     assert "Deactivated" in evicted.reason
     await reader.job(b, "behind", Phase.RUNNING)
     estate.finish("b", "behind")
