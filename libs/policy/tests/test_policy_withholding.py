@@ -38,6 +38,13 @@ def test_one_reason_is_named_the_first_thing_to_see_to(
     assert (why in found) if why else not found
 
 
+def test_a_rehearsal_needs_no_leave_and_honours_everything_else() -> None:
+    document = a_document(preemption="never")
+    assert not why_withheld(document, [KUEUE], None, mode=Mode.ACTIVE, values={}, rehearsed=True)
+    assert why_withheld(document, [KUEUE], None, mode=Mode.PAUSED, values={}, rehearsed=True)
+    assert why_withheld(document, [PREEMPTING], None, mode=Mode.ACTIVE, values={}, rehearsed=True)
+
+
 def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> None:
     document = a_document()
     assert not why_withheld(

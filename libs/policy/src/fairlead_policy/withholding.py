@@ -28,6 +28,7 @@ def why_withheld(
     *,
     mode: Mode,
     values: Mapping[str, int],
+    rehearsed: bool = False,
 ) -> str:
     """Why a pool's order is not written to a cluster, in words; empty where it is.
 
@@ -37,8 +38,9 @@ def why_withheld(
         clearance: the leave to steer that cluster.
         mode: the operators' strictest word on the pool.
         values: what the cluster says of the classes that it knows.
+        rehearsed: it is only said what would be written: that needs no leave.
     """
-    if uncleared := why_uncleared(queues, clearance):
+    if not rehearsed and (uncleared := why_uncleared(queues, clearance)):
         return uncleared
     if mode is Mode.PAUSED:
         return "paused by an operator: the levels that stand, stand"

@@ -141,6 +141,7 @@ class Admitter:
             patience=self._patience,
             release=self._release,
             tick=self._settings.tick_seconds,
+            rehearsed=self._settings.dry_run,
         )
         return Steersman(
             self._watch,

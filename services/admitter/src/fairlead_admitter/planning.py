@@ -36,6 +36,7 @@ class Planner:
         patience: how long pools have lacked an order.
         release: cleans what a release leaves behind.
         tick: seconds for which an order is kept that nothing but time changes.
+        rehearsed: what is decided is only said.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class Planner:
         patience: Patience,
         release: Release,
         tick: float,
+        rehearsed: bool = False,
     ) -> None:
         self._watch = watch
+        self._rehearsed = rehearsed
         self._written = written
         self._record = record
         self._patience = patience
@@ -93,7 +96,8 @@ class Planner:
     def _why_withheld(self, pool: str, queues: list[QueueState], document: PolicyDocument) -> str:
         cluster, policy = self._watch.facts.cluster, self._watch.policy
         clearance, values = policy.clearance(cluster), self._watch.facts.classes
-        return why_withheld(document, queues, clearance, mode=policy.mode(pool), values=values)
+        mode = policy.mode(pool)
+        return why_withheld(document, queues, clearance, mode=mode, values=values, rehearsed=self._rehearsed)
 
     def _take_back(self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]) -> SteeringPlan:
         self._patience.excuse(pool)
