@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 from fairlead_kube import (
     CLUSTER_QUEUES,
-    EVENTS,
     JOBS,
     KUEUE,
     NAMESPACES,
@@ -26,7 +24,6 @@ from fairlead_kube import (
     WORKLOADS,
     AlreadyExistsError,
     ConflictError,
-    EventRecorder,
     ForbiddenError,
     InternalError,
     InvalidError,
@@ -210,61 +207,6 @@ async def test_all_kinds_of_the_lab_are_decoded(client: KubeClient) -> None:
         for webhook in one.webhooks or ()
     )
     await client.list(PODS)
-
-
-class Heard:
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def count(self, what: str, amount: int = 1) -> None:
-        self.counts[what] += amount
-
-    def note(self, what: str, **facts: object) -> None:
-        del what, facts
-
-
-async def test_events_stand_on_their_object_and_count_up(
-    kube_lab: KubeLab, client: KubeClient, namespace: str
-) -> None:
-    made = await client.create(WORKLOADS, workload("one", namespace))
-    heard = Heard()
-    now = 1_800_000_000.0
-    async with client_of(kube_lab, ADMITTER) as admitter, asyncio.TaskGroup() as group:
-        recorder = EventRecorder(
-            admitter, component="fairlead-test", observer=heard, capacity=2, clock=lambda: now
-        )
-        for _ in range(3):
-            recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
-        recorder.record(WORKLOADS, made.metadata, "Other", "x" * 2000)
-        recorder.record(WORKLOADS, made.metadata, "TooMany", "no room")
-        task = group.create_task(recorder.run())
-        await recorder.flush()
-        assert heard.counts["events.dropped"] == 1
-        now += 10
-        recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
-        await recorder.flush()
-        [event] = await client.list(EVENTS, namespace, field_selector="reason=Refused")
-        assert (event.count, event.type, event.involved_object.uid) == (3, "Warning", made.metadata.uid)
-        now += 400
-        recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
-        await recorder.flush()
-        [event] = await client.list(EVENTS, namespace, field_selector="reason=Refused")
-        assert (event.count, event.at) == (5, 1_800_000_410_000_000)
-        await client.delete(EVENTS, event.metadata.name, namespace)  # as the server does after an hour
-        now += 400
-        recorder.record(WORKLOADS, made.metadata, "Refused", "class urgent is not granted", warning=True)
-        await recorder.flush()
-        [event] = await client.list(EVENTS, namespace, field_selector="reason=Refused")
-        assert event.count == 6
-        recorder.record(
-            WORKLOADS, msgspec.structs.replace(made.metadata, namespace="no-such"), "Lost", "nowhere"
-        )
-        await recorder.flush()
-        task.cancel()
-    assert "class urgent is not granted" in kube_lab.kubectl("describe", "workload", "one", "-n", namespace)
-    # The one recorded last is about the same uid, but in a namespace that is not there.
-    assert heard.counts["events.lost"] == 1
-    assert heard.counts["events.written"] == 4
 
 
 async def test_a_deleted_namespace_takes_its_objects_out_of_the_mirror(

@@ -6,7 +6,7 @@ into msgspec structs. Errors are typed: `RetryableKubeError` or `FatalKubeError`
 From the ground up: `kubeconfig` finds the cluster, `credentials` sign in, `transport` sends, `answers` turns a refusal
 into its error; `client` has the typed calls, `throttle` holds writes back, `discovery` tells what is served and
 allowed. `reflector` mirrors one kind. `objects`, `pods`, `workloads`, `queues` and `core` are the shapes, `resources`
-the kinds. `demand` counts as Kueue does; `lever` asks Kueue which lever it obeys; `events` writes Events.
+the kinds. `demand` counts as Kueue does; `lever` asks Kueue which lever it obeys.
 """
 
 from fairlead_kube.client import KubeClient, connect, service_account
@@ -71,7 +71,6 @@ from fairlead_kube.errors import (
     UnknownContextError,
     UnreachableError,
 )
-from fairlead_kube.events import HOLD_SECONDS, EventRecorder
 from fairlead_kube.integers import HIGHEST_INT32, LOWEST_INT32, int32
 from fairlead_kube.kubeconfig import contexts
 from fairlead_kube.lever import Lever, LeverProbe, probe_lever
@@ -149,7 +148,6 @@ from fairlead_kube.resources import (
     PRIORITY_CLASSES,
     PYTORCH_JOBS,
     RESOURCE_FLAVORS,
-    SERVICE_ACCOUNTS,
     VALIDATING_WEBHOOKS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
@@ -187,7 +185,6 @@ __all__ = [
     "COHORTS",
     "EVENTS",
     "HIGHEST_INT32",
-    "HOLD_SECONDS",
     "JOBS",
     "KUEUE",
     "LOCAL_QUEUES",
@@ -203,7 +200,6 @@ __all__ = [
     "PRIORITY_CLASSES",
     "PYTORCH_JOBS",
     "RESOURCE_FLAVORS",
-    "SERVICE_ACCOUNTS",
     "SILENT",
     "VALIDATING_WEBHOOKS",
     "WORKLOADS",
@@ -236,7 +232,6 @@ __all__ = [
     "Demand",
     "Described",
     "Event",
-    "EventRecorder",
     "EvictionCount",
     "ExpiredError",
     "FairSharing",

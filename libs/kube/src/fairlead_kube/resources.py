@@ -81,7 +81,6 @@ ADMISSION_CHECKS = _kueue("admissionchecks", "AdmissionCheck", AdmissionCheck)
 NODES = _core("nodes", "Node", Node)
 NAMESPACES = _core("namespaces", "Namespace", Namespace)
 PODS = _core("pods", "Pod", Pod, namespaced=True)
-SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount", PartialObject, namespaced=True)
 EVENTS = _core("events", "Event", Event, namespaced=True)
 
 PRIORITY_CLASSES = Resource(

@@ -191,10 +191,6 @@ class Forest:
         above = self._cohort_potential(queue.parent) if queue.parent else None
         return _potential(queue.quotas, {name: one.nominal for name, one in queue.quotas.items()}, above)
 
-    def cohort_quotas(self, name: str) -> Quotas:
-        """A cohort's own; none where there is no such object."""
-        return self._cohorts[name].quotas
-
     def _parent(self, cohort: CohortFacts) -> str:
         """A circle has no parents."""
         return "" if cohort.name in self._circles else cohort.parent

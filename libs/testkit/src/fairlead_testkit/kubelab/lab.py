@@ -240,11 +240,6 @@ class KubeLab:
             return api.text("/metrics")
 
     @property
-    def kueue_metrics_url(self) -> str:
-        """Where they are; wants a bearer token of the API server."""
-        return f"https://{LOOPBACK}:{self._taken.metrics}/metrics"
-
-    @property
     def audit_log(self) -> Path:
         """The API server's audit log, an event a line."""
         return self._layout.audit_log

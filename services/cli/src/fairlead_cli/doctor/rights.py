@@ -78,8 +78,7 @@ def _needs(probed: str) -> Iterator[_Need]:
             yield _Need(service=WATCHER, verb=verb, resource=resource)
     for verb in ("list", "watch", "patch"):
         yield _Need(service=ADMITTER, verb=verb, resource=WORKLOADS)
-    for verb in ("create", "patch"):
-        yield _Need(service=ADMITTER, verb=verb, resource=EVENTS)
+    yield _Need(service=ADMITTER, verb="create", resource=EVENTS)
     yield _Need(service=ADMITTER, verb="create", resource=WORKLOADS, namespace=probed)
 
 
