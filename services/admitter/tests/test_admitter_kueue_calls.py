@@ -9,10 +9,10 @@ from aiohttp import web
 
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_levels import BASE_PRIORITY
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.kueue_tenants import TenantCalls
+from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_kube import KubeClient, KubeSettings, connect
 
 type Found = dict[str, object]

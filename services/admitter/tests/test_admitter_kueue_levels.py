@@ -13,7 +13,7 @@ from fairlead_admitter.applying import Application, Applied
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_levels import BASE_PRIORITY, KueueLevels
+from fairlead_admitter.frontends.kueue_levels import KueueLevels
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.segments import bands_of, segments_of
 from fairlead_admitter.steering import SteeringPlan, steer, take_back
@@ -21,6 +21,7 @@ from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.clearance import Lever
 from fairlead_contracts.instants import from_datetime
+from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_contracts.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
 from fairlead_testkit.awaiting import eventually

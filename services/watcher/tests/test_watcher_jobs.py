@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from fairlead_contracts.instants import SECOND
+from fairlead_contracts.marks import SUBMISSION
 from fairlead_contracts.state import JobState, Outcome, Phase, encode_state
 from fairlead_kube import Key, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.jobs import MOST_FAULTS, SUBMISSION
+from fairlead_watcher.jobs import MOST_FAULTS
 from fairlead_watcher.quota import FlavorResource, QueueFacts, Quota
 from fairlead_watcher.surroundings import DoorFacts
 from fairlead_watcher.workload_facts import MOST_OWNERS, End, WorkloadFacts, owner_facts, workload_facts

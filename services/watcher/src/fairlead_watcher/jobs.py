@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from fairlead_contracts.instants import Micros
+from fairlead_contracts.marks import SUBMISSION, TRACEPARENT
 from fairlead_contracts.quantities import MAX_QUANTITY, base_units
 from fairlead_contracts.state import Fault, JobState, Phase
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS
@@ -12,8 +13,6 @@ from fairlead_watcher.surroundings import Surroundings
 from fairlead_watcher.wishes import Place, Wishes, wishes_in
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
-SUBMISSION = "fairlead.dev/submission"
-TRACEPARENT = "fairlead.dev/traceparent"
 UNSTAMPED = 0
 """Epoch and revision are the sender's business."""
 MOST_FAULTS = 16

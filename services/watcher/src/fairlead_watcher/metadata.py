@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from fairlead_contracts.marks import ASK_PREFIX, OWN_PREFIX
 from fairlead_kube import ObjectMeta
 
 LONGEST_VALUE = 256
@@ -11,8 +12,6 @@ LONGEST_VALUE = 256
 MOST_BYTES = 32 * 1024
 """Of the labels and of the annotations of one place, and of all places of a job together: with every character
 escaped they still fit into one message of NATS (1 MiB)."""
-ASK_PREFIX = "wdrf.x-k8s.io/"
-OWN_PREFIX = "fairlead.dev/"
 _CUT = "…"
 """No number and no word of ours has it: the beginning of a wish must not be taken for the whole."""
 _NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")

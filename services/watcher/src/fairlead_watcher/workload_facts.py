@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead_contracts.errors import FieldError, shown
 from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_contracts.state import Fault, Outcome
 from fairlead_kube import (
     PRIORITY_BOOST,
@@ -24,7 +25,6 @@ from fairlead_kube import (
 from fairlead_watcher.metadata import NO_WORDS, Words, merged, words_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
-BASE_PRIORITY = "fairlead.dev/base-priority"
 PODS = "pods"
 MOST_OWNERS = 16
 """Of a pod group each pod is an owner. They say the same; so many are read, by name."""

@@ -12,9 +12,7 @@ import msgspec
 from fairlead_admitter.creation import Created, Creation, JobOrder, JobRefusedError
 from fairlead_admitter.doors import Door
 from fairlead_admitter.frontends.kueue_manifests import (
-    DIGEST,
     POD_GROUP_NAME,
-    SUBMISSION,
     Terms,
     job_manifest,
     pod_manifests,
@@ -25,6 +23,7 @@ from fairlead_admitter.frontends.kueue_pods import Document, template_of
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_tenants import AnyResource, TenantCalls
 from fairlead_contracts.errors import FieldError
+from fairlead_contracts.marks import DIGEST, SUBMISSION
 from fairlead_kube import JOBS, PODS, PYTORCH_JOBS, KubeClient, PartialObject
 
 _MANAGED = "kueue.x-k8s.io/managed"

@@ -12,11 +12,10 @@ from fairlead_admitter.errors import FrontendForbiddenError, FrontendRefusedErro
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.written import Landed
 from fairlead_contracts.clearance import Lever
+from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_contracts.state import JobState, Phase
 from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, Workload, int32
 
-BASE_PRIORITY = "fairlead.dev/base-priority"
-"""Notes what `spec.priority` was before we wrote to it."""
 _REMEMBERED = 4096
 
 

@@ -14,6 +14,7 @@ from fairlead_admitter.creation import JobOrder
 from fairlead_admitter.frontends.kueue_names import check_annotations, check_labels, is_key, is_value, name_of
 from fairlead_admitter.frontends.kueue_pods import Document, pod_spec, template_of
 from fairlead_contracts.errors import FieldError
+from fairlead_contracts.marks import ASK_PREFIX, DIGEST, SUBMISSION, TRACEPARENT
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
@@ -22,11 +23,6 @@ POD_GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 POD_GROUP_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
 GATE = "kueue.x-k8s.io/admission"
-ASKED_CLASS = "wdrf.x-k8s.io/"
-"""Before the name of the class that a job asks for."""
-SUBMISSION = "fairlead.dev/submission"
-DIGEST = "fairlead.dev/digest"
-TRACEPARENT = "fairlead.dev/traceparent"
 _MANAGED_BY = {"app.kubernetes.io/managed-by": "fairlead"}
 
 LIMIT_GRACE_SECONDS = 60
@@ -175,7 +171,7 @@ def _own_annotations(order: JobOrder, terms: Terms) -> dict[str, str]:
     annotations = {**wanted, **_marks(order)}
     asked = order.submission.urgency
     if asked is not None:
-        key = ASKED_CLASS + asked
+        key = ASK_PREFIX + asked
         if not is_key(key) or not is_value(asked):
             raise FieldError(
                 "class", asked, "cannot be asked for on Kubernetes: its name is no name of a label"

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Container
 
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_levels import BASE_PRIORITY, noted_base
+from fairlead_admitter.frontends.kueue_levels import noted_base
+from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
 _MARKS = {BASE_PRIORITY, PRIORITY_BOOST}

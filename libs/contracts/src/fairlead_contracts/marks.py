@@ -1,0 +1,16 @@
+"""Annotations of Fairlead's on objects of a cluster: who creates or steers a job writes them, who watches it reads them.
+
+The two are different services that share nothing else but these names.
+"""
+
+OWN_PREFIX = "fairlead.dev/"
+SUBMISSION = OWN_PREFIX + "submission"
+"""The id under which the job was submitted on NATS."""
+DIGEST = OWN_PREFIX + "digest"
+"""Of the submission's body: tells a repetition from another job of the same id."""
+TRACEPARENT = OWN_PREFIX + "traceparent"
+"""The W3C trace context that it was submitted with."""
+BASE_PRIORITY = OWN_PREFIX + "base-priority"
+"""The priority that a job had before its first level was written into `spec.priority`."""
+ASK_PREFIX = "wdrf.x-k8s.io/"
+"""With a class's name behind it: the job asks for that class. The WDRF controller's own annotations."""
