@@ -196,7 +196,13 @@ async def the_remedies_mend(lab: KubeLab, policy: Path) -> None:
                 subprocess.run,
                 ["/bin/sh", "-ec", finding.mend],
                 check=True,
-                env={"PATH": f"{binary}:/usr/bin:/bin", "KUBECONFIG": str(lab.kubeconfig())},
+                env={
+                    "PATH": f"{binary}:/usr/bin:/bin",
+                    "KUBECONFIG": str(lab.kubeconfig()),
+                    "HOME": str(
+                        lab.kubeconfig().parent
+                    ),  # kubectl keeps its cache there, else in the repository
+                },
                 stdout=subprocess.DEVNULL,
             )
     left = await found_on(lab, policy=policy)
