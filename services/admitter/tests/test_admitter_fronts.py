@@ -134,3 +134,12 @@ def test_whatever_arrives_the_highest_epoch_and_turn_seen_is_what_counts(
     else:
         assert isinstance(found, PoolFront)
         assert (found.decisions[0].epoch, found.decisions[0].turn) == best
+
+
+def test_a_claim_that_holds_its_content_is_no_decision_of_the_past() -> None:
+    fronts = two_shards()
+    content = a_decision(shard=0, owner="new", epoch=0, turn=0)
+    assert fronts.accept(content) is Verdict.CLAIM
+    assert settled(fronts, *BOTH) != Unsettled(doubt=Doubt.MISSING, shard=0)
+    fresh = Fronts()
+    assert fresh.accept(content) is Verdict.TAKEN

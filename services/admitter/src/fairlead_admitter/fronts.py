@@ -142,6 +142,9 @@ class _Shard:
     def accept(self, decision: Decision) -> Verdict:
         if decision.basis is None:
             return self._claim(decision)
+        if decision.epoch == 0 and self.epoch:
+            # A claim with its content, for readers that know nothing yet. Its owner's first decision follows at once.
+            return Verdict.CLAIM
         if decision.epoch < self.epoch or (self.claimed and decision.epoch <= self.epoch):
             return Verdict.LOWER_EPOCH
         if decision.epoch == self.epoch and decision.turn <= self.turn:
