@@ -142,7 +142,7 @@ class _Shard:
     def accept(self, decision: Decision) -> Verdict:
         if decision.basis is None:
             return self._claim(decision)
-        if decision.epoch == 0 and self.epoch:
+        if decision.epoch == decision.turn == 0 and self.epoch:
             # A claim with its content, for readers that know nothing yet. Its owner's first decision follows at once.
             return Verdict.CLAIM
         if decision.epoch < self.epoch or (self.claimed and decision.epoch <= self.epoch):
