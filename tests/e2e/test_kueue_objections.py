@@ -37,9 +37,11 @@ def plant(estate: Estate) -> None:
 async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, ["team-a", "team-b"]) as estate, AdmissionLog(estate) as log:
+    with Estate(kube_lab, ["team-a", "team-b", "keeper"]) as estate, AdmissionLog(estate) as log:
         pool = estate.queue("shared", 2)
         namespace = estate.namespaces["team-a"]
+        estate.workload("keeper", "keeper", 2)
+        log.wait(1)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1, "team-b": 1}, pool))
         async with fleet.running():
             plant(estate)
@@ -67,8 +69,10 @@ async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
             assert "no-such-queue" in notes["nowhere"]
             assert "500" in notes["too-large"]
             assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
-            log.wait(2)  # those that are wrong in their words alone run all the same
+            # Those that are wrong in their words alone run all the same, and so does everybody else's.
             estate.workload("team-b", "good")
-            estate.finish("team-a", "urgent-taken")
+            estate.finish("keeper", "keeper")
             log.wait(3)
-        assert sorted(log.admitted) == ["good", "override-words", "urgent-taken"]
+            estate.finish(*next((estate.tenant_of(item), name) for name, item in estate.admitted().items()))
+            log.wait(4)
+        assert sorted(log.admitted) == ["good", "keeper", "override-words", "urgent-taken"]
