@@ -4,8 +4,11 @@ JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. De
 `id` is the same in each copy.
 """
 
+from datetime import datetime
+from typing import Protocol, TypedDict
+
 from fairlead_contracts.codec import Codec, Message
-from fairlead_contracts.instants import Moment
+from fairlead_contracts.instants import Micros, Moment, to_datetime
 from fairlead_contracts.state import Outcome
 
 
@@ -74,3 +77,63 @@ type AnyEvent = JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten
 EVENT: Codec[AnyEvent] = Codec(
     JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten, "event", packed=False
 )
+
+
+class About(TypedDict):
+    """What every event says of its job."""
+
+    id: str
+    at: datetime
+    cluster: str
+    tenant: str
+    scope: str
+    job: str
+    uid: str
+    submission: str | None
+    traceparent: str | None
+
+
+class Subject(Protocol):
+    """A job that events are about, as a frontend knows it."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def scope(self) -> str:
+        """Namespace or account."""
+
+    @property
+    def id(self) -> str:
+        """Its name in its scope."""
+
+    @property
+    def submission(self) -> str | None:
+        """The id under which it was submitted, where it was."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace that it belongs to."""
+
+
+def about(cluster: str, job: Subject, at: Micros, what: str) -> About:
+    """The common part of an event of a frontend, which knows no tenants: it names the scope.
+
+    Args:
+        cluster: of the job.
+        job: that it happened to.
+        at: when.
+        what: makes the event's id with the job's uid: each thing happens once, in every copy the same.
+    """
+    return About(
+        id=f"{job.uid}-{what}",
+        at=to_datetime(at),
+        cluster=cluster,
+        tenant=job.scope,
+        scope=job.scope,
+        job=job.id,
+        uid=job.uid,
+        submission=job.submission,
+        traceparent=job.traceparent,
+    )

@@ -5,34 +5,18 @@ transition and the instant of the run that it is about: a story told again says 
 """
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import TypedDict
 
 from fairlead_bus import Outgoing, Step
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_json
-from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
-from fairlead_contracts.instants import Micros, to_datetime, to_seconds
+from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, about
+from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.state import JobState, Outcome, Phase
 from fairlead_kube import Key
 from fairlead_watcher.cluster_view import ClusterView
 
 EVICTED = "Evicted"
 """The reason where Kueue's own is gone: the job was admitted again before anybody looked."""
-
-
-class _About(TypedDict):
-    """What every event says of its job."""
-
-    id: str
-    at: datetime
-    cluster: str
-    tenant: str
-    scope: str
-    job: str
-    uid: str
-    submission: str | None
-    traceparent: str | None
 
 
 class Chronicle:
@@ -95,7 +79,7 @@ class Chronicle:
         else:
             at, reason = (self._clock() if after.started is None else after.started), EVICTED
         return JobEvicted(
-            **_about(before, at, f"evicted-{started}"),
+            **about(before.cluster, before, at, f"evicted-{started}"),
             ran_seconds=_ran(started, at),
             reason=reason or EVICTED,
         )
@@ -108,24 +92,9 @@ def _lost_its_run(before: JobState, after: JobState) -> bool:
     return after.started != before.started
 
 
-def _about(job: JobState, at: Micros, what: str) -> _About:
-    """The watcher knows no tenants: it names the scope."""
-    return _About(
-        id=f"{job.uid}-{what}",
-        at=to_datetime(at),
-        cluster=job.cluster,
-        tenant=job.scope,
-        scope=job.scope,
-        job=job.id,
-        uid=job.uid,
-        submission=job.submission,
-        traceparent=job.traceparent,
-    )
-
-
 def _queued(job: JobState) -> Event:
     return JobQueued(
-        **_about(job, job.submitted, "queued"),
+        **about(job.cluster, job, job.submitted, "queued"),
         queue=job.queue,
         demand=job.demand,
         requested_class=job.requested_class,
@@ -134,7 +103,7 @@ def _queued(job: JobState) -> Event:
 
 def _started(job: JobState, at: Micros) -> Event:
     return JobStarted(
-        **_about(job, at, f"started-{at}"),
+        **about(job.cluster, job, at, f"started-{at}"),
         waited_seconds=max(0.0, to_seconds(at - job.submitted)),
         level=job.level,
         demand=job.demand,
@@ -143,7 +112,7 @@ def _started(job: JobState, at: Micros) -> Event:
 
 def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) -> Event:
     """Once a uid, so its id needs no instant."""
-    return JobEnded(**_about(job, at, "ended"), outcome=outcome, ran_seconds=_ran(started, at))
+    return JobEnded(**about(job.cluster, job, at, "ended"), outcome=outcome, ran_seconds=_ran(started, at))
 
 
 def _ran(started: Micros | None, until: Micros) -> float:

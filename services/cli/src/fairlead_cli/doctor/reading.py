@@ -16,7 +16,7 @@ from fairlead_cli.doctor.kinds import (
 )
 from fairlead_cli.doctor.kueue_config import KueueSeen, seen
 from fairlead_cli.doctor.rights import rights_of
-from fairlead_cli.doctor.survey import Survey
+from fairlead_cli.doctor.survey import GANG_LABELS, Survey
 from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.document import PolicyDocument
 from fairlead_kube import (
@@ -59,11 +59,6 @@ OWN_NAMESPACE = "fairlead"
 """Where Fairlead's manifests put it, and where the probe may be made."""
 MOST_WRITTEN = 64
 """Workloads whose writers are looked at: other writers show in the first ones."""
-GANG_LABELS = (
-    "batch.kubernetes.io/job-name",
-    "training.kubeflow.org/job-name",
-    "kueue.x-k8s.io/pod-group-name",
-)
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

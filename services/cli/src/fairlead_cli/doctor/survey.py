@@ -31,6 +31,12 @@ from fairlead_kube import (
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The label by which a job says which LocalQueue it enters."""
+GANG_LABELS = (
+    "batch.kubernetes.io/job-name",
+    "training.kubeflow.org/job-name",
+    "kueue.x-k8s.io/pod-group-name",
+)
+"""The labels by which a pod says whose it is."""
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):

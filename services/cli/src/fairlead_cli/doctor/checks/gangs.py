@@ -7,7 +7,7 @@ from itertools import product
 import msgspec
 
 from fairlead_cli.doctor.findings import Check, Finding, counted, info, listed, warning
-from fairlead_cli.doctor.survey import Survey
+from fairlead_cli.doctor.survey import GANG_LABELS, Survey
 from fairlead_contracts.errors import FieldError
 from fairlead_kube import (
     ClusterQueue,
@@ -27,12 +27,6 @@ MOST_SHAPES = 200
 """Gangs of different shapes that are tried; a shape takes milliseconds on a thousand nodes."""
 _MOST_CHOICES = 64
 """Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
-_JOB_LABELS = (
-    "batch.kubernetes.io/job-name",
-    "training.kubeflow.org/job-name",
-    "kueue.x-k8s.io/pod-group-name",
-)
-"""By which a pod says whose it is."""
 
 
 def node_of(node: KubeNode) -> fit.Node:
@@ -212,7 +206,7 @@ def _running(survey: Survey) -> Iterator[Finding]:
     zones = {node.metadata.name: (node.metadata.labels or {}).get(ZONE) for node in survey.nodes}
     gangs: dict[tuple[str, str], Counter[str]] = {}
     for pod in survey.gang_pods:
-        name = next((found for label in _JOB_LABELS if (found := pod.metadata.label(label))), None)
+        name = next((found for label in GANG_LABELS if (found := pod.metadata.label(label))), None)
         zone = zones.get(pod.spec.node_name)
         if name and zone and pod.metadata.namespace in survey.managed_namespaces:
             gangs.setdefault((pod.metadata.namespace, name), Counter())[zone] += 1
