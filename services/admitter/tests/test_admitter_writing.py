@@ -8,12 +8,16 @@ import pytest
 
 from fairlead_bus import Bus, Follower, provision
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_packed
+from fairlead_contracts.codec import to_json, to_packed
 from fairlead_contracts.control import Mode
 from fairlead_contracts.events import EVENT, LevelWritten
+from fairlead_contracts.members import LeaderLease
 from fairlead_contracts.state import Phase
+from fairlead_contracts.subjects import kv_subject, leader_key
+from fairlead_contracts.topology import MEMBERS
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
+from fairlead_testkit.builders import NOW
 from fairlead_testkit.hand_played import CLUSTER, POOL, HandPlayedCluster, HandPlayedScorer
 from fairlead_testkit.people import say
 
@@ -301,3 +305,31 @@ async def test_a_leader_that_was_paused_past_its_lease_writes_nothing_when_it_go
             await turns(second)
             assert len(cluster.writes) == written
             assert sample(second, "drift_seen_total") == 0
+
+
+async def test_what_failed_while_leading_is_no_trouble_of_a_standby(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter(stale_after_seconds=0.3, frontend_timeout_seconds=0.2) as admitter:
+        await eventually(lambda: admitter.readiness.reasons() == {})
+        await cluster.go_down()
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await eventually(lambda: "levels" in admitter.readiness.reasons(), what="failed writes are said")
+        # As after a pause longer than the lease: the key is another's before the old leader knows.
+        lease = LeaderLease(role="admitter", cluster=CLUSTER, replica="other", epoch=0, renewed=NOW)
+        await bus.publish(kv_subject(MEMBERS, leader_key("admitter", CLUSTER)), to_json(lease))
+        await eventually(lambda: admitter.readiness.reasons() == {}, what="a standby is ready")
+        assert admitter.readiness.details()["role"] == "standby"
+
+
+async def test_failed_writes_that_nobody_wants_any_more_are_no_trouble(
+    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter(stale_after_seconds=0.3, frontend_timeout_seconds=0.2) as admitter:
+        await cluster.go_down()
+        await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
+        await eventually(lambda: "levels" in admitter.readiness.reasons(), what="failed writes are said")
+        await cluster.start(uids[2])
+        await eventually(lambda: admitter.readiness.reasons() == {}, what="nothing is to be written")

@@ -122,13 +122,13 @@ class Desk:
     async def _insist[T](self, call: Callable[[], Awaitable[T]]) -> T:
         """NATS being away is no reason to give a delivery back: the turn is kept until it is there again."""
         wait = _FIRST_WAIT
-        while True:
-            try:
-                found = await call()
-            except RetryableBusError as error:
-                self.trouble = f"answers wait for NATS: {error}"
-                await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
-                wait = min(2 * wait, _LONGEST_WAIT)
-            else:
-                self.trouble = None
-                return found
+        try:
+            while True:
+                try:
+                    return await call()
+                except RetryableBusError as error:
+                    self.trouble = f"answers wait for NATS: {error}"
+                    await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
+                    wait = min(2 * wait, _LONGEST_WAIT)
+        finally:
+            self.trouble = None  # also where the lead ended meanwhile: a standby waits for no answer

@@ -48,6 +48,10 @@ class Setbacks:
         """A write landed."""
         self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False
 
+    def forget(self) -> None:
+        """Nothing is to be written by us: what failed last says nothing of now."""
+        self.succeeded()
+
     def trouble(self) -> str | None:
         """What a person has to see to; None while it is nothing, or may pass by itself."""
         if not self._row or not (self._forbidden or self._clock() - self._since > self._patience):

@@ -101,6 +101,8 @@ class Steersman:
         }
         if self._setbacks.seconds_left:
             return
+        if not any(plan.writes for plan in plans.values()):
+            self._setbacks.forget()
         # Pools have no order among each other: none waits for the writes of another.
         async with asyncio.TaskGroup() as group:
             applying = {
@@ -124,6 +126,7 @@ class Steersman:
         epoch = self._lead()
         if epoch != self._epoch:
             self._epoch = epoch
+            self._setbacks.forget()  # a standby whose last write failed is as ready as any
             self._written.begin_anew()
             self._planner.begin_anew()
             self._record.lead(epoch)
