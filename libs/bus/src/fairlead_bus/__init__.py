@@ -46,7 +46,7 @@ from fairlead_bus.follower import Follower
 from fairlead_bus.jetstream import Ack, Stored
 from fairlead_bus.leadership import Leadership
 from fairlead_bus.membership import Membership
-from fairlead_bus.mirror import Changes, Mirror
+from fairlead_bus.mirror import Changes, Mirror, is_deletion
 from fairlead_bus.observer import SILENT, BusObserver, Tally
 from fairlead_bus.owner import OwnedSubject
 from fairlead_bus.provision import provision
@@ -113,5 +113,6 @@ __all__ = [
     "assign",
     "bucket_stream",
     "connect",
+    "is_deletion",
     "provision",
 ]

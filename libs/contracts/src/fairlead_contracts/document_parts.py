@@ -17,7 +17,9 @@ class Aging(Strict, frozen=True, kw_only=True):
     """Aging as an exchange rate: waiting one hour is worth `share_per_hour` of dominant share, up to `cap_hours`."""
 
     share_per_hour: float = 0.06
+    """Of dominant share, 1 being the whole pool."""
     cap_hours: float | None = 336.0
+    """Waiting beyond it counts no more; null for no cap."""
 
 
 class Match(Strict, frozen=True, kw_only=True):
@@ -26,9 +28,13 @@ class Match(Strict, frozen=True, kw_only=True):
     scopes: list[str] | None = None
     """Namespaces or accounts."""
     queues: list[str] | None = None
+    """Of the frontend: for Kueue ClusterQueues."""
     clusters: list[str] | None = None
+    """By their names on NATS."""
     labels: dict[str, str] = {}
+    """Each of these a job must have, with that value."""
     annotations: dict[str, str] = {}
+    """As labels."""
     local_queues: list[str] | None = None
     """Kueue's, as `<namespace>/<name>`."""
 
@@ -44,6 +50,7 @@ class Tenant(Strict, frozen=True, kw_only=True):
     """One tenant: a leaf of the tree, or the parent of others."""
 
     name: str
+    """Its jobs are those of the scope (namespace, account) of this name unless `match` says otherwise."""
     weight: float = 1.0
     """0 lets its jobs stand last; else from a millionth to a billion."""
     parent: str | None = None
@@ -58,6 +65,7 @@ class Pool(Strict, frozen=True, kw_only=True):
     """A fairness domain by its own name, of one or several clusters' pools."""
 
     name: str
+    """As people, subjects and dashboards name it."""
     members: list[str]
     """`<cluster>/<pool>`, as the clusters state them. A stated pool that no policy pool names is its own pool, under
     that same `<cluster>/<pool>`."""
@@ -67,13 +75,17 @@ class Grant(Strict, frozen=True, kw_only=True):
     """Classes that a tenant's jobs may have beside the last one, which everybody may."""
 
     tenant: str
+    """It holds for all below this one, too."""
     classes: list[str] = []
+    """Which of them its jobs may ask for."""
     priority_override: bool = False
     """Whether a job may state a number that counts in place of its class's weight."""
     job: str | None = None
     """Only this job, by id or uid; it then has the first of these classes, asked for or not."""
     by: str = ""
+    """Who granted it."""
     why: str = ""
+    """The reason, for those who come after."""
 
 
 class Hierarchy(Strict, frozen=True, kw_only=True):
@@ -92,12 +104,14 @@ class Fit(Strict, frozen=True, kw_only=True):
     """How gangs are fitted on nodes."""
 
     strategy: Literal["binpack", "spread", "none"] = "none"
+    """`binpack` fills nodes one after another, `spread` takes the emptiest first; `none` looks at no nodes."""
 
 
 class PolicyDocument(Strict, frozen=True, kw_only=True):
     """Who may have what: tenants and weights, classes and grants, aging, and how levels are written."""
 
     version: Literal[1] = 1
+    """Of this format."""
     classes: list[str] = msgspec.field(default_factory=lambda: ["urgent", "approved", "normal"])
     """First goes first; the last is everybody's default."""
     class_mode: Literal["strict", "additive", "multiplicative"] = "strict"
@@ -113,9 +127,12 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     hierarchy: Hierarchy = msgspec.field(default_factory=Hierarchy)
     fit: Fit = msgspec.field(default_factory=Fit)
     mode: Literal["advise", "reserve"] = "advise"
+    """`advise`: the order alone. `reserve`: a large job at the head is promised a start, and smaller ones pass it only
+    where they end before."""
     window: int = 32
     """How many jobs of each queue's front are labelled."""
     shards: int = SHARDS
+    """How finely scorers share a pool; independent of their number."""
     bands: Bands = msgspec.field(default_factory=Bands)
     preemption: Literal["never", "protect", "accept"] = "never"
     """Where a level may be written although the frontend could preempt by it."""
@@ -123,5 +140,8 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     """The weight of a tenant that the document does not name; None refuses its submissions, and jobs of it that
     enter a queue by another way stand last."""
     pools: list[Pool] = []
+    """Those that have names of their own, or join several clusters."""
     tenants: list[Tenant] = []
+    """Who may have what part."""
     grants: list[Grant] = []
+    """Classes are granted, not taken."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from cyclopts import App, Group
 
-from fairlead_cli.commands import asking, checking, ordering, running, steering, submitting
+from fairlead_cli.commands import asking, checking, ordering, policies, running, steering, submitting
 from fairlead_cli.commands.options import CHECK, RUN, STEER, TRY, USE
 
 HELP = """Fair order for the waiting jobs of shared clusters.
@@ -33,4 +33,4 @@ _GROUPS: dict[Group, tuple[Callable[..., object], ...]] = {
 for group, functions in _GROUPS.items():
     for function in functions:
         app.command(function, group=group)
-app.command(steering.policy)
+app.command(policies.policy)

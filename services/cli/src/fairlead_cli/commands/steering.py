@@ -1,16 +1,13 @@
-"""`fairlead approve`, `pause`, `resume`, `release`, `policy`: an operator's word."""
+"""`fairlead approve`, `pause`, `resume`, `release`: an operator's word."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
-from fairlead_cli.commands.options import HERE, STEER, Output, Reach
+from fairlead_cli.commands.options import HERE, Reach
 
 if TYPE_CHECKING:
     from fairlead_contracts.control import Mode
-
-policy = App(name="policy", help="Look at the policy, or put another one in force.", group=STEER)
 
 
 def pause(pool: str | None = None, /, *, by: str | None = None, why: str = "", reach: Reach = HERE) -> None:
@@ -105,70 +102,3 @@ def _steer(mode: "Mode", pool: str | None, by: str | None, why: str, reach: Reac
     from fairlead_cli.steering import set_mode, this_user
 
     run(set_mode(reach.nats, mode, pool=pool, by=by or this_user(), why=why))
-
-
-@policy.command
-def apply(file: Path, /, *, reach: Reach = HERE) -> None:
-    """Check a policy file and put it in force; an equal one changes nothing.
-
-    Parameters
-    ----------
-    file:
-        YAML or JSON; see docs/policy.md.
-    """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import put_in_force
-
-    run(put_in_force(reach.nats, file))
-
-
-@policy.command
-def check(file: Path, /) -> None:
-    """Check a policy file without putting it in force; tells every problem at once.
-
-    Parameters
-    ----------
-    file:
-        YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
-    """
-    from fairlead_cli.console import say
-    from fairlead_cli.policy_files import read_policy
-
-    found = read_policy(file)
-    say(f"{file} is valid: {len(found.tenants)} tenants, {len(found.pools)} pools")
-
-
-@policy.command
-def diff(file: Path, /, *, reach: Reach = HERE) -> None:
-    """Print what putting a policy file in force would change; exits with 1 where that is anything.
-
-    Parameters
-    ----------
-    file:
-        YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
-    """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import print_differences
-
-    if run(print_differences(reach.nats, file)):
-        raise SystemExit(1)
-
-
-@policy.command
-def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach = HERE) -> None:
-    """Print the policy that is in force, or a file as the policy that it means.
-
-    Parameters
-    ----------
-    file:
-        A policy, or a configuration of the DRF or WDRF controller.
-    output:
-        YAML as a person edits it (table), or JSON.
-    """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import print_file, print_policy
-
-    if file is not None:
-        print_file(file, as_json=output == "json")
-    else:
-        run(print_policy(reach.nats, as_json=output == "json"))

@@ -1,0 +1,83 @@
+"""The JSON Schema of the policy document, for editors and for whoever writes policies by a program.
+
+It says what one key may be. What several keys mean together (a grant of an unknown class, a circle of parents) only
+reading the document tells; so a file that the schema refuses is refused, and one that it passes is nearly right.
+"""
+
+import ast
+import inspect
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_contracts import document, document_parts
+from fairlead_contracts.presets import PRESETS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TITLE = "Fairlead policy"
+
+type _Schema = dict[str, object]
+
+_BOUNDS: Mapping[tuple[str, str], _Schema] = {
+    ("Aging", "share_per_hour"): {"minimum": 0, "maximum": document.LARGEST_RATE},
+    ("Aging", "cap_hours"): {"exclusiveMinimum": 0, "maximum": document.LONGEST_CAP_HOURS},
+    ("Bands", "width"): {"minimum": document.NARROWEST_BAND, "maximum": document.WIDEST_BAND},
+    ("PolicyDocument", "window"): {"minimum": 1, "maximum": document.LARGEST_WINDOW},
+    ("PolicyDocument", "shards"): {"minimum": 1, "maximum": document.MOST_SHARDS},
+    ("PolicyDocument", "half_life_hours"): {
+        "minimum": document.SHORTEST_HALF_LIFE_HOURS,
+        "maximum": document.LONGEST_HALF_LIFE_HOURS,
+    },
+    ("PolicyDocument", "unlisted_weight"): {"minimum": 0, "maximum": document.LARGEST_WEIGHT},
+    ("Tenant", "weight"): {"minimum": 0, "maximum": document.LARGEST_WEIGHT},
+}
+
+
+def schema_text() -> str:
+    """The schema as JSON, the same bytes at each call; ends with a newline."""
+    found = msgspec.convert(msgspec.json.schema(document.PolicyDocument), _Schema)
+    types = msgspec.convert(found["$defs"], dict[str, _Schema])
+    for name, schema in types.items():
+        _complete(name, schema, _docs_of(name))
+    whole = {"$schema": DIALECT, "title": _TITLE, **found, "$defs": dict(sorted(types.items()))}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _complete(name: str, schema: _Schema, docs: Mapping[str, str]) -> None:
+    """Adds what the types do not say: the docstrings of the keys, their bounds, the presets' names."""
+    keys = msgspec.convert(schema["properties"], dict[str, _Schema])
+    for key, part in keys.items():
+        _numbers_of(part).update(_BOUNDS.get((name, key), {}))
+        if key in docs:
+            part["description"] = docs[key]
+    if name == document.PolicyDocument.__name__:
+        modes = msgspec.convert(keys["class_mode"]["enum"], list[str])
+        keys["class_mode"]["enum"] = [*modes, *sorted(PRESETS)]
+    schema["properties"] = keys
+
+
+def _numbers_of(part: _Schema) -> _Schema:
+    """Where a bound belongs: the key itself, or its number where it may be null."""
+    choices = part.get("anyOf")
+    if not isinstance(choices, list):
+        return part
+    branch: _Schema = next(choice for choice in choices if choice.get("type") != "null")
+    return branch
+
+
+def _docs_of(name: str) -> dict[str, str]:
+    """The docstring under each key of a part of the document: one text serves the code's reader and the schema's."""
+    tree = ast.parse(inspect.getsource(getattr(document_parts, name)))
+    [found] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    docs: dict[str, str] = {}
+    for field, after in zip(found.body, found.body[1:], strict=False):
+        match field, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=key)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[key] = " ".join(text.split())
+            case _:
+                pass
+    return docs

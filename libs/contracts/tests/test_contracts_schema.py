@@ -1,0 +1,105 @@
+"""The published JSON Schema: up to date, valid, and of one mind with the reading of a document."""
+
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from fairlead_contracts.document import PolicyDocument, read_document
+from fairlead_contracts.document_schema import schema_text
+from fairlead_contracts.errors import DocumentError
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "policy.schema.json"
+SCHEMA = msgspec.json.decode(schema_text(), type=dict[str, object])
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+FULL: dict[str, object] = {
+    "version": 1,
+    "classes": ["urgent", "normal"],
+    "class_mode": "additive",
+    "class_weights": {"urgent": 0, "normal": 1},
+    "aging": {"share_per_hour": 0.1, "cap_hours": None},
+    "resource_weights": {"cpu": 0.5},
+    "half_life_hours": 24,
+    "hierarchy": {"mode": "hdrf", "minimum": "live"},
+    "window": 8,
+    "shards": 4,
+    "bands": {"width": 5000},
+    "unlisted_weight": None,
+    "pools": [{"name": "gpu", "members": ["c1/gpu"]}],
+    "tenants": [{"name": "a", "weight": 2, "match": {"scopes": ["a", "b"]}}, {"name": "b", "pool": "gpu"}],
+    "grants": [{"tenant": "a", "classes": ["urgent"], "by": "me", "why": "on-call"}],
+}
+
+
+class Part(msgspec.Struct):
+    """One of the schema's types."""
+
+    properties: dict[str, dict[str, object]]
+
+
+plain = (
+    st.none() | st.booleans() | st.integers(-3, 20_000_000) | st.floats(allow_nan=False) | st.text(max_size=3)
+)
+values = st.recursive(
+    plain,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+def test_the_published_schema_is_that_of_this_release() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), (
+        "fairlead policy schema > docs/policy.schema.json"
+    )
+
+
+def test_it_is_a_schema_and_every_key_of_it_is_explained() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    for name, part in msgspec.convert(SCHEMA["$defs"], dict[str, Part]).items():
+        # A key that refers to another part is explained there.
+        bare = [key for key, schema in part.properties.items() if not {"description", "$ref"} & schema.keys()]
+        assert bare == [], name
+
+
+def test_a_full_document_and_a_default_one_pass() -> None:
+    assert list(VALIDATOR.iter_errors(FULL)) == []
+    assert list(VALIDATOR.iter_errors(msgspec.to_builtins(PolicyDocument()))) == []
+    assert list(VALIDATOR.iter_errors({"class_mode": "wdrf"})) == []
+    read_document(FULL)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("window", 0),
+        ("half_life_hours", 0),
+        ("aging", {"share_per_hour": -1}),
+        ("aging", {"share": 1}),
+        ("classes", "urgent"),
+        ("tenants", [{"weight": 1}]),
+        ("tenants", [{"name": "a", "weight": -1}]),
+        ("nonsense", 1),
+    ],
+)
+def test_what_it_refuses_is_refused(key: str, value: object) -> None:
+    assert not VALIDATOR.is_valid(FULL | {key: value})
+    with pytest.raises(DocumentError):
+        read_document(FULL | {key: value})
+
+
+@given(key=st.sampled_from(sorted(FULL)), value=values)
+def test_what_reading_accepts_the_schema_accepts(key: str, value: object) -> None:
+    """Otherwise an editor would call a good file wrong."""
+    document = FULL | {key: value}
+    try:
+        read_document(document)
+    except DocumentError:
+        return
+    if isinstance(value, float) and math.isinf(value):
+        return
+    assert list(VALIDATOR.iter_errors(document)) == []

@@ -1,0 +1,107 @@
+"""What was the policy before: the revisions that its bucket keeps, and the way back to one."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fairlead_bus import Bucket, Bus, Stored, is_deletion
+from fairlead_cli.connection import connected
+from fairlead_cli.console import say, write_line
+from fairlead_cli.errors import CommandError
+from fairlead_cli.policy_files import apply_policy, differences
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.document import PolicyDocument, decode_document
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.instants import to_datetime
+
+_NONE = "there is no policy yet"
+_MOST_LINES = 8
+"""Of what one revision changed; the rest is counted."""
+
+
+class Revision(msgspec.Struct, frozen=True, kw_only=True):
+    """One state of the policy that was in force."""
+
+    revision: int
+    since: str
+    """RFC 3339."""
+    policy: PolicyDocument | None
+    """None where this release does not read it."""
+
+
+async def print_history(nats: str | None, *, as_json: bool) -> None:
+    """Print each revision that is kept, the one in force last.
+
+    Raises:
+        CommandError: there is none.
+    """
+    async with connected(nats) as bus:
+        known = await _revisions(bus)
+    if not known:
+        raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
+    for line in _as_json(known) if as_json else _in_words(known):
+        write_line(line)
+
+
+async def put_back(nats: str | None, revision: int | None) -> None:
+    """Put an earlier revision in force again, as a new one: what came between stays in the history.
+
+    Raises:
+        CommandError: that revision is not kept, or this release does not read it.
+    """
+    async with connected(nats) as bus:
+        found = _chosen(await _revisions(bus), revision)
+        if found.policy is None:
+            raise CommandError(
+                f"revision {found.revision} was written by another release and does not validate"
+            )
+        now, written = await apply_policy(bus, found.policy)
+    done = "is in force again" if written else "was in force already"
+    say(f"policy revision {now}: what was revision {found.revision} {done}")
+
+
+async def _revisions(bus: Bus) -> list[Revision]:
+    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
+    return [_revision(one) for one in stored if not is_deletion(one.headers)]
+
+
+def _revision(stored: Stored) -> Revision:
+    try:
+        policy = decode_document(stored.payload)
+    except DocumentError:
+        policy = None
+    return Revision(revision=stored.seq, since=to_datetime(stored.at).isoformat(), policy=policy)
+
+
+def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
+    if not known:
+        raise CommandError(_NONE)
+    if revision is None and len(known) == 1:
+        raise CommandError(f"there is no revision before {known[0].revision}")
+    wanted = known[-2].revision if revision is None else revision
+    for one in known:
+        if one.revision == wanted:
+            return one
+    kept = ", ".join(str(one.revision) for one in known)
+    raise CommandError(f"revision {wanted} of the policy is not kept", hint=f"These are: {kept}.")
+
+
+def _as_json(known: Sequence[Revision]) -> Iterator[str]:
+    for one in known:
+        yield msgspec.json.encode(one).decode()
+
+
+def _in_words(known: Sequence[Revision]) -> Iterator[str]:
+    """A headline each, under it what it changed from the one before."""
+    before: Revision | None = None
+    for one in known:
+        in_force = ", in force" if one is known[-1] else ""
+        yield f"revision {one.revision}, since {one.since}{in_force}"
+        if one.policy is None:
+            yield "  was written by another release and does not validate"
+        elif before is not None and before.policy is not None:
+            changes = list(differences(before.policy, one.policy))
+            yield from (f"  {line}" for line in changes[:_MOST_LINES])
+            if len(changes) > _MOST_LINES:
+                yield f"  and {len(changes) - _MOST_LINES} lines more"
+        before = one

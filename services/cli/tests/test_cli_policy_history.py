@@ -1,0 +1,120 @@
+"""What a person sees of the policy on a real nats-server: differences, history, the way back."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bucket, ConnectionSettings, connect, provision
+from fairlead_cli.errors import CommandError
+from fairlead_cli.policy_files import print_differences, print_file, put_in_force, stored_policy
+from fairlead_cli.policy_history import Revision, print_history, put_back
+from fairlead_contracts import subjects, topology
+from fairlead_testkit import NatsServer
+
+pytestmark = pytest.mark.integration
+
+FIRST = "tenants: [{name: a, weight: 3}, {name: b}]\n"
+SECOND = "tenants: [{name: b}, {name: a, weight: 2}]\nwindow: 16\n"
+
+
+@pytest.fixture
+async def nats(nats_server: NatsServer) -> str:
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await provision(bus, topology.topology(["c1"]))
+    return nats_server.url
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(FIRST)
+    second.write_text(SECOND)
+    return first, second
+
+
+async def weight_of_a(url: str) -> float:
+    async with connect(ConnectionSettings(url=url), name="test") as bus:
+        found = await stored_policy(bus)
+        assert found is not None
+        return next(tenant.weight for tenant in found[0].tenants if tenant.name == "a")
+
+
+async def test_a_difference_is_said_key_by_key(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = files
+    assert await print_differences(nats, first)  # nothing is in force yet: all of it is new
+    assert "+ tenants[a].weight: 3.0" in capsys.readouterr().out
+    await put_in_force(nats, first)
+    assert not await print_differences(nats, first)
+    assert await print_differences(nats, second)
+    # Tenants go by name: their order in the file is no difference.
+    assert capsys.readouterr().out.splitlines() == [
+        "- tenants[a].weight: 3.0",
+        "+ tenants[a].weight: 2.0",
+        "- window: 32",
+        "+ window: 16",
+    ]
+
+
+def test_a_file_of_the_older_controller_is_shown_as_what_it_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wdrf.env"
+    path.write_text("AGING_COEFFICIENT=0.1\nMAX_AGING_TIME=3600\n")
+    print_file(path, as_json=True)
+    shown = msgspec.json.decode(capsys.readouterr().out)
+    assert (shown["class_mode"], shown["aging"]["cap_hours"]) == ("multiplicative", 1.0)
+    print_file(path, as_json=False)
+    assert "class_mode: multiplicative" in capsys.readouterr().out
+
+
+async def test_an_earlier_revision_is_put_back_as_a_new_one(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = files
+    await put_in_force(nats, first)
+    with pytest.raises(CommandError, match="no revision before"):
+        await put_back(nats, None)
+    await put_in_force(nats, second)
+    await put_back(nats, None)
+    assert await weight_of_a(nats) == 3
+    capsys.readouterr()
+    await print_history(nats, as_json=True)
+    known = [msgspec.json.decode(line, type=Revision) for line in capsys.readouterr().out.splitlines()]
+    windows = [one.policy.window for one in known if one.policy is not None]
+    assert windows == [32, 16, 32]
+    await put_back(nats, known[1].revision)
+    assert await weight_of_a(nats) == 2
+    with pytest.raises(CommandError, match="99 of the policy is not kept"):
+        await put_back(nats, 99)
+
+
+async def test_history_says_what_each_revision_changed(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CommandError, match="no policy yet"):
+        await print_history(nats, as_json=False)
+    for path in files:
+        await put_in_force(nats, path)
+    await print_history(nats, as_json=False)
+    first, second, *changes = capsys.readouterr().out.splitlines()
+    assert "in force" not in first
+    assert second.endswith("in force")
+    assert "  + tenants[a].weight: 2.0" in changes
+
+
+async def test_a_revision_that_this_release_does_not_read_is_left_alone(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with connect(ConnectionSettings(url=nats), name="test") as bus:
+        await Bucket(bus, topology.POLICY).create(subjects.DOCUMENT_KEY, b'{"version": 7}')
+    with pytest.raises(CommandError, match="no revision before"):
+        await put_back(nats, None)
+    await put_in_force(nats, files[0])
+    with pytest.raises(CommandError, match="does not validate"):
+        await put_back(nats, None)
+    capsys.readouterr()
+    await print_history(nats, as_json=False)
+    assert "written by another release" in capsys.readouterr().out
