@@ -157,7 +157,6 @@ def test_every_problem_is_told_at_once_with_field_and_value() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("fit", {"strategy": "binpack"}),
         ("mode", "reserve"),
     ],
 )
@@ -181,14 +180,104 @@ def test_their_harmless_values_are_taken() -> None:
     assert read_snapshot(changed(policy=neutral)).policy == PolicyDocument()
 
 
+def test_nodes_say_what_they_have_and_what_is_used_of_it() -> None:
+    node = {
+        "name": "n1",
+        "allocatable": {"cpu": 64},
+        "labels": {"zone": "a"},
+        "used": {"cpu": "1"},
+        "taints": ["dedicated=ml:NoSchedule", "spot:NoExecute"],
+        "unschedulable": True,
+        "pool": "gpu",
+        "cluster": "c1",
+        "cards": [
+            {
+                "uuid": "GPU-1",
+                "memory": 24576,
+                "type": "A30",
+                "used": {"count": 1, "memory": 8000, "cores": 30},
+            },
+            {"uuid": "GPU-2", "memory": 24576, "health": False, "count": 4, "cores": 200},
+        ],
+    }
+    registered = {
+        "name": "n2",
+        "allocatable": {},
+        "annotations": {"hami.io/node-nvidia-register": "[]"},
+        "pods": [{"name": "p", "annotations": {"hami.io/vgpu-devices-allocated": ";"}}],
+    }
+    found = read_snapshot(changed(nodes=[node, registered]))
+    [one, two] = found.nodes
+    assert one.registers_cards
+    assert two.registers_cards
+    assert (one.used, two.used) == ({"cpu": 1000}, None)
+    [first, second] = one.cards
+    assert (first.count, first.cores, first.model, first.used.memory) == (10, 100, "A30", 8000)
+    assert (second.health, second.count, second.cores) == (False, 4, 200)
+    assert read_snapshot(json.loads(encode_snapshot(found))) == found
+
+
+def test_a_gang_says_what_its_pods_ask_for_and_where() -> None:
+    plain = job(gang={"pods": 4})
+    gang = job(
+        id="j2",
+        gang={
+            "pods": 4,
+            "per_pod": {"cpu": "250m"},
+            "selector": {"zone": "a"},
+            "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+            "zone_key": "zone",
+        },
+        annotations={"hami.io/node-scheduler-policy": "spread"},
+    )
+    shapes = job(
+        id="j3",
+        gang={"shapes": [{"pods": 1, "per_pod": {}, "name": "leader"}, {"pods": 2, "per_pod": {"cpu": 1}}]},
+    )
+    found = read_snapshot(changed(jobs=[plain, gang, shapes]))
+    [first, second, third] = found.jobs
+    assert (first.pods, first.gang) == (4, None), "no more is said than the number"
+    assert second.gang is not None
+    assert (second.pods, second.gang.zone_key, second.gang.shapes[0].demand) == (4, "zone", {"cpu": 250})
+    assert second.gang.annotations == {"hami.io/node-scheduler-policy": "spread"}
+    assert third.gang is not None
+    assert [(one.name, one.pods) for one in third.gang.shapes] == [("leader", 1), ("shape 2", 2)]
+    assert read_snapshot(json.loads(encode_snapshot(found))) == found
+
+
 @pytest.mark.parametrize(
-    ("key", "entry", "field"),
+    ("node", "field", "reason"),
     [
-        ("nodes", {"name": "n1", "allocatable": {}, "cards": [{"id": 0}]}, "nodes[0].cards"),
+        ({"cards": [{"memory": 1}]}, "cards[0].uuid", "is missing"),
+        ({"cards": [{"uuid": "a", "memory": -1}]}, "cards[0].memory", ">= 0"),
+        ({"cards": [{"uuid": "a", "memory": 1}] * 2}, "cards[1].uuid", "node 'n1' needs a name"),
+        (
+            {"cards": [{"uuid": "a", "memory": 1, "used": {"slots": 1}}]},
+            "cards[0].used.slots",
+            "is not a key",
+        ),
+        ({"taints": ["gpu"]}, "taints[0]", "key=value:effect"),
+        ({"pool": "tpu"}, "pool", "is not a pool"),
+        ({"used": {"cpu": -1}}, "used.cpu", "negative"),
     ],
 )
-def test_facts_that_nothing_acts_on_are_refused(key: str, entry: object, field: str) -> None:
-    assert "is not acted on yet" in problems_of(changed(**{key: [entry]}))[field]
+def test_each_problem_of_a_node_names_its_place(node: dict[str, object], field: str, reason: str) -> None:
+    found = problems_of(changed(nodes=[{"name": "n1", "allocatable": {}} | node]))
+    assert reason in found[f"nodes[0].{field}"]
+
+
+def test_two_nodes_of_one_name_are_refused_unless_their_clusters_differ() -> None:
+    node = {"name": "n1", "allocatable": {}}
+    assert "named twice" in problems_of(changed(nodes=[node, node]))["nodes[1].name"]
+    assert len(read_snapshot(changed(nodes=[node | {"cluster": "a"}, node | {"cluster": "b"}])).nodes) == 2
+
+
+def test_a_pool_whose_cards_are_known_takes_fractions_that_it_does_not_state() -> None:
+    card = {"uuid": "GPU-1", "memory": 24576}
+    asking = [job(demand={GPU: 1, "nvidia.com/gpumem": 8000})]
+    assert "is not a resource" in problems_of(changed(jobs=asking))["jobs[0].demand.nvidia.com/gpumem"]
+    found = read_snapshot(changed(jobs=asking, nodes=[{"name": "n1", "allocatable": {}, "cards": [card]}]))
+    assert found.jobs[0].demand == {GPU: 1000, "nvidia.com/gpumem": 8_000_000}
 
 
 @pytest.mark.parametrize(
@@ -212,6 +301,11 @@ def test_facts_that_nothing_acts_on_are_refused(key: str, entry: object, field: 
         ({"queue_time": []}, "queue_time", "must be a time"),
         ({"runtime_limit": -1}, "runtime_limit", "seconds"),
         ({"gang": {"pods": 0}}, "gang.pods", "between"),
+        ({"gang": {"pods": 10**5, "per_pod": {"cpu": 10**13}}}, "gang.per_pod.cpu", "more than any cluster"),
+        ({"gang": {"tolerations": [{"operator": "Like"}]}}, "gang.tolerations[0].operator", "operators are"),
+        ({"gang": {"tolerations": [{"effect": "No"}]}}, "gang.tolerations[0].effect", "effects are"),
+        ({"gang": {"pods": 1, "shapes": [{"pods": 1, "per_pod": {}}]}}, "gang.pods", "each of the shapes"),
+        ({"gang": {"shapes": [{"pods": 99999, "per_pod": {}}] * 2}}, "gang.shapes", "together"),
         ({"id": ""}, "id", "printable"),
         ({"id": "a\nb"}, "id", "printable"),
         ({"id": "\ud800"}, "id", "printable"),

@@ -5,7 +5,8 @@
      "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", "nvidia.com/gpu": 64}}],
      "tenants": [{"name": "org-a", "weight": 2, "pool": "gpu"},
                  {"name": "team-1", "parent": "org-a", "weight": 1, "past_use": {"nvidia.com/gpu": 12.5}}],
-     "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...}}],
+     "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...},
+                "cards": [{"uuid": "GPU-1", "memory": 24576, "used": {"count": 1, "memory": 8000, "cores": 30}}]}],
      "running": [{"id": "r1", "tenant": "team-1", "class": "normal", "demand": {...}, "started": ..., "ends": ...}],
      "jobs": [{"id": "j1", "tenant": "team-1", "class": "normal", "submitted": ..., "demand": {...},
                "gang": {"pods": 4, "per_pod": {...}}, "frontend": "kueue", "queue": "cq-1", "queue_time": ...,
@@ -14,7 +15,9 @@
 Quantities are integers, decimals or Kubernetes strings; times are Unix seconds or RFC 3339. `demand` is the whole
 job's. A tenant's weight, pool and parent count before those that the policy gives it. Beside the format above, a job may
 say its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), its `uid` (where
-that is not its id) and a granted `priority_override` (a number in place of its class's weight). What this release knows of but does not act on is refused where it would change the order.
+that is not its id) and a granted `priority_override` (a number in place of its class's weight). Of its pods it may say
+`annotations` (HAMi's) and in `gang` a `selector`, `tolerations`, a `zone_key`, or several kinds of pods as `shapes`. A node may
+say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`. What this release knows of but does not act on is refused where it would change the order.
 """
 
 import json
@@ -27,23 +30,36 @@ from fairlead_contracts.instants import Micros, to_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.reading import StructReader
 from fairlead_contracts.snapshot_checks import SnapshotChecks, pools_of_tenants
+from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot_parts import (
+    CardUse,
     Snapshot,
+    SnapshotCard,
+    SnapshotGang,
     SnapshotJob,
     SnapshotNode,
+    SnapshotPod,
     SnapshotPool,
     SnapshotRunning,
+    SnapshotShape,
     SnapshotTenant,
+    SnapshotToleration,
     WrittenSnapshot,
 )
 
 __all__ = [
+    "CardUse",
     "Snapshot",
+    "SnapshotCard",
+    "SnapshotGang",
     "SnapshotJob",
     "SnapshotNode",
+    "SnapshotPod",
     "SnapshotPool",
     "SnapshotRunning",
+    "SnapshotShape",
     "SnapshotTenant",
+    "SnapshotToleration",
     "decode_snapshot",
     "encode_snapshot",
     "read_snapshot",
@@ -125,12 +141,15 @@ def _without_nothing(tenant: SnapshotTenant) -> dict[str, object]:
 
 
 def _node(node: SnapshotNode) -> dict[str, object]:
-    return {
-        "name": node.name,
-        "allocatable": _amounts(node.allocatable),
-        "labels": node.labels,
-        "used": _amounts(node.used),
-    }
+    plain: dict[str, object] = {"name": node.name}
+    plain |= _optional("pool", node.pool, None) | _optional("cluster", node.cluster, "")
+    plain |= {"allocatable": _amounts(node.allocatable), "labels": node.labels}
+    if node.used is not None:
+        plain["used"] = _amounts(node.used)
+    for name in ("taints", "cards", "annotations", "pods", "unschedulable"):
+        if value := getattr(node, name):
+            plain[name] = value
+    return plain
 
 
 def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
@@ -138,13 +157,13 @@ def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
     plain |= _optional("pool", job.pool, expected)
     plain |= {"demand": _amounts(job.demand)}
     plain |= _time("started", job.started) | _time("ends", job.ends)
-    return plain | _gang(job.pods)
+    return plain | _gang(job)
 
 
 def _job(job: SnapshotJob, expected: str | None) -> dict[str, object]:
     plain: dict[str, object] = {"id": job.id} | _optional("uid", job.uid, job.id)
     plain |= {"tenant": job.tenant, "class": job.urgency} | _optional("pool", job.pool, expected)
-    plain |= {"submitted": to_datetime(job.submitted), "demand": _amounts(job.demand)} | _gang(job.pods)
+    plain |= {"submitted": to_datetime(job.submitted), "demand": _amounts(job.demand)} | _gang(job)
     for name in ("cluster", "frontend", "queue"):
         plain |= _optional(name, getattr(job, name), "")
     plain |= _time("queue_time", job.queue_time)
@@ -163,5 +182,21 @@ def _time(name: str, instant: Micros | None) -> dict[str, object]:
     return {} if instant is None else {name: to_datetime(instant)}
 
 
-def _gang(pods: int) -> dict[str, object]:
-    return {} if pods == 1 else {"gang": {"pods": pods}}
+def _gang(job: SnapshotRunning | SnapshotJob) -> dict[str, object]:
+    gang = job.gang
+    if gang is None:
+        return {} if job.pods == 1 else {"gang": {"pods": job.pods}}
+    shapes = [_shape(shape) for shape in gang.shapes]
+    single = len(shapes) == 1 and gang.shapes[0].name == ONLY_SHAPE and gang.shapes[0].demand != {}
+    plain: dict[str, object] = dict(shapes[0]) if single else {"shapes": shapes}
+    if single:
+        plain.pop("name")
+    plain |= _optional("zone_key", gang.zone_key, None)
+    return {"gang": plain} | _optional("annotations", gang.annotations, {})
+
+
+def _shape(shape: SnapshotShape) -> dict[str, object]:
+    plain: dict[str, object] = {"name": shape.name, "pods": shape.pods}
+    if shape.demand is not None:
+        plain["per_pod"] = _amounts(shape.demand)
+    return plain | _optional("selector", shape.selector, {}) | _optional("tolerations", shape.tolerations, [])

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from fairlead_contracts.cards import CARD_RESOURCES
 from fairlead_contracts.document import (
     LARGEST_CLASS_WEIGHT,
     LEAST_WEIGHT,
@@ -17,6 +18,7 @@ from fairlead_contracts.document_parts import PolicyDocument
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.instants import SECOND, Micros, Moment, from_datetime, from_seconds
 from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.snapshot_gangs import Amounts, Fail, check_gang, check_node
 from fairlead_contracts.snapshot_parts import (
     Snapshot,
     SnapshotJob,
@@ -24,18 +26,15 @@ from fairlead_contracts.snapshot_parts import (
     SnapshotPool,
     SnapshotRunning,
     SnapshotTenant,
-    WrittenGang,
     WrittenJob,
     WrittenRunning,
     WrittenSnapshot,
     WrittenTenant,
 )
 from fairlead_contracts.snapshot_quick import QuickJobs
-from fairlead_contracts.submissions import MAX_PODS
 from fairlead_contracts.tree import check_tree, inner_nodes
 
 NOT_ACTED_ON: Mapping[str, tuple[object, ...]] = {
-    "fit": (None, {}, {"strategy": "none"}),
     "mode": (None, "advise"),
 }
 """Keys of a policy that this release does not act on, with the values that change nothing by that."""
@@ -198,13 +197,21 @@ class SnapshotChecks:
 
     def _nodes(self) -> list[SnapshotNode]:
         nodes = []
-        for at, node in enumerate(self._written.nodes):
-            self._check_name(("nodes", at, "name"), node.name)
-            if node.cards:
-                self._fail(("nodes", at, "cards"), node.cards, "fractions of cards: is not acted on yet")
-            allocatable = self._amounts(("nodes", at, "allocatable"), node.allocatable)
-            used = self._amounts(("nodes", at, "used"), node.used)
-            nodes.append(SnapshotNode(name=node.name, allocatable=allocatable, labels=node.labels, used=used))
+        names = set[tuple[str, str]]()
+        for at, written in enumerate(self._written.nodes):
+            self._check_name(("nodes", at, "name"), written.name)
+            if written.cluster is not None:
+                self._check_name(("nodes", at, "cluster"), written.cluster)
+            if written.pool is not None:
+                self._check_pool("nodes", at, written.pool)
+            node = check_node(written, *self._telling("nodes", at))
+            if (node.cluster, node.name) in names:
+                self._fail(("nodes", at, "name"), node.name, "is named twice")
+            names.add((node.cluster, node.name))
+            if node.registers_cards:
+                for pool in self._resources if node.pool is None else {node.pool} & self._resources.keys():
+                    self._resources[pool].update(CARD_RESOURCES)
+            nodes.append(node)
         return nodes
 
     # Jobs ---------------------------------------------------------------------------------------------------------
@@ -212,6 +219,7 @@ class SnapshotChecks:
     def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
         self._check_id("running", at, job.id)
         pool = self._place("running", at, job)
+        pods, gang = check_gang(job.gang, job.annotations, *self._telling("running", at))
         return SnapshotRunning(
             id=job.id,
             tenant=job.tenant,
@@ -220,7 +228,8 @@ class SnapshotChecks:
             demand=self._demand("running", at, job.demand, pool),
             started=self._instant(job.started, "running", at, "started"),
             ends=self._instant(job.ends, "running", at, "ends"),
-            pods=self._pods("running", at, job.gang),
+            pods=pods,
+            gang=gang,
         )
 
     def _jobs(self) -> list[SnapshotJob]:
@@ -259,6 +268,7 @@ class SnapshotChecks:
         pool = self._place("jobs", at, job)
         submitted = self._submitted(at, job.submitted)
         queue_time = self._instant(job.queue_time, "jobs", at, "queue_time")
+        pods, gang = check_gang(job.gang, job.annotations, *self._telling("jobs", at))
         return SnapshotJob(
             id=job.id,
             uid=uid,
@@ -274,7 +284,8 @@ class SnapshotChecks:
             queue=self._named(at, "queue", job.queue),
             level=self._level(at, job.level),
             runtime_limit=self._limit(at, job.runtime_limit),
-            pods=self._pods("jobs", at, job.gang),
+            pods=pods,
+            gang=gang,
         )
 
     def _uid(self, at: int, job: WrittenJob) -> str:
@@ -376,13 +387,16 @@ class SnapshotChecks:
             return None
         return from_seconds(found)
 
-    def _pods(self, key: str, at: int, gang: WrittenGang | None) -> int:
-        if gang is None:
-            return 1
-        if not 1 <= gang.pods <= MAX_PODS:
-            self._fail((key, at, "gang.pods"), gang.pods, f"must lie between 1 and {MAX_PODS}")
-        self._amounts((key, at, "gang.per_pod"), gang.per_pod)
-        return gang.pods
+    def _telling(self, key: str, at: int) -> tuple[Amounts, Fail]:
+        """How the parts of one entry are read into base units, and how their problems are told."""
+
+        def amounts(name: str, found: Mapping[str, object]) -> dict[str, int]:
+            return self._amounts((key, at, name), found)
+
+        def fail(name: str, value: object, reason: str) -> None:
+            self._fail((key, at, name), value, reason)
+
+        return amounts, fail
 
     # Single values ------------------------------------------------------------------------------------------------
 

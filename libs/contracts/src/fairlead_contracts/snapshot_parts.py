@@ -1,11 +1,61 @@
 """The parts of a snapshot, as types: as they are written, and as they are checked. Read by `snapshot`."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
+from fairlead_contracts.cards import REGISTER
 from fairlead_contracts.document_parts import PolicyDocument, Strict
 from fairlead_contracts.instants import Micros
+
+type Counted = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""HAMi counts in 32 bits."""
+
+# Written and checked alike ---------------------------------------------------------------------------------------------
+
+
+class CardUse(Strict, frozen=True, kw_only=True):
+    """What is held of a card: vGPUs, MiB and percent of its cores."""
+
+    count: Counted = 0
+    memory: Counted = 0
+    cores: Counted = 0
+
+
+class SnapshotCard(Strict, frozen=True, kw_only=True, rename={"model": "type"}):
+    """One physical card, by the fields of HAMi's register."""
+
+    uuid: str
+    memory: Counted
+    """MiB."""
+    cores: Counted = 100
+    """Percent."""
+    count: Counted = 10
+    """How many vGPUs may share it: HAMi's `deviceSplitCount`."""
+    model: str = ""
+    index: Counted = 0
+    numa: int = 0
+    mode: str = "hami-core"
+    health: bool = True
+    cordoned: bool = False
+    used: CardUse = CardUse()
+
+
+class SnapshotPod(Strict, frozen=True, kw_only=True):
+    """A pod that runs on a node, for what its annotations say that it holds of cards."""
+
+    name: str
+    annotations: dict[str, str] = {}
+
+
+class SnapshotToleration(Strict, frozen=True, kw_only=True):
+    """A taint that pods tolerate, as Kubernetes writes it."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
 
 # As written -----------------------------------------------------------------------------------------------------------
 
@@ -33,15 +83,35 @@ class WrittenNode(Strict, frozen=True, kw_only=True):
     name: str
     allocatable: dict[str, object]
     labels: dict[str, str] = {}
-    used: dict[str, object] = {}
-    cards: list[object] = []
+    used: dict[str, object] | None = None
+    cards: list[SnapshotCard] = []
+    annotations: dict[str, str] = {}
+    pods: list[SnapshotPod] = []
+    taints: list[str] = []
+    unschedulable: bool = False
+    pool: str | None = None
+    cluster: str | None = None
+
+
+class WrittenShape(Strict, frozen=True, kw_only=True):
+    """Some pods of a job, all alike."""
+
+    pods: int
+    per_pod: dict[str, object]
+    name: str = ""
+    selector: dict[str, str] = {}
+    tolerations: list[SnapshotToleration] = []
 
 
 class WrittenGang(Strict, frozen=True, kw_only=True):
-    """The shape of a job."""
+    """The shape of a job: so many pods, all alike, or several kinds of them."""
 
-    pods: int = 1
+    pods: int | None = None
     per_pod: dict[str, object] = {}
+    selector: dict[str, str] = {}
+    tolerations: list[SnapshotToleration] = []
+    zone_key: str | None = None
+    shapes: list[WrittenShape] = []
 
 
 class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
@@ -55,6 +125,7 @@ class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"urgency": "clas
     started: object = None
     ends: object = None
     gang: WrittenGang | None = None
+    annotations: dict[str, str] | None = None
 
 
 class WrittenJob(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
@@ -75,6 +146,7 @@ class WrittenJob(Strict, frozen=True, kw_only=True, rename={"urgency": "class"})
     priority_override: float | None = None
     level: int | None = None
     runtime_limit: object = None
+    annotations: dict[str, str] | None = None
 
 
 class WrittenSnapshot(Strict, frozen=True, kw_only=True):
@@ -111,12 +183,50 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node. Nothing is placed on nodes yet."""
+    """A node: what it has and what of it is used."""
 
     name: str
     allocatable: dict[str, int]
     labels: dict[str, str] = {}
-    used: dict[str, int] = {}
+    used: dict[str, int] | None = None
+    """None where it is not said: nothing, unless something runs."""
+    cards: list[SnapshotCard] = []
+    annotations: dict[str, str] = {}
+    """HAMi's: cards may be registered here instead."""
+    pods: list[SnapshotPod] = []
+    taints: list[str] = []
+    """As kubectl writes them: `key=value:effect`."""
+    unschedulable: bool = False
+    pool: str | None = None
+    """Whose jobs alone may run here; None for those of all pools."""
+    cluster: str = ""
+    """Where several clusters are in one snapshot."""
+
+    @property
+    def registers_cards(self) -> bool:
+        """Whether its cards are known one by one."""
+        return bool(self.cards) or REGISTER in self.annotations
+
+
+class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Some pods of a job, all alike."""
+
+    name: str
+    pods: int
+    demand: dict[str, int] | None = None
+    """Of one pod; None where the job's demand goes evenly over its pods."""
+    selector: dict[str, str] = {}
+    tolerations: list[SnapshotToleration] = []
+
+
+class SnapshotGang(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job says of its pods beside their number."""
+
+    shapes: list[SnapshotShape]
+    zone_key: str | None = None
+    """A label whose value must be the same on all nodes of the gang."""
+    annotations: dict[str, str] = {}
+    """Of its pods: HAMi's policies and wishes."""
 
 
 class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -130,6 +240,7 @@ class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     started: Micros | None = None
     ends: Micros | None = None
     pods: int = 1
+    gang: SnapshotGang | None = None
 
 
 class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -155,6 +266,8 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     level: int = DEFAULT_LEVEL
     runtime_limit: Micros | None = None
     pods: int = 1
+    gang: SnapshotGang | None = None
+    """None where it says no more of its pods than their number."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

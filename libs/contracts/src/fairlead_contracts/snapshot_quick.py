@@ -85,6 +85,7 @@ class QuickJobs:
             job.pool is None
             and job.uid is None
             and job.gang is None
+            and job.annotations is None
             and job.queue_time is None
             and job.priority_override is None
             and job.level is None
