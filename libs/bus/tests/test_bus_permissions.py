@@ -170,6 +170,14 @@ async def write_policy(bus: Bus, tally: Tally) -> None:
     await Bucket(bus, "policy").put("document", b"{}")
 
 
+def find_lever(cluster: str) -> Operation:
+    async def operation(bus: Bus, tally: Tally) -> None:
+        del tally
+        await Bucket(bus, "policy").put(subjects.lever_key(cluster), b"{}")
+
+    return operation
+
+
 async def read_policy(bus: Bus, tally: Tally) -> None:
     del tally
     await Bucket(bus, "policy").get("document")
@@ -193,6 +201,8 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "mirror policy": (mirror("KV_policy", "$KV.policy.>"), "ops sim scorer admitter"),
     "read policy": (read_policy, "ops sim scorer admitter"),
     "write policy": (write_policy, "ops"),
+    "what was found of c1's lever": (find_lever("c1"), "ops admitter"),
+    "what was found of c2's lever": (find_lever("c2"), "ops"),
     "roll call": (roll_call, "ops sim scorer admitter"),
     "join the scorers": (join, "ops scorer"),
     "lead the watchers of c1": (lead("watcher", "c1"), "ops sim"),

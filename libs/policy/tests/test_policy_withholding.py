@@ -1,13 +1,16 @@
 """Why levels are withheld, and what operators said: pure, the same for who writes and for who answers."""
 
+from datetime import timedelta
+
+import msgspec
 import pytest
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.clearance import Clearance, Lever, LeverFound
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
 from fairlead_contracts.state import QueueState
-from fairlead_policy import OperatorWords, clearance_of, may_preempt, why_withheld, words_on
+from fairlead_policy import OperatorWords, clearance_of, lever_of, may_preempt, why_withheld, words_on
 from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
@@ -57,6 +60,32 @@ def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> No
     assert not why_withheld(
         document, [a_queue()], None, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "hours", "withheld"),
+    [
+        ("boost", "priority", 1, True),
+        ("boost", "priority", -1, False),  # the doctor looked later
+        ("boost", "boost", 1, False),
+        ("priority", "boost", 1, False),  # a priority counts whatever the gate
+        ("priority", "priority", 1, False),
+    ],
+)
+def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
+    given: Lever, found: Lever, hours: int, *, withheld: bool
+) -> None:
+    leave = msgspec.structs.replace(LEAVE, lever=given)
+    seen = LeverFound(cluster="c1", lever=found, at=NOON + timedelta(hours=hours))
+    words = OperatorWords()
+    assert words.hear(lever_of("c1"), to_json(seen))
+    assert words.lever_found("c1") == seen
+    why = why_withheld(
+        a_document(), [KUEUE], leave, mode=Mode.ACTIVE, values={}, found=words.lever_found("c1")
+    )
+    assert ("does not read boosts" in why and "fairlead doctor" in why) == withheld
+    words.hear(lever_of("c1"), None)
+    assert words.lever_found("c1") is None
 
 
 def test_only_settings_by_which_a_level_decides_preempt() -> None:

@@ -181,7 +181,7 @@ async def client(kube_lab: KubeLab) -> AsyncIterator[KubeClient]:
 
 
 def levels(client: KubeClient, lever: Lever = "boost") -> KueueLevels:
-    return KueueLevels(KueueCalls(client), lambda: lever)
+    return KueueLevels(KueueCalls(client), lambda: lever, outage=lambda: None)
 
 
 async def carry_out(writer: KueueLevels, plan: SteeringPlan, written: Written, estate: Estate) -> Applied:
@@ -301,7 +301,7 @@ async def test_a_missing_right_is_named_as_one(kube_lab: KubeLab, estate: Estate
         with pytest.raises(FrontendForbiddenError, match="workloads"):
             await levels(client).write(estate.known("a"), 7)
     with pytest.raises(FrontendForbiddenError, match="not cleared"):
-        await KueueLevels(KueueCalls(client), lambda: None).write(estate.known("a"), 7)
+        await KueueLevels(KueueCalls(client), lambda: None, outage=lambda: None).write(estate.known("a"), 7)
 
 
 @pytest.mark.parametrize("lever", LEVERS)

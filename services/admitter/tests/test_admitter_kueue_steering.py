@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import msgspec
@@ -20,9 +20,17 @@ from fairlead_contracts.state import JobState, Phase, QueueState, subject_of
 from fairlead_kube import PRIORITY_BOOST
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import NOON, a_job, a_queue
+from fairlead_testkit.builders import a_job, a_queue
 from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedCluster, HandPlayedScorer
-from fairlead_testkit.kubelab import ADMITTER, KubeLab, KubeObject, things
+from fairlead_testkit.kubelab import (
+    ADMITTER,
+    WORKLOADS_ALONE,
+    KubeLab,
+    KubeObject,
+    LabOptions,
+    things,
+)
+from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import put_policy, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration]
@@ -122,13 +130,19 @@ class Watched:
 
 @pytest.fixture
 async def watched(kube_lab: KubeLab, cluster: HandPlayedCluster, bus: Bus) -> AsyncIterator[Watched]:
-    watched = Watched(kube_lab, cluster)
+    async with watching(kube_lab, cluster, bus) as watched:
+        yield watched
+
+
+@asynccontextmanager
+async def watching(lab: KubeLab, cluster: HandPlayedCluster, bus: Bus) -> AsyncIterator[Watched]:
+    watched = Watched(lab, cluster)
     await asyncio.to_thread(watched.furnish)
     await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True))
     async with asyncio.TaskGroup() as group:
-        watching = group.create_task(watched.watch())
+        stating = group.create_task(watched.watch())
         yield watched
-        watching.cancel()
+        stating.cancel()
     watched.clear()
 
 
@@ -137,13 +151,16 @@ async def state_queue(bus: Bus, queue: QueueState) -> None:
 
 
 async def clear(bus: Bus, lever: Lever) -> None:
-    leave = Clearance(cluster=CLUSTER, lever=lever, at=NOON)
+    leave = Clearance(cluster=CLUSTER, lever=lever, at=datetime.now(UTC))
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(CLUSTER), to_json(leave))
 
 
 @asynccontextmanager
-async def admitter_on(lab: KubeLab, run_admitter: RunAdmitter) -> AsyncIterator[Lifecycle]:
-    async with run_admitter(frontend="kueue", kubeconfig=str(lab.kubeconfig(ADMITTER))) as admitter:
+async def admitter_on(
+    lab: KubeLab, run_admitter: RunAdmitter, **settings: object
+) -> AsyncIterator[Lifecycle]:
+    kubeconfig = str(lab.kubeconfig(ADMITTER))
+    async with run_admitter(frontend="kueue", kubeconfig=kubeconfig, **settings) as admitter:
         yield admitter
 
 
@@ -222,3 +239,78 @@ async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
         await eventually(lambda: watched.level("blocker") == TOP)
         assert all(watched.level(name) < TOP for name in wanted)
         await eventually(lambda: sample(admitter, "levels_written_total", pool=POOL, kind="protected") == 1)
+
+
+async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_written_until_it_is_back(
+    kube_labs: LabFactory,
+    cluster: HandPlayedCluster,
+    bus: Bus,
+    scorer: HandPlayedScorer,
+    run_admitter: RunAdmitter,
+) -> None:
+    lab = kube_labs(WORKLOADS_ALONE)
+    await clear(bus, "boost")
+    async with (
+        watching(lab, cluster, bus) as watched,
+        admitter_on(lab, run_admitter, lever_probe_seconds=1) as admitter,
+    ):
+        watched.add("a", "b", "c")
+        first, second, third = watched.order()
+        await decide(scorer, watched, [third, second, first])
+        await follows(watched, [third, second, first])
+
+        def answered(found: str) -> float:
+            return sample(admitter, "lever_probes_total", found=found)
+
+        # Its webhook is away for seconds: that alone withholds nothing.
+        before = answered("boost")
+        await asyncio.to_thread(lab.restart_kueue)
+        await eventually(lambda: answered("boost") > before + 1, timeout=30.0)
+        assert answered("priority") == 0
+        assert "withheld" not in admitter.readiness.details()
+
+        await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": False})
+        await eventually(
+            lambda: "does not read boosts" in admitter.readiness.details().get("withheld", ""), timeout=30.0
+        )
+        assert "the cluster obeys priority" in admitter.readiness.details()["lever"]
+        await eventually(lambda: sample(admitter, "lever_ineffective") == 1)
+        written = levels_written(admitter)
+        await decide(scorer, watched, [second, third, first])
+        more = answered("priority") + 2
+        await eventually(lambda: answered("priority") >= more, timeout=30.0)
+        assert levels_written(admitter) == written
+
+        await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": True})
+        await follows(watched, [second, third, first])
+        await eventually(lambda: sample(admitter, "lever_ineffective") == 0)
+
+
+async def test_a_leave_given_anew_for_the_lever_that_is_obeyed_ends_the_withholding(
+    kube_labs: LabFactory,
+    cluster: HandPlayedCluster,
+    bus: Bus,
+    scorer: HandPlayedScorer,
+    run_admitter: RunAdmitter,
+) -> None:
+    gates = {"PriorityBoost": False}
+    lab = kube_labs(LabOptions(gates=gates, workers=False, nodes=(), pytorchjobs=False, nodepools=False))
+    await clear(bus, "boost")
+    async with watching(lab, cluster, bus) as watched, admitter_on(lab, run_admitter) as admitter:
+        watched.add("a", "b")
+        wanted = watched.order()[::-1]
+        # Asked at once, and not for the first time after minutes.
+        await eventually(lambda: sample(admitter, "lever_ineffective") == 1, timeout=30.0)
+        await decide(scorer, watched, wanted)
+        await clear(bus, "priority")
+        await follows(watched, wanted)
+        assert "withheld" not in admitter.readiness.details()
+
+
+def levels_written(admitter: Lifecycle) -> float:
+    return sum(
+        found.value
+        for metric in admitter.metrics.registry.collect()
+        for found in metric.samples
+        if found.name == "fairlead_admitter_levels_written_total"
+    )

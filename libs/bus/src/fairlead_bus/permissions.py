@@ -78,6 +78,7 @@ def admitter(cluster: str) -> Grants:
             f"{subjects.ROOT}.sim.{encode_token(cluster)}.*",
             *_lead("admitter", cluster),
             f"$KV.{topology.MEMBERS}.member.admitter.*",
+            subjects.kv_subject(topology.POLICY, subjects.lever_key(cluster)),
             *_read(topology.STATE, subjects.state_filter(cluster)),
             *_read(topology.DECISION, subjects.decision_filter()),
             *_read_bucket(topology.POLICY),

@@ -1,6 +1,8 @@
 """An operator's leave to steer a cluster: given by `fairlead doctor`, without it nothing is written there.
 
-Stored in the `policy` bucket under `clearance.<cluster>`. A simulated cluster needs none.
+Stored in the `policy` bucket under `clearance.<cluster>`. A simulated cluster needs none. Beside it, under
+`lever.<cluster>`, stands what the cluster's admitter found since: the leave names a lever, and a frontend that was
+restarted may obey another.
 """
 
 from typing import Literal
@@ -24,3 +26,17 @@ class Clearance(Message, frozen=True, kw_only=True):
 
 
 CLEARANCE: Codec[Clearance] = Codec(Clearance, "clearance", packed=False)
+
+
+class LeverFound(Message, frozen=True, kw_only=True):
+    """The lever that a cluster was last found to obey. A leave that was given later knows better."""
+
+    cluster: str
+    lever: Lever
+    """`boost` where both are obeyed."""
+    at: Moment
+    evidence: str = ""
+    """For people."""
+
+
+LEVER_FOUND: Codec[LeverFound] = Codec(LeverFound, "lever found", packed=False)

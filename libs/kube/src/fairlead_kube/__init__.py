@@ -73,7 +73,7 @@ from fairlead_kube.errors import (
 )
 from fairlead_kube.integers import HIGHEST_INT32, LOWEST_INT32, int32
 from fairlead_kube.kubeconfig import contexts
-from fairlead_kube.lever import Lever, LeverProbe, probe_lever
+from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever
 from fairlead_kube.objects import (
     Amount,
     Amounts,
@@ -198,6 +198,7 @@ __all__ = [
     "POD_PRIORITY_CLASS",
     "PRIORITY_BOOST",
     "PRIORITY_CLASSES",
+    "PROBED_NAMESPACES",
     "PYTORCH_JOBS",
     "RESOURCE_FLAVORS",
     "SILENT",

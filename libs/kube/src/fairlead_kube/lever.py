@@ -16,6 +16,9 @@ from fairlead_kube.errors import FatalKubeError
 from fairlead_kube.resources import KUEUE, WORKLOADS, Resource
 from fairlead_kube.workloads import PRIORITY_BOOST, Workload
 
+PROBED_NAMESPACES = ("fairlead", "default")
+"""Where to probe, the first that is there: that of Fairlead's manifests, where they give the right to, or any."""
+
 
 class Lever(enum.StrEnum):
     """How a Workload is moved."""
@@ -41,6 +44,7 @@ async def probe_lever(client: KubeClient, namespace: str) -> LeverProbe:
 
     Raises:
         RetryableKubeError: the server or the webhook does not answer just now.
+        FatalKubeError: the server does not tell us what it serves.
     """
     resource = await pick_version(client, WORKLOADS)
     if resource is None:

@@ -20,7 +20,7 @@ from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
 from fairlead_policy.flips import next_flip_of
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
-from fairlead_policy.operators import OperatorWords, clearance_of, is_word, words_on
+from fairlead_policy.operators import OperatorWords, clearance_of, is_word, lever_of, words_on
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.past import PastUse, tick_of
 from fairlead_policy.places import merge_places, sort_key
@@ -38,7 +38,7 @@ from fairlead_policy.snapshots import (
 )
 from fairlead_policy.stating import snapshot_of
 from fairlead_policy.ties import Tie, TieIndex
-from fairlead_policy.withholding import may_preempt, why_uncleared, why_withheld
+from fairlead_policy.withholding import may_preempt, why_ineffective, why_uncleared, why_withheld
 
 __all__ = [
     "PLAIN_BAND",
@@ -65,6 +65,7 @@ __all__ = [
     "clearance_of",
     "duration",
     "is_word",
+    "lever_of",
     "may_preempt",
     "merge_places",
     "narrow_bands",
@@ -79,6 +80,7 @@ __all__ = [
     "sort_key",
     "terms_in_words",
     "tick_of",
+    "why_ineffective",
     "why_uncleared",
     "why_withheld",
     "words_on",

@@ -1,16 +1,18 @@
 """The operators' words in the policy bucket: pause, resume, release, and leave to steer a cluster.
 
+What was found since of the lever that a leave names stands beside it, and is heard with them.
 Readers of the bucket give each key that changed, and ask what holds.
 """
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import CLEARANCE, Clearance
+from fairlead_contracts.clearance import CLEARANCE, LEVER_FOUND, Clearance, LeverFound
 from fairlead_contracts.control import CONTROL, Mode
 from fairlead_contracts.errors import ContractError
 
 _STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
 _CONTROL = subjects.kv_subject(topology.POLICY, "control.")
 _CLEARANCE = subjects.kv_subject(topology.POLICY, "clearance.")
+_LEVER = subjects.kv_subject(topology.POLICY, "lever.")
 
 
 class OperatorWords:
@@ -19,6 +21,7 @@ class OperatorWords:
     def __init__(self) -> None:
         self._modes: dict[str, Mode] = {}
         self._clearances: dict[str, Clearance] = {}
+        self._levers: dict[str, LeverFound] = {}
         self.unreadable: dict[str, str] = {}
         """Words that can't be read, by subject, and why. They pause, or clear nothing: to stop is never the wrong
         guess."""
@@ -31,13 +34,15 @@ class OperatorWords:
         """
         if not is_word(subject):
             return False
-        for heard in (self._modes, self._clearances, self.unreadable):
+        for heard in (self._modes, self._clearances, self._levers, self.unreadable):
             heard.pop(subject, None)
         if payload is None:
             return True
         try:
             if subject.startswith(_CONTROL):
                 self._modes[subject] = CONTROL.decode(payload).mode
+            elif subject.startswith(_LEVER):
+                self._levers[subject] = LEVER_FOUND.decode(payload)
             else:
                 self._clearances[subject] = CLEARANCE.decode(payload)
         except ContractError as error:
@@ -55,10 +60,14 @@ class OperatorWords:
         """The leave to steer the cluster; None where nobody gave it."""
         return self._clearances.get(clearance_of(cluster))
 
+    def lever_found(self, cluster: str) -> LeverFound | None:
+        """What the cluster was last found to obey; None where nobody could tell."""
+        return self._levers.get(lever_of(cluster))
+
 
 def is_word(subject: str) -> bool:
     """Whether an operator's word stands at the subject, or may."""
-    return subject.startswith((_CONTROL, _CLEARANCE))
+    return subject.startswith((_CONTROL, _CLEARANCE, _LEVER))
 
 
 def words_on(pool: str) -> list[str]:
@@ -70,3 +79,8 @@ def words_on(pool: str) -> list[str]:
 def clearance_of(cluster: str) -> str:
     """The subject of the leave to steer a cluster."""
     return subjects.kv_subject(topology.POLICY, subjects.clearance_key(cluster))
+
+
+def lever_of(cluster: str) -> str:
+    """The subject of what was found of a cluster's lever."""
+    return subjects.kv_subject(topology.POLICY, subjects.lever_key(cluster))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.clearance import Clearance, LeverFound
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import QueueState
@@ -28,6 +28,7 @@ def why_withheld(
     *,
     mode: Mode,
     values: Mapping[str, int],
+    found: LeverFound | None = None,
     rehearsed: bool = False,
 ) -> str:
     """Why a pool's order is not written to a cluster, in words; empty where it is.
@@ -38,6 +39,7 @@ def why_withheld(
         clearance: the leave to steer that cluster.
         mode: the operators' strictest word on the pool.
         values: what the cluster says of the classes that it knows.
+        found: what the cluster was last found to obey.
         rehearsed: it is only said what would be written: that needs no leave.
     """
     if not rehearsed and (uncleared := why_uncleared(queues, clearance)):
@@ -46,9 +48,28 @@ def why_withheld(
         return "paused by an operator: the levels that stand, stand"
     if mode is Mode.RELEASED:
         return "released by an operator: no level of ours is left"
+    if ineffective := why_ineffective(clearance, found):
+        return ineffective
     if any(queue.bands_by_class for queue in queues) and (crossed := _why_crossed(document, values)):
         return crossed
     return _why_preempting(queues) if document.preemption == "never" else ""
+
+
+def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:
+    """Why levels by the leave's lever would change nothing; empty where they count, or nobody knows better.
+
+    A priority always counts. A boost does where Kueue's feature gate PriorityBoost is on, and Kueue may be restarted
+    without it at any time.
+    """
+    if clearance is None or found is None or found.at <= clearance.at:
+        return ""
+    if clearance.lever != "boost" or found.lever == "boost":
+        return ""
+    return (
+        f"Kueue on {clearance.cluster} does not read boosts any more (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
+        "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave for "
+        "the lever that it finds"
+    )
 
 
 def may_preempt(queues: Collection[QueueState]) -> bool:

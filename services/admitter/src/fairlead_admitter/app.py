@@ -13,6 +13,7 @@ from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
 from fairlead_admitter.lanes import Lane, LeaderLanes
 from fairlead_admitter.level_events import LevelEvents
+from fairlead_admitter.lever_watch import LeverProbing, LeverWatch
 from fairlead_admitter.objecting import Objector, Speaker
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.patience import Patience
@@ -23,8 +24,9 @@ from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
-from fairlead_bus import Bus, ConnectionSettings, Leadership, connect
-from fairlead_contracts import topology
+from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import JobEvicted
 from fairlead_policy import Rulebook
 from fairlead_runtime import Lifecycle
@@ -116,6 +118,8 @@ class Admitter:
             tasks.start("lanes", lanes.run())
             if self._frontend.objections is not None:
                 tasks.start("objections", self._objector(self._frontend.objections, lead).run())
+            if self._frontend.lever is not None:
+                tasks.start("lever", self._lever_watch(self._frontend.lever, lead).run())
             for name, run in self._frontend.background.items():
                 tasks.start(name, run())
 
@@ -170,6 +174,21 @@ class Admitter:
             leads=lambda: lead() is not None,
             metrics=self._lifecycle.metrics,
         )
+
+    def _lever_watch(self, probing: LeverProbing, lead: Callable[[], int | None]) -> LeverWatch:
+        cluster, policy = self._settings.cluster, self._watch.policy
+        bucket = Bucket(self._bus, topology.POLICY)
+        watch = LeverWatch(
+            probing,
+            clearance=lambda: policy.clearance(cluster),
+            found=lambda: policy.lever_found(cluster),
+            state=lambda found: bucket.put(subjects.lever_key(cluster), to_json(found)),
+            lead=lambda: lead() if self._watch.unknown() is None else None,
+            metrics=self._lifecycle.metrics,
+            every=self._settings.lever_probe_seconds,
+        )
+        self._lifecycle.readiness.tell("lever", watch.told)
+        return watch
 
     def _lanes(self) -> list[Lane]:
         cluster, facts, policy = self._settings.cluster, self._watch.facts, self._watch.policy

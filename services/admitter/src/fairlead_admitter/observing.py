@@ -19,7 +19,7 @@ from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.document import decode_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.state import STATE, State
-from fairlead_policy import Rulebook, clearance_of, is_word, words_on
+from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, words_on
 
 SCORER = "scorer"
 """The role whose leases say who may decide."""
@@ -153,7 +153,7 @@ class Watch:
 
     def control_stands(self, pool: str) -> bool:
         """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
-        words = [*words_on(pool), clearance_of(self.facts.cluster)]
+        words = [*words_on(pool), clearance_of(self.facts.cluster), lever_of(self.facts.cluster)]
         return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
 
     async def look(self) -> Sight:

@@ -97,7 +97,15 @@ class Planner:
         cluster, policy = self._watch.facts.cluster, self._watch.policy
         clearance, values = policy.clearance(cluster), self._watch.facts.classes
         mode = policy.mode(pool)
-        return why_withheld(document, queues, clearance, mode=mode, values=values, rehearsed=self._rehearsed)
+        return why_withheld(
+            document,
+            queues,
+            clearance,
+            mode=mode,
+            values=values,
+            found=policy.lever_found(cluster),
+            rehearsed=self._rehearsed,
+        )
 
     def _take_back(self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]) -> SteeringPlan:
         self._patience.excuse(pool)

@@ -49,7 +49,8 @@ class SteeringView:
             return "there is no policy"
         clearance, mode = self._words.clearance(cluster), self._words.mode(pool)
         values = self._ledger.class_values(cluster)
-        return why_withheld(rulebook.document, queues, clearance, mode=mode, values=values)
+        found = self._words.lever_found(cluster)
+        return why_withheld(rulebook.document, queues, clearance, mode=mode, values=values, found=found)
 
 
 def _looseness(pool: PoolState) -> int:

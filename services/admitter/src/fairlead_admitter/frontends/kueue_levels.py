@@ -8,13 +8,13 @@ the level, and the base is noted in an annotation at the first write: it is neve
 from collections import OrderedDict
 from collections.abc import Callable
 
-from fairlead_admitter.errors import FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.written import Landed
 from fairlead_contracts.clearance import Lever
 from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_contracts.state import JobState, Phase
-from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, Workload, int32
+from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, InternalError, Workload, int32
 
 _REMEMBERED = 4096
 
@@ -29,14 +29,18 @@ class KueueLevels:
     Args:
         calls: on the cluster's Workloads.
         lever: the one that the operator's leave to steer names; None without a leave.
+        outage: called when Kueue's webhook did not answer, as far as anybody can tell.
     """
 
     keeps_order = False
     """An API server carries out concurrent requests in any order."""
 
-    def __init__(self, calls: KueueCalls, lever: Callable[[], Lever | None]) -> None:
+    def __init__(
+        self, calls: KueueCalls, lever: Callable[[], Lever | None], *, outage: Callable[[], None]
+    ) -> None:
         self._calls = calls
         self._lever = lever
+        self._outage = outage
         self._last: OrderedDict[str, int] = OrderedDict()
         """The level last written, by uid: asked for the same again, somebody may have overwritten it."""
 
@@ -51,7 +55,12 @@ class KueueLevels:
             workload = await self._calls.look(job.scope, job.id, job.uid)
             if workload is None or effective_priority(workload) == level:
                 return self._landed(job, level, workload, stood=True)
-        workload = await self._give(job, level, lever)
+        try:
+            workload = await self._give(job, level, lever)
+        except FrontendDownError as error:
+            if isinstance(error.__cause__, InternalError):
+                self._outage()
+            raise
         return self._landed(job, level, workload, stood=False)
 
     async def _give(self, job: JobState, level: int, lever: Lever) -> Workload | None:

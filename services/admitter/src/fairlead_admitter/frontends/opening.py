@@ -12,10 +12,12 @@ from fairlead_admitter.doors import door_for
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
+from fairlead_admitter.frontends.kueue_lever import KueueLever
 from fairlead_admitter.frontends.kueue_objections import KueueObjections
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.sim import SimFrontend
+from fairlead_admitter.lever_watch import LeverProbing
 from fairlead_admitter.objecting import Speaker
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.releasing import Sweep
@@ -31,6 +33,9 @@ _EVENTS_QPS, _EVENTS_BURST = 5.0, 25
 _SWEEP_QPS, _SWEEP_BURST = 10.0, 20
 """Marks on what finished are in nobody's way: a release has time."""
 
+_PROBE_QPS, _PROBE_BURST = 1.0, 6
+"""A probe is three dry runs."""
+
 type Background = Callable[[], Coroutine[Any, Any, None]]
 """Something that runs as long as the admitter serves."""
 
@@ -44,6 +49,8 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
     """Cleans what runs or finished, where that carries marks."""
     objections: Speaker | None = None
     """Says what speaks against jobs, where their authors can be told at all."""
+    lever: LeverProbing | None = None
+    """Tells which lever it obeys, where there is more than one."""
     background: Mapping[str, Background] = {}
     """By name, what must run beside them."""
 
@@ -74,12 +81,14 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
         return None if clearance is None else clearance.lever
 
     calls = KueueCalls(client)
+    found = KueueLever(_beside(client, _PROBE_QPS, _PROBE_BURST))
     sweeper = _beside(client, _SWEEP_QPS, _SWEEP_BURST)
     return Frontend(
-        levels=KueueLevels(calls, lever),
+        levels=KueueLevels(calls, lever, outage=found.doubt),
         jobs=_jobs(client, settings, watch),
         sweep=KueueSweep(KueueCalls(sweeper), watch.facts.queue_behind, watch.facts.queues),
         objections=KueueObjections(_beside(client, _EVENTS_QPS, _EVENTS_BURST), calls),
+        lever=found,
     )
 
 

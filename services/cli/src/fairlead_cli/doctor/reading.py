@@ -33,6 +33,7 @@ from fairlead_kube import (
     PODS,
     PRIORITY_BOOST,
     PRIORITY_CLASSES,
+    PROBED_NAMESPACES,
     PYTORCH_JOBS,
     RESOURCE_FLAVORS,
     VALIDATING_WEBHOOKS,
@@ -55,8 +56,6 @@ from fairlead_kube import (
     whoami,
 )
 
-OWN_NAMESPACE = "fairlead"
-"""Where Fairlead's manifests put it, and where the probe may be made."""
 MOST_WRITTEN = 64
 """Workloads whose writers are looked at: other writers show in the first ones."""
 
@@ -124,7 +123,7 @@ async def take(client: KubeClient, question: Question) -> Survey:
         return survey
     survey = await _objects(reader, survey)
     names = {namespace.metadata.name for namespace in survey.namespaces}
-    where = OWN_NAMESPACE if OWN_NAMESPACE in names else "default"
+    where = next(name for name in PROBED_NAMESPACES if name in names or name == PROBED_NAMESPACES[-1])
     probe, outage = await _probe(client, where)
     return msgspec.structs.replace(
         survey,

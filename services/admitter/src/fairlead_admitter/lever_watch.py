@@ -1,0 +1,182 @@
+"""Whether the frontend still obeys the lever that the leave to steer names.
+
+The doctor finds the lever once. A frontend that is restarted with another configuration may obey another one from then
+on, and tells nobody: levels would be written, and change nothing. So the leader asks again: when it begins to lead, when
+leave is given, every few minutes, and soon after the frontend was away. What it finds it states beside the leave, where
+everybody who writes or answers reads it; what follows from it is judged in policy. Finding no answer changes nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from fairlead_admitter.errors import AdmitterError
+from fairlead_bus import BusError
+from fairlead_contracts.clearance import Clearance, Lever, LeverFound
+from fairlead_policy import why_ineffective
+from fairlead_runtime import Metrics
+
+LOOK_SECONDS = 1.0
+CONFIRM_SECONDS = 2.0
+"""What is found must be found twice: one probe is several requests, and a restart may fall between them."""
+RETRY_SECONDS = 5.0
+"""After a probe that nobody answered, as while the frontend restarts."""
+REST_SECONDS = 10.0
+"""Between two probes where outages alone are the reason to ask."""
+INEFFECTIVE_SECONDS = 30.0
+"""Between two probes while levels are withheld: they shall be written soon after the frontend reads them again."""
+
+
+class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a probe found."""
+
+    lever: Lever | None
+    """None where it cannot tell."""
+    evidence: str
+    """For people."""
+
+
+class LeverProbing(Protocol):
+    """Asks a frontend which lever it obeys."""
+
+    @property
+    def outages(self) -> int:
+        """How often the frontend did not answer so far: it may have been restarted."""
+
+    async def probe(self) -> Obeyed:
+        """Ask it. Nothing is written.
+
+        Raises:
+            AdmitterError: nobody answers just now.
+        """
+
+
+class LeverWatch:
+    """Keeps what is stated of the lever up to date while this replica leads.
+
+    Args:
+        probing: asks the frontend.
+        clearance: the leave to steer the cluster; None where there is none, and nothing to ask.
+        found: what is stated now.
+        state: states something else.
+        lead: the epoch under which this replica leads, else None.
+        metrics: of the process.
+        every: seconds between two probes.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        probing: LeverProbing,
+        *,
+        clearance: Callable[[], Clearance | None],
+        found: Callable[[], LeverFound | None],
+        state: Callable[[LeverFound], Awaitable[object]],
+        lead: Callable[[], int | None],
+        metrics: Metrics,
+        every: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._probing = probing
+        self._clearance = clearance
+        self._found = found
+        self._state = state
+        self._lead = lead
+        self._every = every
+        self._clock = clock
+        self._occasion: tuple[int, Clearance] | None = None
+        self._due = 0.0
+        self._asked = -REST_SECONDS
+        self._outages = 0
+        self._suspected: Lever | None = None
+        self._doubt = ""
+        self._probes = metrics.counter(
+            "lever_probes", "Questions which lever the frontend obeys, by answer.", labels=["found"]
+        )
+        self._ineffective = metrics.gauge(
+            "lever_ineffective", "1 while the frontend does not obey the lever that the leave names."
+        )
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Ask, where it is time to."""
+        epoch, clearance = self._lead(), self._clearance()
+        self._ineffective.set(bool(why_ineffective(clearance, self._found())))
+        if epoch is None or clearance is None:
+            self._occasion = None
+            return
+        now = self._clock()
+        if self._occasion != (epoch, clearance):
+            self._occasion, self._suspected, self._due = (epoch, clearance), None, now
+        if self._outages != self._probing.outages:
+            self._outages = self._probing.outages
+            self._due = min(self._due, max(now, self._asked + REST_SECONDS))
+        if now >= self._due:
+            self._asked = now
+            self._due = now + await self._ask(clearance)
+
+    def told(self) -> str | None:
+        """The lever and how sure it is, for people; None where nothing is steered."""
+        clearance = self._clearance()
+        if clearance is None:
+            return None
+        found = self._found()
+        said: list[str] = [clearance.lever]
+        if found is not None and found.lever != clearance.lever:
+            said.append(f"the cluster obeys {found.lever} (seen {found.at:%Y-%m-%d %H:%M} UTC)")
+        if self._doubt:
+            said.append(f"at the last look nobody could tell: {self._doubt}")
+        return "; ".join(said)
+
+    async def _ask(self, clearance: Clearance) -> float:
+        """Returns for how many seconds not to ask again."""
+        try:
+            obeyed = await self._probing.probe()
+        except AdmitterError as error:
+            self._probes.labels("unanswered").inc()
+            self._doubt = str(error)
+            return RETRY_SECONDS
+        self._probes.labels(obeyed.lever or "unknown").inc()
+        if obeyed.lever is None:
+            self._suspected, self._doubt = None, obeyed.evidence
+            return self._every
+        self._doubt = ""
+        if not self._is_news(obeyed.lever, clearance):
+            self._suspected = None
+        elif self._suspected != obeyed.lever:
+            self._suspected = obeyed.lever
+            return CONFIRM_SECONDS
+        else:
+            self._suspected = None
+            await self._tell(obeyed.lever, obeyed.evidence, clearance)
+        if clearance.lever != obeyed.lever:
+            return min(self._every, INEFFECTIVE_SECONDS)
+        return self._every
+
+    def _is_news(self, lever: Lever, clearance: Clearance) -> bool:
+        found = self._found()
+        if found is None or found.lever != lever:
+            return True
+        return found.at <= clearance.at and lever != clearance.lever
+
+    async def _tell(self, lever: Lever, evidence: str, clearance: Clearance) -> None:
+        # After the leave that it was found under, whatever the clock of whoever gave it says.
+        at = max(datetime.now(UTC), clearance.at + timedelta(microseconds=1))
+        found = LeverFound(cluster=clearance.cluster, lever=lever, at=at, evidence=evidence)
+        say = self._log.info if lever == clearance.lever else self._log.warning
+        say("lever found", lever=lever, leave=clearance.lever, evidence=evidence)
+        try:
+            await self._state(found)
+        except BusError as error:
+            self._log.warning("lever not stated", lever=lever, why=str(error))
