@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places
+from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_oracle import TreeJob, TreeRules, fill_tree
 
 TREES: tuple[dict[str, str], ...] = (
@@ -113,21 +113,13 @@ scenes = st.builds(scene_of, st.integers(0, 2**32))
 
 
 @given(scenes)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=cases())
 def test_the_order_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
     assert pool(scene).uids(scene.now) == by_brute_force(scene)
 
 
-@pytest.mark.deep
-@pytest.mark.timeout(1800)
 @given(scenes)
-@settings(max_examples=20_000, deadline=None)
-def test_the_order_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
-    assert pool(scene).uids(scene.now) == by_brute_force(scene)
-
-
-@given(scenes)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases())
 def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: Scene) -> None:
     whole = pool(scene).order(scene.now)
     parts = [pool(scene, (top,)).order(scene.now) for top in TOPS]

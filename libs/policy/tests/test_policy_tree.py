@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, merge_places, next_flip_of, sort_key
+from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_oracle import TreeJob, TreeRules, fill_tree
 
 CLASSES = ("urgent", "normal")
@@ -145,6 +146,7 @@ def scene_of(seed: int, most: int = 12, **changed: object) -> Scene:
 
 
 scenes = st.builds(scene_of, st.integers(0, 2**32))
+short_scenes = st.builds(scene_of, st.integers(0, 2**32), st.just(7))
 long_scenes = st.builds(scene_of, st.integers(0, 2**32), st.just(24))
 
 
@@ -157,7 +159,7 @@ def to_bytes(places: object) -> bytes:
 
 
 @given(scenes)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=cases())
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
     order = pool(scene)
     assert order.uids(scene.now) == by_brute_force(scene)
@@ -167,13 +169,13 @@ def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) 
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
 @given(long_scenes)
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=cases(0.5))
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
     assert pool(scene).uids(scene.now) == by_brute_force(scene)
 
 
-@given(scenes, st.integers(0, 3))
-@settings(max_examples=300, deadline=None)
+@given(short_scenes, st.integers(0, 3))
+@settings(max_examples=cases())
 def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, earlier: int) -> None:
     now, whole = scene.now, pool(scene)
     parts = [pool(scene, [top]) for top in TOPS]
@@ -188,7 +190,7 @@ def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, ea
 
 
 @given(scenes, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases())
 def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int) -> None:
     order, now = pool(scene), scene.now
     front = order.front(now, window)
@@ -211,8 +213,8 @@ def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int
     }
 
 
-@given(scenes)
-@settings(max_examples=100, deadline=None)
+@given(short_scenes)
+@settings(max_examples=cases())
 def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) -> None:
     order, now = pool(scene), scene.now
     flip = order.next_flip(now)
@@ -220,18 +222,16 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) ->
     foretold = next_flip_of(order.order(now), scene.rules, now)
     parts = {top: pool(scene, [top]) for top in TOPS}
     inner = [part.next_flip(now) for part in parts.values()]
-    for then in range(now, 20):
-        if flip is not None and then >= flip:
-            break
-        assert order.uids(then) == order.uids(now)
+    before = order.uids(now)
     # The merge of fronts moves only with what its places foretell, or with a shard that decides again.
     ends = [at for at in (foretold, *inner) if at is not None]
-    for then in range(now, min(ends, default=20)):
-        assert order.uids(then) == order.uids(now)
+    stands = max(flip or 20, min(ends, default=20))
+    for then in range(now + 1, min(stands, 20)):
+        assert order.uids(then) == before
 
 
-@given(scenes, scenes)
-@settings(max_examples=200, deadline=None)
+@given(short_scenes, short_scenes)
+@settings(max_examples=cases())
 def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
     """From the facts of one scene to those of another, looked at on the way."""
     order = pool(first)

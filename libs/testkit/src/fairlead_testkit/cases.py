@@ -1,0 +1,19 @@
+"""How many random cases a property is tried on: a thousand in every run, twenty thousand by HYPOTHESIS_PROFILE=deep.
+
+For properties that are the reason to trust the arithmetic; others keep to the smaller numbers of the profiles.
+"""
+
+from hypothesis import settings
+
+CASES = 1_000
+DEEP_CASES = 20_000
+
+
+def cases(share: float = 1) -> int:
+    """The number of cases under the profile that is loaded.
+
+    Args:
+        share: of that number, for a property whose single case is heavy.
+    """
+    whole = DEEP_CASES if settings.get_current_profile_name() == "deep" else CASES
+    return max(1, round(whole * share))
