@@ -136,7 +136,7 @@ def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, rng: random.
         plans = [plan_snapshot_levels(pool, snapshot.jobs, snapshot.policy.window) for pool in pools]
         return msgspec.json.encode(
             (
-                [(pool.name, pool.places, sorted(pool.standings)) for pool in pools],
+                [(pool.name, list(pool.places), sorted(pool.standings)) for pool in pools],
                 [plan.writes for plan in plans],
             )
         )

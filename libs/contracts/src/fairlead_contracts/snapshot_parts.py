@@ -269,6 +269,11 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gang: SnapshotGang | None = None
     """None where it says no more of its pods than their number."""
 
+    @property
+    def scope(self) -> str:
+        """A snapshot says no other than the tenant."""
+        return self.tenant
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What waits and runs at one instant, and the policy to order it by."""

@@ -74,7 +74,7 @@ def _columns(jobs: Sequence[WaitingJob], measure: Measure, queues: QueueNumbers)
     columns[RANK] = [ranks.get(job.urgency, last) * 2 for job in jobs]
     if rules.saturated:
         columns[RANK] += [rules.asks_for_saturated(demand) for demand in demands]
-    columns[SUBMITTED] = _bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST)
+    columns[SUBMITTED] = bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST)
     columns[QUEUE] = [queues.number(job.queue) for job in jobs]
     columns[LACKING] = [
         not demand.keys() <= known and lacking_of(demand, rules) is not None for demand in demands
@@ -82,11 +82,11 @@ def _columns(jobs: Sequence[WaitingJob], measure: Measure, queues: QueueNumbers)
     if not rules.strict:
         columns[GRADE] = [measure.grades.grade(job) for job in jobs]
     for at, name in enumerate(rules.resources, start=DEMAND):
-        columns[at] = _bounded([demand.get(name, 0) for demand in demands], 0, LARGEST)
+        columns[at] = bounded([demand.get(name, 0) for demand in demands], 0, LARGEST)
     return columns
 
 
-def _bounded(stated: list[int], least: int, most: int) -> Ints:
+def bounded(stated: list[int], least: int, most: int) -> Ints:
     """The numbers within bounds; facts may be larger than 64 bits hold."""
     try:
         return np.clip(np.array(stated, np.int64), least, most)

@@ -110,6 +110,11 @@ class PoolOrder:
             self._past.pop(tenant, None)
         self._keep_past(tenant, counted)
 
+    def counted(self, tenant: str) -> Mapping[str, int]:
+        """What counts as the tenant's use, in base units: what runs, and past use."""
+        lane = self._lanes.get(tenant)
+        return {} if lane is None else lane.counted
+
     def front(
         self, now: Micros, window: int, tenants: Iterable[str] | None = None
     ) -> dict[Queue, list[Place]]:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from operator import truediv
+from typing import Protocol
 
 import msgspec
 
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
-from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.ranking import Ints, Ranking, Rows, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules
-from fairlead_policy.scoring import Measure, Scores, lacking_of
+from fairlead_policy.scoring import Scores, lacking_of
 from fairlead_policy.sequence import Sequence as JobSequence
 from fairlead_policy.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
 
@@ -57,22 +57,59 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
     )
 
 
+class PlacedJob(Protocol):
+    """A job, as far as its place repeats it."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def scope(self) -> str:
+        """Namespace or account."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+
+    @property
+    def urgency(self) -> str:
+        """Its class."""
+
+    @property
+    def submitted(self) -> Micros:
+        """When waiting began."""
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Base units, of the whole job."""
+
+
+class Terms(Protocol):
+    """Multipliers by number, as numerator and denominator."""
+
+    def __getitem__(self, number: int, /) -> tuple[int, int]:
+        """Of one of them."""
+
+
 @dataclass(frozen=True, slots=True)
-class Line:
+class Line[J: PlacedJob]:
     """Jobs of tenants that stand alone, with strict classes, none blocked and no share infinite: as equal columns."""
 
-    jobs: list[WaitingJob]
+    jobs: Sequence[J]
     rows: Rows
     dominant: Ints
     """Position of the dominant resource in the pool's resources."""
 
 
-def places_of(line: Line, measure: Measure, now: Micros) -> list[Place]:
+def places_of[J: PlacedJob](line: Line[J], rules: PoolRules, terms: Terms, now: Micros) -> list[Place]:
     """As `place_of` of each of these jobs, at a third of the cost."""
-    rules, exact = measure.rules, measure.multipliers.exact
     names, horizon = rules.resources, None if rules.cap is None else now - rules.cap
     rate, rate_over = rules.rate.numerator, rules.rate.denominator
-    terms = [(one.numerator, one.denominator) for one in exact]
     nearest = ratio if rules.largest_share_is_huge else truediv
     rows = line.rows
     columns = (

@@ -5,12 +5,12 @@ decide. So the order is the order of the exact fractions, whatever the floats we
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,24 @@ def ratio(numerator: int, denominator: int) -> float:
         return numerator / denominator
     except OverflowError:
         return sys.float_info.max
+
+
+class Exact(Protocol):
+    """Multipliers by number. Number 0 is zero."""
+
+    def __getitem__(self, number: int, /) -> Fraction:
+        """One of them."""
+
+    def __iter__(self) -> Iterator[Fraction]:
+        """All of them."""
+
+
+class Numbered(Protocol):
+    """What the numbers of rows stand for."""
+
+    @property
+    def exact(self) -> Exact:
+        """The multipliers."""
 
 
 class Multipliers:
@@ -118,7 +136,7 @@ class Ranking:
         now: what the cap is measured from.
     """
 
-    def __init__(self, rows: Rows, rules: PoolRules, multipliers: Multipliers, now: Micros) -> None:
+    def __init__(self, rows: Rows, rules: PoolRules, multipliers: Numbered, now: Micros) -> None:
         self._rows = rows
         self._rules = rules
         self._multipliers = multipliers

@@ -77,13 +77,23 @@ class Measure:
 
     def dominant(self, use: Ints) -> Ints:
         """The position of the dominant resource of each row of (jobs, resources); the first of equal ones."""
-        shares = use * self.unit_floats
-        best: Ints = shares.argmax(axis=1)
-        if shares.shape[1] > 1:
-            top = shares.max(axis=1, keepdims=True)
-            near = (shares >= top * (1 - _NEAR) - _TINY).sum(axis=1) > 1
-            if near.any():
-                best[near] = self._exactly_dominant(use[near])
+        return self.dominant_of(use.T)
+
+    def dominant_of(self, use: Ints) -> Ints:
+        """The same of (resources, jobs): resource after resource, as that is how they lie in memory."""
+        jobs = use.shape[1]
+        best = np.zeros(jobs, np.int64)
+        if len(use) <= 1:
+            return best
+        top, second = use[0] * self.unit_floats[0], np.zeros(jobs)
+        for position in range(1, len(use)):
+            shares = use[position] * self.unit_floats[position]
+            best[shares > top] = position
+            np.maximum(second, np.minimum(shares, top), out=second)
+            np.maximum(top, shares, out=top)
+        near = second >= top * (1 - _NEAR) - _TINY
+        if near.any():
+            best[near] = self._exactly_dominant(use[:, near].T)
         return best
 
     def _exactly_dominant(self, use: Ints) -> Ints:

@@ -1,12 +1,13 @@
 """A snapshot in order, and the levels that the order takes: what scorers and admitters would do with the same facts."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.document import PolicyDocument, Tenant
+from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.state import QueueState
 from fairlead_policy.jobs import Queue, WaitingJob
@@ -14,6 +15,7 @@ from fairlead_policy.levels import Band, LabelledJob, plan_levels
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import PoolRules
+from fairlead_policy.whole_places import whole_places
 
 _PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
 PLAIN_BAND = Band(
@@ -33,7 +35,8 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     rules: PoolRules
-    places: list[Place]
+    places: Sequence[Place]
+    """In order. Of a flat pool each is made when it is looked at: a million of them at once take a gigabyte."""
     standings: dict[str, Standing]
     """Of each tenant that waits or runs there."""
 
@@ -80,12 +83,13 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
             orders[pool_name].remember(tenant.name, tenant.past_use)
     for running in snapshot.running:
         orders[running.pool].run(_RUNS + running.id, running.tenant, running.demand)
-    waiting: dict[str, list[WaitingJob]] = {pool.name: [] for pool in snapshot.pools}
+    waiting: dict[str, list[SnapshotJob]] = {pool.name: [] for pool in snapshot.pools}
     for job in snapshot.jobs:
-        waiting[job.pool].append(_waiting(job))
-    for name, jobs in waiting.items():
-        orders[name].wait_all(jobs)
-    return [_ordered(pool, orders[pool.name], snapshot) for pool in sorted(snapshot.pools, key=_name)]
+        waiting[job.pool].append(job)
+    return [
+        _ordered(pool.name, orders[pool.name], waiting[pool.name], snapshot.now)
+        for pool in sorted(snapshot.pools, key=_name)
+    ]
 
 
 def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRules:
@@ -118,15 +122,42 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
     )
 
 
-def _ordered(pool: SnapshotPool, order: PoolOrder, snapshot: Snapshot) -> OrderedPool:
-    standings = {standing.tenant: standing for standing in order.standings()}
+def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) -> OrderedPool:
+    """The pool in order, at once where it can be.
+
+    Args:
+        name: of the pool.
+        order: what runs there, and past use.
+        jobs: that wait there.
+        now: the instant.
+    """
+    whole = whole_places(jobs, order, order.rules, now)
+    if whole is not None:
+        standings = _standings(order, Counter(job.tenant for job in jobs))
+        return OrderedPool(name=name, rules=order.rules, places=whole, standings=standings)
+    order.wait_all(map(_waiting, jobs))
     return OrderedPool(
-        name=pool.name, rules=order.rules, places=order.order(snapshot.now), standings=standings
+        name=name,
+        rules=order.rules,
+        places=order.order(now),
+        standings={one.tenant: one for one in order.standings()},
     )
 
 
+def _standings(order: PoolOrder, waiting: Mapping[str, int]) -> dict[str, Standing]:
+    """Of each tenant that is named, waits or runs, where the pool itself was not told what waits."""
+    found = {one.tenant: one for one in order.standings()}
+    found |= {one.tenant: one for one in order.standings(waiting.keys() - found.keys())}
+    found |= {name: msgspec.structs.replace(found[name], waiting=count) for name, count in waiting.items()}
+    return dict(sorted(found.items()))
+
+
 def plan_snapshot_levels(
-    pool: OrderedPool, jobs: Iterable[SnapshotJob], window: int, band: Band = PLAIN_BAND
+    pool: OrderedPool,
+    jobs: Iterable[SnapshotJob],
+    window: int,
+    band: Band = PLAIN_BAND,
+    never: Collection[str] = (),
 ) -> PlannedLevels:
     """The fewest writes after which the frontends of the pool follow its order.
 
@@ -135,6 +166,7 @@ def plan_snapshot_levels(
         jobs: that wait; those of other pools are passed over.
         window: how many jobs of each queue's front are labelled.
         band: the levels that queues take.
+        never: uids of jobs that can never run. They take no place in the window and stand behind it, at the default level.
     """
     waiting = {job.uid: job for job in jobs if job.pool == pool.name}
     steered: dict[Steered, list[SnapshotJob]] = {}
@@ -145,10 +177,10 @@ def plan_snapshot_levels(
     writes: list[tuple[str, int]] = []
     dropped = 0
     for _, ordered in sorted(steered.items()):
-        front = window_of(ordered, window)
-        plan = plan_levels(
-            [_labelled(job) for job in ordered[:front]], [_labelled(job) for job in ordered[front:]], band
-        )
+        able = [job for job in ordered if job.uid not in never] if never else ordered
+        front = window_of(able, window)
+        behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
+        plan = plan_levels([_labelled(job) for job in able[:front]], [_labelled(job) for job in behind], band)
         writes += plan.writes
         dropped += plan.dropped
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped)

@@ -9,6 +9,7 @@ from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros
 from fairlead_policy.family import Family
 from fairlead_policy.flips import first_flip
+from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.places import Line, place_in, place_of, places_of
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
@@ -79,14 +80,15 @@ class View:
         lanes = [part for part in self._parts if isinstance(part, Lane)]
         plain = len(lanes) == len(self._parts) and self._measure.rules.strict
         if plain and len(rows) > _FEW and not (self.rows.rank[rows] & 3).any():
-            return places_of(self._line(lanes, rows), self._measure, self._now)
+            terms = [(one.numerator, one.denominator) for one in self._measure.multipliers.exact]
+            return places_of(self._line(lanes, rows), self._measure.rules, terms, self._now)
         parts = self._parts
         return [
             _place(parts[part], at, self._now)
             for part, at in zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
         ]
 
-    def _line(self, lanes: Sequence[Lane], rows: Ints) -> Line:
+    def _line(self, lanes: Sequence[Lane], rows: Ints) -> Line[WaitingJob]:
         """Rows of lanes with what places are made from, in their order: they are then made as they will be read."""
         jobs = np.empty(len(self._at), np.object_)
         dominant = np.empty(len(self._at), np.int64)
