@@ -1,0 +1,85 @@
+"""When a waiting job can start at the latest, by what runs and when that ends: its shadow.
+
+The word is that of EASY backfill (Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; Mu'alem and Feitelson,
+IEEE TPDS 12(6), 2001): the instant at which enough has ended, every run taken at its full limit.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlead_contracts.instants import Micros
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that holds capacity, or may do so at any moment."""
+
+    uid: str
+    demand: dict[str, int]
+    """Base units."""
+    ends: Micros | None
+    """When it has given back what it holds, at the latest; None where nobody knows."""
+
+
+class Shadow(msgspec.Struct, frozen=True, kw_only=True):
+    """When a job can start at the latest."""
+
+    at: Micros | None
+    """None where it cannot be said."""
+    endless: tuple[str, ...] = ()
+    """The uids of runs without a known end, where these are in the way."""
+    overdue: tuple[str, ...] = ()
+    """The uids of runs that should have ended, where these are in the way."""
+    spare: dict[str, int] = {}
+    """What is left beside the job at that instant, base units."""
+
+
+def free_of(capacity: Mapping[str, int], runs: Iterable[Run]) -> Counter[str]:
+    """What these runs leave of a capacity; negative where it shrank below what they hold."""
+    free = Counter(dict(capacity))
+    for run in runs:
+        free.subtract(run.demand)
+    return free
+
+
+def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
+    """Whether a demand fits into what is free."""
+    return all(amount <= free.get(resource, 0) for resource, amount in demand.items() if amount > 0)
+
+
+def shadow_of(
+    demand: Mapping[str, int], capacity: Mapping[str, int], runs: Iterable[Run], now: Micros
+) -> Shadow:
+    """The shadow of a job.
+
+    Args:
+        demand: of the job, base units. It fits into the capacity.
+        capacity: of the pool, base units.
+        runs: all that holds capacity.
+        now: the instant. What should have ended by now and has not is taken to end never.
+    """
+    runs = list(runs)
+    free = free_of(capacity, runs)
+    at = now
+    for ends, _, run in sorted((run.ends, run.uid, run) for run in runs if _ends_later(run, now)):
+        if fits(demand, free):
+            break
+        free.update(run.demand)
+        at = ends
+    if not fits(demand, free):
+        endless = tuple(run.uid for run in runs if run.ends is None)
+        overdue = tuple(run.uid for run in runs if run.ends is not None and run.ends <= now)
+        return Shadow(at=None, endless=endless, overdue=overdue)
+    there = [run for run in runs if not _ends_later(run, now) or not _ended(run, at)]
+    spare = free_of(capacity, there)
+    spare.subtract(demand)
+    return Shadow(at=at, spare=dict(spare))
+
+
+def _ends_later(run: Run, now: Micros) -> bool:
+    return run.ends is not None and run.ends > now
+
+
+def _ended(run: Run, at: Micros) -> bool:
+    return run.ends is not None and run.ends <= at
