@@ -20,6 +20,7 @@ from fairlead_contracts.document_parts import (
     Match,
     PolicyDocument,
     Pool,
+    Reserve,
     Strict,
     Tenant,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Match",
     "PolicyDocument",
     "Pool",
+    "Reserve",
     "Strict",
     "Tenant",
     "check_document",
@@ -57,6 +59,8 @@ LONGEST_CAP_HOURS = 1e7
 LARGEST_WINDOW = 10_000
 SHORTEST_HALF_LIFE_HOURS, LONGEST_HALF_LIFE_HOURS = 1 / 60, 1e6
 LARGEST_CLASS_WEIGHT = 1e9
+LONGEST_REACTION_SECONDS, LONGEST_GRACE_SECONDS, LONGEST_REST_SECONDS = 3600, 86_400, 86_400
+"""Bounds of what reserve mode counts with."""
 MOST_SHARDS = 256
 NARROWEST_BAND, WIDEST_BAND = 1_000, 10_000_000
 """Bounds of a class's levels: room to insert between two jobs, and room for many classes in Kueue's int32."""
@@ -176,6 +180,17 @@ def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
         yield FieldError("bands.width", document.bands.width, reason)
     if document.unlisted_weight is not None:
         yield from check_weight("unlisted_weight", document.unlisted_weight)
+    yield from _check_reserve(document.reserve)
+
+
+def _check_reserve(reserve: Reserve) -> Iterator[FieldError]:
+    for name, seconds, least, most in (
+        ("reaction_seconds", reserve.reaction_seconds, 1, LONGEST_REACTION_SECONDS),
+        ("grace_seconds", reserve.grace_seconds, 0, LONGEST_GRACE_SECONDS),
+        ("rest_seconds", reserve.rest_seconds, 0, LONGEST_REST_SECONDS),
+    ):
+        if not least <= seconds <= most:
+            yield FieldError(f"reserve.{name}", seconds, f"must lie between {least} and {most}")
 
 
 def check_weight(field: str, weight: float) -> Iterator[FieldError]:

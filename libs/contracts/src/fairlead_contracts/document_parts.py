@@ -69,6 +69,8 @@ class Pool(Strict, frozen=True, kw_only=True):
     members: list[str]
     """`<cluster>/<pool>`, as the clusters state them. A stated pool that no policy pool names is its own pool, under
     that same `<cluster>/<pool>`."""
+    mode: Literal["advise", "reserve"] | None = None
+    """In place of the document's own for this pool."""
 
 
 class Grant(Strict, frozen=True, kw_only=True):
@@ -107,6 +109,17 @@ class Fit(Strict, frozen=True, kw_only=True):
     """`binpack` fills nodes one after another, `spread` takes the emptiest first; `none` looks at no nodes."""
 
 
+class Reserve(Strict, frozen=True, kw_only=True):
+    """How fast everything goes, for the mode `reserve`. Slower than it is: fewer jobs pass. Faster: promises break."""
+
+    reaction_seconds: float = 20.0
+    """From a fact to the level that follows from it, at the longest: what waits for an API server's reply included."""
+    grace_seconds: float = 60.0
+    """From a run's limit to the moment at which the frontend can give away what it held: pods take time to end."""
+    rest_seconds: float = 300.0
+    """For how long a job gets no pass after one that the frontend did not use."""
+
+
 class PolicyDocument(Strict, frozen=True, kw_only=True):
     """Who may have what: tenants and weights, classes and grants, aging, and how levels are written."""
 
@@ -129,6 +142,8 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     mode: Literal["advise", "reserve"] = "advise"
     """`advise`: the order alone. `reserve`: a large job at the head is promised a start, and smaller ones pass it only
     where they end before."""
+    reserve: Reserve = msgspec.field(default_factory=Reserve)
+    """What the mode `reserve` counts with."""
     window: int = 32
     """How many jobs of each queue's front are labelled."""
     shards: int = SHARDS

@@ -30,6 +30,9 @@ _BOUNDS: Mapping[tuple[str, str], _Schema] = {
         "maximum": document.LONGEST_HALF_LIFE_HOURS,
     },
     ("PolicyDocument", "unlisted_weight"): {"minimum": 0, "maximum": document.LARGEST_WEIGHT},
+    ("Reserve", "reaction_seconds"): {"minimum": 1, "maximum": document.LONGEST_REACTION_SECONDS},
+    ("Reserve", "grace_seconds"): {"minimum": 0, "maximum": document.LONGEST_GRACE_SECONDS},
+    ("Reserve", "rest_seconds"): {"minimum": 0, "maximum": document.LONGEST_REST_SECONDS},
     ("Tenant", "weight"): {"minimum": 0, "maximum": document.LARGEST_WEIGHT},
 }
 

@@ -66,6 +66,10 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
     """What makes it no better than that, in words; empty where it is exact."""
+    reservable: bool = False
+    """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody else."""
+    reservable_why: str = ""
+    """Why not, in words; empty where it is so, or where nobody says."""
 
 
 class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
@@ -146,6 +150,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     ended: Micros | None = None
     outcome: Outcome | None = None
     run_limit: Micros | None = None
+    """How long it may run from its next start, or from its last; None for as long as it likes."""
+    ends_by: Micros | None = None
+    """When the frontend stops it at the latest, while it runs; None where it has no limit, or its time does not run yet."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     """Short ones, of the job and what it was made for: policy may tell tenants by them."""
