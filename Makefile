@@ -56,7 +56,7 @@ deep: check ## the long forms of the tests
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
 chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under load
-	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 1200 -m chaos tests/chaos
+	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 2400 -m chaos tests/chaos
 
 bench: $(STAMP) ## figures, a JSON object a line
 	$(BIN)/python bench/run.py

@@ -31,7 +31,7 @@ SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "20"))
 DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or DRAWN
 
-pytestmark = [pytest.mark.kube, pytest.mark.chaos, pytest.mark.timeout(int(3 * SECONDS) + 420)]
+pytestmark = [pytest.mark.kube, pytest.mark.chaos, pytest.mark.timeout(int(5 * SECONDS) + 420)]
 
 GPUS = 12
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
@@ -120,10 +120,19 @@ async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path
 async def all_have_run(lab: KubeLab, estate: Estate, load: Load) -> None:
     """Every submission that was acked is one Job that ran to its end."""
 
-    def done() -> bool:
-        return {job["metadata"]["name"] for job in jobs_of(lab, estate) if ended(job)} >= load.acked
+    def missing() -> set[str]:
+        return load.acked - {job["metadata"]["name"] for job in jobs_of(lab, estate) if ended(job)}
 
-    await eventually(lambda: asyncio.to_thread(done), 120, what="every acked submission has run")
+    # A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on.
+    left = await asyncio.to_thread(missing)
+    while left:
+        before = len(left)
+
+        async def fewer(before: int = before) -> bool:
+            return len(await asyncio.to_thread(missing)) < before
+
+        await eventually(fewer, 60, what=f"one more of these has run: {sorted(left)[:10]} ({before} in all)")
+        left = await asyncio.to_thread(missing)
     names = [job["metadata"]["name"] for job in jobs_of(lab, estate)]
     assert len(names) == len(set(names))
     assert len(names) == len(load.acked)
