@@ -1,5 +1,7 @@
 """Both levers: the annotation where Kueue's gate is on, `spec.priority` where it is off; and no trace after a release."""
 
+import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +12,8 @@ from fairlead_contracts.control import Mode
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy, front_stands
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import say
@@ -71,3 +74,53 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
                 return all(now[name] == found for name, found in before.items())
 
             await eventually(clean, 30, what="nothing of ours is left, on what runs either")
+
+
+class ProbingFleet(KubeFleet):
+    """Its admitter asks often which lever Kueue obeys."""
+
+    def own_settings(self, service: str) -> Mapping[str, object]:
+        own = super().own_settings(service)
+        return {**own, "lever_probe_seconds": 1} if service == "admitter" else own
+
+
+async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_other_lever(
+    kube_labs: LabFactory, tmp_path: Path
+) -> None:
+    """Boosts that stand from before are read by nobody, and must not be taken for levels that need no write."""
+    lab = kube_labs(WORKLOADS_ALONE)
+    with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("shared", 1)
+        estate.workload("keeper", "keeper", 1)
+        log.wait(1)
+        for tenant in WEIGHTS:
+            made = [estate.workload(tenant, f"{tenant}-{number}") for number in range(3)]
+            await another_second(made[-1])
+        fleet = ProbingFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool))
+        async with fleet.running() as bus:
+            await front_stands(bus, estate, 4)
+            assert any(effective_priority(item) for item in estate.waiting().values())
+            await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": False})
+
+            async def withheld() -> bool:
+                found = await whole_queue(bus, POOL)
+                return any("does not read boosts" in steering.withheld for steering in found.steering)
+
+            await eventually(withheld, 30, what="who asks for the queue is told")
+            await clear(bus, "priority")
+
+            async def by_priority() -> bool:
+                places = (await whole_queue(bus, POOL)).places
+                wanted = [place.place.id for place in places][:4]
+                waiting = estate.waiting().values()
+                by_kueue = sorted(
+                    waiting,
+                    key=lambda item: (
+                        -(item["spec"].get("priority") or 0),
+                        item["metadata"]["creationTimestamp"],
+                        item["metadata"]["uid"],
+                    ),
+                )
+                return wanted == [item["metadata"]["name"] for item in by_kueue][:4]
+
+            await eventually(by_priority, 30, what="the priorities alone make the order")

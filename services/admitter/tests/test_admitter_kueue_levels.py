@@ -284,6 +284,19 @@ async def test_the_other_lever_of_before_is_taken_back_on_the_way(estate: Estate
     assert estate.known("a").level == 700
 
 
+async def test_a_boost_from_before_does_not_stand_for_a_priority(estate: Estate, client: KubeClient) -> None:
+    estate.add("a")
+    now: list[Lever] = ["boost"]
+    writer = KueueLevels(KueueCalls(client), lambda: now[0], outage=lambda: None)
+    job = estate.known("a")
+    assert await writer.write(job, 700)
+    now[0] = "priority"
+    landed = await writer.write(job, 700)
+    assert landed is not None
+    assert not landed.stood
+    assert estate.marks("a") == (None, "0", 700)
+
+
 async def test_a_priority_that_somebody_edited_is_what_the_boost_is_added_to(
     estate: Estate, client: KubeClient
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fairlead_contracts.instants import SECOND
 from fairlead_contracts.marks import SUBMISSION
 from fairlead_contracts.state import JobState, Outcome, Phase, encode_state
-from fairlead_kube import Key, PartialObject, Workload, instant
+from fairlead_kube import PRIORITY_BOOST, Key, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.jobs import MOST_FAULTS
@@ -257,6 +257,17 @@ def test_the_level_is_the_effective_priority(
     annotations: dict[str, str], priority: int | None, level: int
 ) -> None:
     assert job_of(raw(metadata__annotations=annotations, spec__priority=priority)).level == level
+
+
+def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:
+    view = a_view()
+    view.workload(KEY, facts_of(raw(metadata__annotations={PRIORITY_BOOST: "5"}, spec__priority=7)))
+    view.settle(NOW)
+    assert [job.level for job in view.jobs()] == [12]
+    view.boosts(read=False)
+    assert [one.level for one in view.settle(NOW).values() if isinstance(one, JobState)] == [7]
+    view.boosts(read=True)
+    assert [one.level for one in view.settle(NOW).values() if isinstance(one, JobState)] == [12]
 
 
 @pytest.mark.parametrize(

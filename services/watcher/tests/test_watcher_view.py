@@ -36,6 +36,7 @@ class World(msgspec.Struct):
     classes: dict[tuple[ClassKind, Key], int] = {}
     owners: dict[tuple[str, Key], OwnerFacts] = {}
     nodes: dict[Key, NodeState] = {}
+    reads_boosts: bool = True
 
     def view(self) -> ClusterView:
         """From scratch, in an order of its own."""
@@ -54,6 +55,7 @@ class World(msgspec.Struct):
             view.local_queue(key, door)
         for key, state in self.nodes.items():
             view.node(key, state)
+        view.boosts(read=self.reads_boosts)
         return view
 
 
@@ -95,6 +97,7 @@ def workloads(draw: st.DrawFn, key: Key) -> Known:
         template=draw(WORDS),
         active=draw(st.booleans()),
         priority=draw(st.integers(0, 2)),
+        boost=draw(st.integers(0, 2)),
         class_kind=draw(KINDS),
         class_name=draw(CLASSES | st.just("")),
         demand={"gpu": draw(st.integers(0, 5))},
@@ -161,6 +164,11 @@ class ViewMachine(RuleBasedStateMachine):
             state = NodeState(cluster="c1", epoch=0, rev=0, name="n", allocatable={}, ready=ready)
         put(self.world.nodes, Key("", "n"), state)
         self.view.node(Key("", "n"), state)
+
+    @rule(read=st.booleans())
+    def boosts(self, *, read: bool) -> None:
+        self.world.reads_boosts = read
+        self.view.boosts(read=read)
 
     @rule(minutes=st.integers(0, 15))
     def time_goes_by(self, minutes: int) -> None:

@@ -14,9 +14,11 @@ from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.kinds import Kinds
+from fairlead_watcher.lever import LeverSource
 from fairlead_watcher.lifecycle import Chronicle
 from fairlead_watcher.revisions import Revisions
 from fairlead_watcher.settings import WatcherSettings
+from fairlead_watcher.sources import Sources
 from fairlead_watcher.watcher import Audience, Watcher
 
 ROLE = "watcher"
@@ -57,7 +59,7 @@ class Parts:
         self._news = asyncio.Event()
         self._view = ClusterView(settings.cluster, ended_stay=self._stay)
         self._instruments = Instruments(lifecycle.metrics)
-        self._sources = Kinds(
+        kinds = Kinds(
             client,
             settings.cluster,
             self._view,
@@ -66,7 +68,9 @@ class Parts:
             wake=self._news,
             observer=observer,
             probe_seconds=settings.probe_seconds,
-        ).all()
+        )
+        lever = LeverSource(bus, settings.cluster, self._view.boosts, wake=self._news)
+        self._sources = Sources([*kinds.all(), lever])
         self._instruments.heard(self._sources.ages())
 
     async def serve(self) -> None:

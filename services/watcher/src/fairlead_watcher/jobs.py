@@ -48,7 +48,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         phase=_phase(facts, hold),
         submitted=facts.created,
         queue_time=facts.queue_time,
-        level=facts.priority + facts.boost,
+        level=_level(facts, around),
         base=_base(facts, around),
         pods=facts.pods,
         requested_class=wishes.requested_class or _class_name(facts),
@@ -67,6 +67,12 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         traceparent=words.annotations.get(TRACEPARENT),
     )
     return Translation(job, hold.until if hold else None)
+
+
+def _level(facts: WorkloadFacts, around: Surroundings) -> int:
+    """What Kueue orders by. Most Workloads have no boost, and nothing changes for these when it is not read."""
+    boost = facts.boost if facts.boost and around.reads_boosts() else 0
+    return facts.priority + boost
 
 
 def _queue(facts: WorkloadFacts, around: Surroundings) -> str:

@@ -37,7 +37,7 @@ from fairlead_kube import (
 from fairlead_watcher import pools
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import cohort_facts, queue_facts
-from fairlead_watcher.sources import KindSource, Source, Sources
+from fairlead_watcher.sources import KindSource, Source
 from fairlead_watcher.surroundings import ClassKind, class_value, door_facts
 from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
 
@@ -80,23 +80,21 @@ class Kinds:
         self._observer = observer
         self._probe_seconds = probe_seconds
 
-    def all(self) -> Sources:
-        """All that a watcher reads."""
+    def all(self) -> list[Source]:
+        """All that a watcher reads of a cluster."""
         view = self._view
-        return Sources(
-            [
-                self._of(CLUSTER_QUEUES, queue_facts, view.cluster_queue),
-                self._of(COHORTS, cohort_facts, view.cohort, optional=True),
-                self._of(LOCAL_QUEUES, door_facts, view.local_queue),
-                self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
-                self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
-                self._of(NODES, self._node, view.node),
-                self._owners(JOBS),
-                self._owners(PYTORCH_JOBS, optional=True),
-                self._owners(PODS, label_selector=MANAGED),
-                self._workloads(),
-            ]
-        )
+        return [
+            self._of(CLUSTER_QUEUES, queue_facts, view.cluster_queue),
+            self._of(COHORTS, cohort_facts, view.cohort, optional=True),
+            self._of(LOCAL_QUEUES, door_facts, view.local_queue),
+            self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
+            self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
+            self._of(NODES, self._node, view.node),
+            self._owners(JOBS),
+            self._owners(PYTORCH_JOBS, optional=True),
+            self._owners(PODS, label_selector=MANAGED),
+            self._workloads(),
+        ]
 
     def _of[T: Described, U](
         self,

@@ -17,10 +17,13 @@ type OwnerKind = str
 class Source(NamedTuple):
     """One object that a translation depends on, there or not."""
 
-    kind: Literal["local queue", "queue", "class", "owner"]
+    kind: Literal["local queue", "queue", "class", "owner", "lever"]
     of: str
     """The kind of a class or owner; empty otherwise."""
     key: Key
+
+
+LEVER = Source("lever", "", Key("", ""))
 
 
 class DoorFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,9 @@ class Surroundings(Protocol):
     def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
         """What a Workload was made for; None also for kinds that are not watched."""
 
+    def reads_boosts(self) -> bool:
+        """Whether Kueue reads boosts at all."""
+
 
 def door_facts(local_queue: LocalQueue) -> DoorFacts:
     """What is kept of a LocalQueue."""
@@ -83,6 +89,7 @@ class Known(msgspec.Struct, kw_only=True):
     classes: dict[tuple[str, str], int] = {}
     """By kind and name."""
     owners: dict[tuple[OwnerKind, Key], OwnerFacts] = {}
+    reads_boosts: bool = True
 
 
 class Noting:
@@ -118,3 +125,8 @@ class Noting:
         key = Key(namespace, name)
         self._looked_up.add(Source("owner", kind, key))
         return self._known.owners.get((kind, key))
+
+    def reads_boosts(self) -> bool:
+        """See `Surroundings`."""
+        self._looked_up.add(LEVER)
+        return self._known.reads_boosts

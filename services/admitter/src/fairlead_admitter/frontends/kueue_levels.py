@@ -53,7 +53,7 @@ class KueueLevels:
             raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
         if self._last.get(job.uid) == level:
             workload = await self._calls.look(job.scope, job.id, job.uid)
-            if workload is None or effective_priority(workload) == level:
+            if workload is None or _stands(workload, level, lever):
                 return self._landed(job, level, workload, stood=True)
         try:
             workload = await self._give(job, level, lever)
@@ -110,6 +110,12 @@ def boost(amount: int) -> str | None:
 def effective_priority(workload: Workload) -> int:
     """What Kueue orders by. An invalid boost counts as none."""
     return (workload.spec.priority or 0) + (int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
+
+
+def _stands(workload: Workload, level: int, lever: Lever) -> bool:
+    """Whether the level stands by that lever. A boost from before says nothing where only priorities are heeded."""
+    by_boost = workload.metadata.annotation(PRIORITY_BOOST) is not None
+    return effective_priority(workload) == level and not (by_boost and lever == "priority")
 
 
 def noted_base(workload: Workload) -> int | None:

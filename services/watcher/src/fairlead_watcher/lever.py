@@ -1,0 +1,59 @@
+"""Whether Kueue reads boosts, as the cluster's admitter found it: a boost that is not read is no part of a level.
+
+Nothing in the cluster shows it, and the watcher may not ask (that takes a right to create), so it is heard on NATS.
+"""
+
+import asyncio
+from typing import Protocol
+
+from fairlead_bus import Bus, Mirror, bucket_stream
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import LEVER_FOUND, LeverFound
+
+
+class Deliver(Protocol):
+    """Takes what was heard."""
+
+    def __call__(self, *, read: bool) -> None:
+        """Whether Kueue reads boosts."""
+
+
+class LeverSource:
+    """One more source of the view; see `Source`.
+
+    Args:
+        bus: the connection.
+        cluster: the watcher's.
+        deliver: takes whether boosts are read.
+        wake: set when there is something to look at.
+    """
+
+    name = "lever"
+
+    def __init__(self, bus: Bus, cluster: str, deliver: Deliver, *, wake: asyncio.Event) -> None:
+        self._deliver = deliver
+        self._mirror: Mirror[LeverFound] = Mirror(
+            bus,
+            stream=bucket_stream(topology.POLICY),
+            filter=subjects.kv_subject(topology.POLICY, subjects.lever_key(cluster)),
+            codec=LEVER_FOUND,
+            wake=wake,
+        )
+
+    @property
+    def missing(self) -> str | None:
+        """See `Source`."""
+        return None if self._mirror.complete else "lever: what was found of it is not read yet"
+
+    def age_seconds(self) -> float:
+        """See `Source`. It is not the API server's to say."""
+        return 0.0
+
+    def look(self) -> None:
+        """See `Source`. Where nobody could tell, boosts count: leave is given for these alone where they are read."""
+        for found in self._mirror.take().changed.values():
+            self._deliver(read=found is None or found.lever == "boost")
+
+    async def run(self) -> None:
+        """See `Source`."""
+        await self._mirror.run()
