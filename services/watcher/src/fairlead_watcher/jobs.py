@@ -60,6 +60,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,
         run_limit=facts.run_limit,
+        ends_by=_ends_by(facts),
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said or (hold.why if hold else ""),
@@ -101,6 +102,13 @@ def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
 
 def _started(facts: WorkloadFacts) -> Micros | None:
     return facts.end.started if facts.end else facts.run.since if facts.run else None
+
+
+def _ends_by(facts: WorkloadFacts) -> Micros | None:
+    """Kueue counts from the admission, not from the quota that is reserved before admission checks."""
+    if facts.end or facts.run is None or facts.run.admitted is None or facts.run_limit is None:
+        return None
+    return facts.run.admitted + facts.run_limit
 
 
 def _base(facts: WorkloadFacts, around: Surroundings) -> int:

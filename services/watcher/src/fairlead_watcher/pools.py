@@ -8,6 +8,7 @@ from fairlead_kube import Key, Node, Taint, in_base_units
 from fairlead_watcher.enforcement import enforcement
 from fairlead_watcher.jobs import UNSTAMPED
 from fairlead_watcher.quota import Forest, QueueFacts
+from fairlead_watcher.reservable import why_not_reservable
 from fairlead_watcher.surroundings import DoorFacts
 
 FRONTEND = "kueue"
@@ -17,6 +18,7 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
     """All pools, each followed by its queues."""
     for tree in forest.trees():
         how = enforcement(tree, forest)
+        shared = why_not_reservable(tree, forest)
         yield PoolState(
             cluster=cluster,
             epoch=UNSTAMPED,
@@ -25,6 +27,8 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
             capacity=forest.capacity(tree),
             enforcement=how.how,
             enforcement_why=how.why,
+            reservable=not shared,
+            reservable_why=shared,
         )
         for queue in tree.queues:
             yield _queue(cluster, queue, tree.name)

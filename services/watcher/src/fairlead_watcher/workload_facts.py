@@ -62,6 +62,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     """The ClusterQueue; empty where the admission does not say."""
     since: Micros
+    admitted: Micros | None = None
+    """Since when its time runs; None while admission checks are open."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,7 +210,13 @@ def _run(workload: Workload) -> Run | None:
     if reserved is None or reserved.status != "True":
         return None
     admission = workload.status.admission
-    return Run(queue=admission.cluster_queue if admission else "", since=reserved.since)
+    admitted = workload.condition("Admitted")
+    counts = admitted is not None and admitted.status == "True"
+    return Run(
+        queue=admission.cluster_queue if admission else "",
+        since=reserved.since,
+        admitted=admitted.since if admitted is not None and counts else None,
+    )
 
 
 def _end(workload: Workload) -> End | None:
