@@ -229,7 +229,7 @@ class _Deciding:
         if head is None or shadow is None:
             return None
         if self._known is not None:
-            at = self._known.shadow if shadow.at is None else min(self._known.shadow, shadow.at)
+            at = self._known.shadow if shadow.at is None else min(self._known.shadow, self._free_way(shadow.at))
             return msgspec.structs.replace(self._known, shadow=at)
         if shadow.at is None or in_place is None or self._now < in_place.since + self._scene.timing.reaction:
             return None
@@ -240,6 +240,10 @@ class _Deciding:
             made=self._now,
             capacity=dict(self._scene.capacity),
         )
+
+    def _free_way(self, at: Micros) -> Micros:
+        """From an instant on, when nothing that is before the head can stand in its way, not even what does not start."""
+        return max([at, *(one.begins for one in self._counted.values())])
 
     def _obstacle(self) -> Obstacle:
         if self._head is None or self._shadow is None:
@@ -285,6 +289,9 @@ class _Deciding:
         head, shadow = self._head, self._shadow
         if head is None or shadow is None or shadow.at is None or shadow.at > promise.shadow:
             return []  # it is in danger: nobody passes it any more
+        begins = self._now + 2 * self._scene.timing.reaction
+        if begins > promise.shadow:
+            return []
         free = free_of(self._scene.capacity, self._runs())
         spare = Counter(shadow.spare)
         given = []
@@ -298,7 +305,6 @@ class _Deciding:
             free.subtract(one.demand)
             if beside:
                 spare.subtract(one.demand)
-            begins = self._now + 2 * self._scene.timing.reaction
             given.append(Pass(uid=one.uid, given=self._now, begins=begins, ends=ends, beside=beside))
         return given
 
