@@ -1,0 +1,91 @@
+"""Backlogged tenants with one kind of task each, as in the papers on DRF: who gets how many tasks of a pool.
+
+The order is the product's own; room is counted here. A tenant stops at its first task that has no room, the others go on.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+
+type Demand = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """The tasks that started, in order."""
+
+    tenants: tuple[str, ...]
+    """Whose task, one after the other."""
+    stopped: Mapping[str, int]
+    """By tenant, how many tasks of all had started when one of it had no room."""
+
+    def counts(self, moment: int | None = None) -> Counter[str]:
+        """How many tasks of each tenant are among the first, or among all."""
+        return Counter(dict.fromkeys(self.stopped, 0)) + Counter(self.tenants[:moment])
+
+
+def order_of(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+) -> list[str]:
+    """The tenants in the order in which their tasks would start, were there room for all.
+
+    Args:
+        capacity: of the pool.
+        demands: of one task of each tenant.
+        weights: of each tenant.
+        tasks: how many each has waiting.
+    """
+    order = PoolOrder(PoolRules(capacity=capacity, classes=("normal",), weights=weights))
+    order.wait_all(
+        WaitingJob(
+            uid=f"{tenant}-{number:05d}",
+            scope=tenant,
+            id="",
+            tenant=tenant,
+            urgency="normal",
+            submitted=0,
+            demand=dict(demand),
+            queue=("c", "q"),
+        )
+        for tenant, demand in demands.items()
+        for number in range(tasks[tenant])
+    )
+    return [uid.rpartition("-")[0] for uid in order.uids(0)]
+
+
+def fill(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction] | None = None
+) -> Filling:
+    """Everybody has more tasks waiting than the whole pool would hold.
+
+    Args:
+        capacity: of the pool.
+        demands: of one task of each tenant; each asks for something.
+        weights: of each tenant; equal ones by default.
+    """
+    tasks = {tenant: alone(capacity, demand) + 1 for tenant, demand in demands.items()}
+    free, started, stopped = dict(capacity), list[str](), dict[str, int]()
+    for tenant in order_of(capacity, demands, weights or dict.fromkeys(demands, Fraction(1)), tasks):
+        if tenant in stopped:
+            continue
+        demand = demands[tenant]
+        if any(free[name] < amount for name, amount in demand.items()):
+            stopped[tenant] = len(started)
+            continue
+        started.append(tenant)
+        for name, amount in demand.items():
+            free[name] -= amount
+    return Filling(tuple(started), stopped)
+
+
+def alone(capacity: Demand, demand: Demand) -> int:
+    """How many tasks an amount of everything would hold."""
+    return min(capacity[name] // amount for name, amount in demand.items() if amount)
+
+
+def dominant(capacity: Demand, demand: Demand) -> Fraction:
+    """The dominant share of one task."""
+    return max(Fraction(amount, capacity[name]) for name, amount in demand.items())
