@@ -198,3 +198,10 @@ def test_rules_are_equal_where_they_say_the_same() -> None:
     )
     assert first == second
     assert replace(first, cap=1) != second
+
+
+def test_a_demand_is_the_same_to_the_byte_however_it_was_written() -> None:
+    first, second = (
+        BOOK.waiting_job(stated(demand=demand)) for demand in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    )
+    assert msgspec.msgpack.encode(first) == msgspec.msgpack.encode(second)

@@ -13,7 +13,7 @@ from fairlead_contracts.document import (
     PolicyDocument,
 )
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.instants import HOUR, Micros
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.state import JobState
 from fairlead_contracts.submissions import Submission
@@ -105,6 +105,12 @@ class Rulebook:
         }
         self._shards: dict[str, int] = {}
 
+    @property
+    def half_life(self) -> Micros | None:
+        """After which past use counts half; None where only what runs now counts."""
+        hours = self.document.half_life_hours
+        return None if hours is None else round(exactly(hours) * HOUR)
+
     def pool_of(self, cluster: str, stated_pool: str) -> str:
         """The policy's pool of a pool that a cluster states."""
         member = f"{cluster}/{stated_pool}"
@@ -155,7 +161,8 @@ class Rulebook:
             tenant=tenant,
             urgency=self.class_of(job, tenant).urgency,
             submitted=job.submitted,
-            demand=job.demand,
+            # Sorted: a place carries it, and its bytes are the same however the demand was written.
+            demand=dict(sorted(job.demand.items())),
             queue=(job.cluster, job.queue),
             override=self.override_of(job, job.priority_override, tenant),
         )
