@@ -7,19 +7,29 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import Micros
+from fairlead_contracts.prospects import Around, Makeup, Promoted
+from fairlead_policy.ahead import Chain, around, holders_of
 from fairlead_policy.columns import by_tenant
 from fairlead_policy.family import Family
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.lane import Lane, QueueNumbers
+from fairlead_policy.makeup import makeup_of
+from fairlead_policy.moves import ends_to_pass, stands_alone
 from fairlead_policy.places import place_in, place_of, sort_key, sort_key_at, sort_key_in
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Measure
 from fairlead_policy.standing import standing_of
+from fairlead_policy.supposing import Ends, least_end
+from fairlead_policy.terms import top_of
 from fairlead_policy.view import View
+
+_TRIED = 2000
+"""Jobs of a family at most in which ends are found by trying: each try merges it anew."""
 
 
 class PoolOrder:
@@ -165,6 +175,103 @@ class PoolOrder:
             found = sequence.count_by_tenant(ahead)
             counts |= {name: count for name, count in found.items() if chosen is None or name in chosen}
         return counts
+
+    def around(self, place: Place, now: Micros, count: int, tenants: Iterable[str] | None = None) -> Around:
+        """What stands around a place among the jobs of these tenants, or all; the place may be another shard's.
+
+        Args:
+            place: of the job.
+            now: the instant.
+            count: how many neighbours on each side.
+            tenants: with each of them, all below its top-level tenant.
+        """
+        names = None if tenants is None else list(tenants)
+        found = around(self._chains(now, names), place, self.rules, now, count)
+        lanes = self._lanes
+        held = lanes.values() if names is None else [lanes[name] for name in names if name in lanes]
+        used, holders = holders_of(held, place)
+        return msgspec.structs.replace(found, used=used, holders=holders)
+
+    def makeup(self, uid: str, now: Micros) -> Makeup | None:
+        """What the start tag of a waiting job is made of; None where it does not wait, or with H-DRF."""
+        job = self._waiting.get(uid)
+        if job is None or self.rules.rescaled:
+            return None
+        lane = self._lanes[job.tenant]
+        row = lane.row_of(job)
+        family = self._families.get(self.rules.top_of(job.tenant))
+        if family is None:
+            return makeup_of(Chain(lane, now), row, [lane], self.rules)
+        sequence = family.sequence(now)
+        past = family.past_below(family.top)
+        lanes = list(family.lanes.values())
+        return makeup_of(Chain(sequence, now), sequence.position_at(lane, row), lanes, self.rules, past)
+
+    def promoted(self, uid: str, urgency: str, now: Micros) -> Promoted | None:
+        """Where a waiting job would stand in another class; None where it does not wait."""
+        job = self._waiting.get(uid)
+        if job is None:
+            return None
+        # Tried in the order itself and taken back: an order does not depend on how it came to be.
+        self.wait(msgspec.structs.replace(job, urgency=urgency))
+        try:
+            place = self.place(uid, now)
+            if place is None:
+                return None
+            return Promoted(
+                place=place, own=sum(self.count_before(place, now, self._kin(job.tenant)).values())
+            )
+        finally:
+            self.wait(job)
+
+    def count_others_before(self, place: Place, now: Micros, tenants: Iterable[str] | None = None) -> int:
+        """How many jobs of other top-level tenants stand before the place."""
+        counts, top = self.count_before(place, now, tenants), top_of(place)
+        return sum(count for tenant, count in counts.items() if self.rules.top_of(tenant) != top)
+
+    def _kin(self, tenant: str) -> list[str]:
+        """All tenants with lanes below the same top-level tenant."""
+        family = self._families.get(self.rules.top_of(tenant))
+        return [tenant] if family is None else list(family.lanes)
+
+    def ends_to_pass(self, uid: str, others: Iterable[Place], now: Micros) -> list[Ends | None]:
+        """For each other job, the least of its own tenant's running jobs that has to end before this one passes it.
+
+        Base units by resource. None where no end does it, or where the tree is too large to try: exact where the
+        tenant stands alone, elsewhere in whole units of what it holds most of. The others are of other top-level
+        tenants.
+        """
+        place, makeup = self.place(uid, now), self.makeup(uid, now)
+        if place is None or makeup is None:
+            return [None for _ in others]
+        if stands_alone(place, self.rules):
+            return [ends_to_pass(makeup, place, other, self.rules, now) for other in others]
+        return [self._least_end(place, other, now) for other in others]
+
+    def _least_end(self, place: Place, other: Place, now: Micros) -> Ends | None:
+        lane, bar = self._lanes[place.tenant], sort_key(other, self.rules, now)
+        family = self._families[self.rules.top_of(place.tenant)]
+        if not lane.running or sum(map(len, family.lanes.values())) > _TRIED:
+            return None
+
+        def moves(ends: Ends) -> bool:
+            lane.end(ends)
+            family.changed()
+            try:
+                found = self.place(place.uid, now)
+                return found is not None and sort_key(found, self.rules, now) < bar
+            finally:
+                lane.start(ends)
+                family.changed()
+
+        return least_end(dict(lane.use), place.dominant, moves)
+
+    def _chains(self, now: Micros, tenants: list[str] | None) -> list[Chain]:
+        """Those of the chosen tenants that have jobs waiting, each with all of its top-level tenant's."""
+        return [
+            *(Chain(lane, now) for lane in self._alone(tenants)),
+            *(Chain(family.sequence(now), now) for family, _ in self._chosen_families(tenants)),
+        ]
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.

@@ -1,0 +1,202 @@
+"""What stands around a place: the jobs directly before and behind it, what those before it ask for, who holds what.
+
+Each shard tells its part; `joined` puts parts together exactly. Tuples ascend along every top-level tenant's sequence,
+so a part costs a binary search a tenant, and the nearest jobs are among those of a few tenants.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest, nsmallest
+
+import numpy as np
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.prospects import Around, Holder
+from fairlead_policy.lane import Lane
+from fairlead_policy.places import (
+    SortKey,
+    merge_places,
+    place_in,
+    place_of,
+    sort_key,
+    sort_key_at,
+    sort_key_in,
+)
+from fairlead_policy.rules import PoolRules
+from fairlead_policy.sequence import Sequence as JobSequence
+from fairlead_policy.terms import top_of
+
+MOST_HOLDERS = 3
+"""Told of each resource."""
+
+
+class Chain:
+    """One top-level tenant's jobs in the sequence in which they are served, at one instant."""
+
+    def __init__(self, part: Lane | JobSequence, now: Micros) -> None:
+        self._part = part
+        self._now = now
+        self.top = part.tenant if isinstance(part, Lane) else part.top
+
+    def __len__(self) -> int:
+        return len(self._part)
+
+    def key_at(self, at: int) -> SortKey:
+        """What the order goes by."""
+        if isinstance(self._part, Lane):
+            return sort_key_at(self._part, at, self._now)
+        return sort_key_in(self._part, at, self._now)
+
+    def place_at(self, at: int) -> Place:
+        """The place of a job."""
+        if isinstance(self._part, Lane):
+            return place_of(self._part, at, self._now)
+        return place_in(self._part, at, self._now)
+
+    def before(self, bar: SortKey) -> int:
+        """How many of its jobs stand before a place."""
+        return bisect_left(range(len(self)), bar, key=self.key_at)
+
+    def leads(self, leading: int, ahead: int) -> int:
+        """How many of the first `ahead` jobs are of a higher class than this."""
+        rows = self._part.scored().rows if isinstance(self._part, Lane) else self._part.rows
+        return int(np.searchsorted(rows.rank[:ahead], leading))
+
+    def asked(self, ahead: int, rules: PoolRules) -> Counter[str]:
+        """What the first `ahead` jobs ask for, of each resource that counts."""
+        if isinstance(self._part, Lane):
+            demand = self._part.columns(ahead).demand
+        else:
+            demand = self._part.field.columns.demand[self._part.stretch.at[:ahead]]
+        # Sums of Python's integers: 64 bits may not hold them.
+        sums = [sum(column.tolist()) for column in demand.T]
+        return Counter(dict(zip(rules.resources, sums, strict=True)))
+
+
+def around(chains: Iterable[Chain], place: Place, rules: PoolRules, now: Micros, count: int) -> Around:
+    """What stands around a place, of these chains; who holds what is not known here.
+
+    Args:
+        chains: all of one instant.
+        place: may be of a chain that is not among them.
+        rules: of the pool.
+        now: the instant.
+        count: how many neighbours on each side.
+    """
+    bar, top = sort_key(place, rules, now), top_of(place)
+    found = [(chain, chain.before(bar)) for chain in chains]
+    asked: Counter[str] = Counter()
+    for chain, ahead in found:
+        asked.update(chain.asked(ahead, rules))
+    others = [(chain, chain.leads(bar[0], ahead), ahead) for chain, ahead in found if chain.top != top]
+    passable = [
+        (chain.key_at(first), number) for number, (chain, first, ahead) in enumerate(others) if first < ahead
+    ]
+    foremost = None
+    if passable:
+        chain, first, _ = others[min(passable)[1]]
+        foremost = chain.place_at(first)
+    own = sum(ahead for chain, ahead in found if chain.top == top)
+    return Around(
+        nearest=_nearest(found, count),
+        behind=_behind(found, place, count),
+        foremost=foremost,
+        fixed=own + sum(first for _, first, _ in others),
+        asked=_of(asked, place),
+    )
+
+
+def _nearest(found: Sequence[tuple[Chain, int]], count: int) -> list[Place]:
+    """The last jobs before the place: among the last ones of those chains whose last one is nearest."""
+    last = [(chain.key_at(ahead - 1), number) for number, (chain, ahead) in enumerate(found) if ahead]
+    keys = [
+        (found[number][0].key_at(at), number, at)
+        for _, number in nlargest(count, last)
+        for at in range(max(0, found[number][1] - count), found[number][1])
+    ]
+    return [found[number][0].place_at(at) for _, number, at in nlargest(count, keys)]
+
+
+def _behind(found: Sequence[tuple[Chain, int]], place: Place, count: int) -> list[Place]:
+    starts = []
+    for chain, ahead in found:
+        itself = chain.top == top_of(place) and ahead < len(chain) and chain.place_at(ahead).uid == place.uid
+        starts.append(ahead + itself)
+    first = [
+        (chain.key_at(start), number)
+        for number, ((chain, _), start) in enumerate(zip(found, starts, strict=True))
+        if start < len(chain)
+    ]
+    keys = [
+        (found[number][0].key_at(at), number, at)
+        for _, number in nsmallest(count, first)
+        for at in range(starts[number], min(len(found[number][0]), starts[number] + count))
+    ]
+    return [found[number][0].place_at(at) for _, number, at in nsmallest(count, keys)]
+
+
+def holders_of(lanes: Iterable[Lane], place: Place) -> tuple[dict[str, int], list[Holder]]:
+    """What runs of the resources that a job asks for, and who holds most of it."""
+    used: Counter[str] = Counter()
+    held: dict[str, list[tuple[int, str]]] = {name: [] for name in _asked_for(place)}
+    for lane in lanes:
+        for resource, parts in held.items():
+            if amount := lane.use.get(resource, 0):
+                used[resource] += amount
+                parts.append((amount, lane.tenant))
+    return dict(used), _most(held)
+
+
+def joined(parts: Sequence[Around], rules: PoolRules, now: Micros, count: int) -> Around:
+    """What stands around a place in the whole pool.
+
+    Args:
+        parts: of shards, each with what stands around the same place at the same instant.
+        rules: of their basis.
+        now: the instant.
+        count: how many neighbours on each side.
+    """
+    before = merge_places([part.nearest for part in parts], rules, now)
+    behind = merge_places([part.behind for part in parts], rules, now)
+    foremost = merge_places([[part.foremost] for part in parts if part.foremost is not None], rules, now)
+    held: dict[str, list[tuple[int, str]]] = {}
+    for one in (one for part in parts for one in part.holders):
+        held.setdefault(one.resource, []).append((one.amount, one.tenant))
+    return Around(
+        nearest=before[::-1][:count],
+        behind=behind[:count],
+        foremost=foremost[0] if foremost else None,
+        fixed=sum(part.fixed for part in parts),
+        asked=_sum(part.asked for part in parts),
+        used=_sum(part.used for part in parts),
+        holders=_most(held),
+    )
+
+
+def _most(held: Mapping[str, list[tuple[int, str]]]) -> list[Holder]:
+    return [
+        Holder(tenant=tenant, resource=resource, amount=amount)
+        for resource, parts in sorted(held.items())
+        for amount, tenant in sorted(parts, key=_largest_first)[:MOST_HOLDERS]
+    ]
+
+
+def _largest_first(part: tuple[int, str]) -> tuple[int, str]:
+    return -part[0], part[1]
+
+
+def _of(amounts: Mapping[str, int], place: Place) -> dict[str, int]:
+    return {name: amounts[name] for name in _asked_for(place) if name in amounts}
+
+
+def _asked_for(place: Place) -> list[str]:
+    return sorted(name for name, amount in place.demand.items() if amount > 0)
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))

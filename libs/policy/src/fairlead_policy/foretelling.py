@@ -1,0 +1,205 @@
+"""Prospects in words: what a job's tag is made of, who stands right before it and why, what would move it.
+
+Every number is one that was solved for; amounts that have to end are rounded up to what people count in, so that a
+sentence stays true.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import SECOND, Micros, from_datetime
+from fairlead_contracts.prospects import Holder, Makeup, Move, Neighbour, Prospects, Room
+from fairlead_contracts.quantities import base_units, format_quantity
+from fairlead_policy.reasons import duration, percent
+from fairlead_policy.rules import PoolRules
+from fairlead_policy.supposing import unit_of
+
+_MOST_RESOURCES = 3
+_FEW_DIGITS = 10
+
+
+def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+    """What a person reads beside the reasons for the place itself."""
+    lines = [] if found.makeup is None else list(_made_of(found.makeup, place))
+    lines += [_before(one, place) for one in found.nearest]
+    for move in found.moves:
+        lines.append(_WORDS[move.cause](move, place, now))
+    if found.still and found.nearest:
+        lines.append("Time alone changes nothing between it and its neighbours: below the cap all age alike.")
+    return lines if found.room is None else [*lines, *_room(found.room, place, rules.capacity)]
+
+
+def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
+    largest = sorted(makeup.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
+    for resource, share in largest:
+        parts = [
+            f"{_amount(resource, amount)} {words}"
+            for amount, words in (
+                (makeup.running.get(resource, 0), "running"),
+                (makeup.past.get(resource, 0), "of past use"),
+                (makeup.before.get(resource, 0), f"for {_jobs(makeup.jobs)} of its own before it"),
+            )
+            if amount
+        ]
+        yield f"{_short(resource)}: {' + '.join(parts)}, by weight {makeup.weight:g}: {percent(share)}" + (
+            ", which counts." if resource == place.dominant and len(largest) > 1 else "."
+        )
+
+
+def _before(one: Neighbour, place: Place) -> str:
+    who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
+    below = f" (within {one.within})" if one.within and one.within != place.tenant else ""
+    return f"Before it stands {who}{below}: {_why(one, place)}."
+
+
+def _why(one: Neighbour, place: Place) -> str:
+    match one.term:
+        case "class":
+            return f"class {one.urgency} goes before {place.urgency}"
+        case "share":
+            return _lower_share(one)
+        case "waiting":
+            higher = f", more than the {percent(-one.share_lead)} by which its tenant stands higher"
+            return f"it has waited longer, worth {percent(one.waiting_lead)}{higher if one.share_lead < 0 else ''}"
+        case term:
+            return _PLAIN[term]
+
+
+def _lower_share(one: Neighbour) -> str:
+    lower, waiting = f"its tenant stands {percent(one.share_lead)} lower", percent(abs(one.waiting_lead))
+    if one.waiting_lead > 0:
+        return f"{lower}, and it has waited longer, worth {waiting}"
+    if one.waiting_lead < 0:
+        return f"{lower}, more than the {waiting} that this one has waited longer"
+    return lower
+
+
+_PLAIN: Mapping[str, str] = {
+    "used-up": "this one asks for a resource that is used up",
+    "infinite": "this one's tenant has weight 0 here, or asks for what the pool lacks",
+    "submitted": "their keys are equal, and it was submitted first",
+    "uid": "they are equal in everything, and its uid comes first",
+    "own-order": "its own tenant serves that one first",
+}
+
+
+def _by_ends(move: Move, place: Place, now: Micros) -> str:
+    del now
+    parts = [
+        f"{_rounded_up(name, amount, move.held.get(name, 0))} of {_owner(move, place)} "
+        f"{_amount(name, move.held.get(name, 0))} {_short(name)} that run"
+        for name, amount in move.amounts.items()
+    ]
+    return f"{_then(move)} if {' and '.join(parts)} end."
+
+
+def _owner(move: Move, place: Place) -> str:
+    return "its own tenant's" if move.tenant == place.tenant else f"{move.tenant}'s"
+
+
+def _by_starts(move: Move, place: Place, now: Micros) -> str:
+    del place, now
+    [(name, amount)] = move.amounts.items()
+    more = _rounded_up(name, amount)
+    return (
+        f"{_named(move)} falls behind it if {move.tenant} starts jobs of {more} {_short(name)} beside those "
+        "that stand before that one."
+    )
+
+
+def _by_time(move: Move, place: Place, now: Micros) -> str:
+    del place
+    at = (
+        ""
+        if move.at is None
+        else f"at {move.at:%Y-%m-%d %H:%M} UTC (in {_until(from_datetime(move.at), now)})"
+    )
+    if move.ahead:
+        return f"Overtakes {_named(move)} {at} by aging: that one is beyond the cap then, and ages no more."
+    return f"{_named(move)} overtakes it {at} by aging: this one is beyond the cap then, and ages no more."
+
+
+def _by_class(move: Move, place: Place, now: Micros) -> str:
+    del place, now
+    return (
+        f"As {move.urgency} it would be number {(move.rank or 0) + 1}: an operator may grant that "
+        "(`fairlead approve`)."
+    )
+
+
+def _by_weight(move: Move, place: Place, now: Micros) -> str:
+    del place, now
+    return f"{_then(move)} if {move.tenant} had a weight above {move.weight:.4g}, which operators set."
+
+
+_WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
+    "ends": _by_ends,
+    "starts": _by_starts,
+    "time": _by_time,
+    "class": _by_class,
+    "weight": _by_weight,
+}
+
+
+def _then(move: Move) -> str:
+    if move.rank is None:
+        return f"Before {_named(move)}"
+    if move.rank == 0:
+        return "First"
+    return f"Number {move.rank + 1} (higher classes and its own tenant's jobs stay before it)"
+
+
+def _named(move: Move) -> str:
+    return f"{move.passed_id} of {move.passed_tenant}" if move.passed_id else f"a job of {move.passed_tenant}"
+
+
+def _until(at: Micros, now: Micros) -> str:
+    return duration(max(0, at - now) / SECOND)
+
+
+def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
+    """A place is no start: what has to end before it fits."""
+    if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
+        return  # said already: it can never start
+    if room.missing:
+        yield f"A place is no start: it fits once {_amounts(room.missing)} more are free{_held_by(room.holders)}."
+    if not room.missing:
+        beside = "" if room.in_turn else ", beside all that stand before it"
+        yield f"It fits into what is free{beside}."
+    if room.in_turn and room.in_turn != room.missing:
+        yield f"In its turn, it fits once {_amounts(room.in_turn)} have ended: all that stand before it start first."
+
+
+def _held_by(holders: Sequence[Holder]) -> str:
+    if not holders:
+        return ""
+    parts = (f"{one.tenant} {_amount(one.resource, one.amount)} {_short(one.resource)}" for one in holders)
+    return f": held by {', '.join(parts)}"
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return " and ".join(f"{_rounded_up(name, amount)} {_short(name)}" for name, amount in amounts.items())
+
+
+def _rounded_up(resource: str, amount: int, most: int | None = None) -> str:
+    """The amount in whole cards, cores or GiB, at least; exactly where less than one of them is meant."""
+    unit = unit_of(resource)
+    whole = amount if amount < unit else ceil(amount / unit) * unit
+    return _amount(resource, whole if most is None else min(whole, most))
+
+
+def _amount(resource: str, amount: int) -> str:
+    """At most a few digits: bytes that are no whole number of anything are given in GiB."""
+    exact = format_quantity(resource, amount)
+    if len(exact) < _FEW_DIGITS or base_units(resource) > 1:
+        return exact
+    return f"{amount / unit_of(resource):.1f}Gi"
+
+
+def _short(resource: str) -> str:
+    return resource.rpartition("/")[2]
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"

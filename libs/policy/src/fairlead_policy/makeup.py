@@ -1,0 +1,51 @@
+"""What the start tag of a waiting job is made of: what runs, past use, and the tenant's own jobs before it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from fairlead_contracts.prospects import Makeup
+from fairlead_policy.ahead import Chain
+from fairlead_policy.lane import Lane
+from fairlead_policy.ranking import ratio
+from fairlead_policy.rules import PoolRules
+
+
+def makeup_of(
+    chain: Chain, at: int, lanes: Collection[Lane], rules: PoolRules, past: Mapping[str, int] | None = None
+) -> Makeup:
+    """What the tag of a job is made of.
+
+    Args:
+        chain: of its top-level tenant.
+        at: the job's position in it.
+        lanes: of that tenant and all below it.
+        rules: of the pool.
+        past: use of those with children that is no lane's.
+    """
+    running: Counter[str] = Counter()
+    remembered: Counter[str] = Counter(past or {})
+    for lane in lanes:
+        running.update(lane.use)
+        remembered.update(lane.past)
+    before = chain.asked(at, rules)
+    weight = rules.weight_of(chain.top)
+    parts = {
+        name: (running[name] + remembered[name] + before[name]) * unit / weight
+        for name, unit in rules.unit_share_by_name.items()
+        if weight
+    }
+    return Makeup(
+        tenant=chain.top,
+        weight=ratio(weight.numerator, weight.denominator),
+        running=_held(running),
+        past=_held(remembered),
+        before=_held(before),
+        jobs=at,
+        shares={
+            name: ratio(part.numerator, part.denominator) for name, part in sorted(parts.items()) if part
+        },
+    )
+
+
+def _held(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in sorted(amounts.items()) if amount}

@@ -1,0 +1,277 @@
+"""Why a job stands where it stands, put together: what its tag is made of, its neighbours, its moves, and the room.
+
+Live, its shard's owner and the owners of all others tell the parts; on paper one order does. Both end here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.prospects import Around, Makeup, Move, Neighbour, Prospects, Room, Term
+from fairlead_policy.moves import (
+    first_to_pass,
+    passes_at,
+    stands_alone,
+    starts_to_fall_behind,
+    weight_to_pass,
+)
+from fairlead_policy.order import PoolOrder
+from fairlead_policy.ranking import ratio
+from fairlead_policy.rules import PoolRules
+from fairlead_policy.terms import Terms, counted_as, leading_of, tag_of, top_of
+
+NEIGHBOURS = 8
+"""Looked at on each side of a job."""
+_MOST_CLASSES = 4
+_SHOWN = 3
+"""Neighbours told, and instants."""
+
+LAST_NAMED = 253_402_300_799 * SECOND
+"""The year 9999, the last that RFC 3339 can name; an instant beyond it is not told."""
+
+type Amounts = Mapping[str, int]
+
+
+class Found(NamedTuple):
+    """All that is known of one waiting job."""
+
+    place: Place
+    makeup: Makeup | None
+    around: Around
+    targets: Sequence[Place]
+    """See `targets_of`."""
+    ends: Sequence[Amounts | None]
+    """For each target, what of its tenant's running jobs has to end before the job stands before it."""
+    promotions: Sequence[tuple[str, int]]
+    """(class, the rank that it would have there), from 0."""
+
+
+def prospects_in(order: PoolOrder, uid: str, now: Micros) -> Prospects | None:
+    """Of a job of an order that holds the whole pool; None where it does not wait."""
+    place, rules = order.place(uid, now), order.rules
+    if place is None:
+        return None
+    found = order.around(place, now, NEIGHBOURS)
+    targets = targets_of(place, found, rules, now)
+    promotions = []
+    for urgency in higher_classes(place, rules):
+        promoted = order.promoted(uid, urgency, now)
+        if promoted is not None:
+            promotions.append((urgency, promoted.own + order.count_others_before(promoted.place, now)))
+    ends = order.ends_to_pass(uid, targets, now)
+    return prospects_of(Found(place, order.makeup(uid, now), found, targets, ends, promotions), rules, now)
+
+
+def higher_classes(place: Place, rules: PoolRules) -> list[str]:
+    """The classes that it may be worth to be granted, the next higher one first; few of them."""
+    if not rules.strict:
+        return []
+    return list(reversed(rules.classes[: rules.rank_of(place.urgency)]))[:_MOST_CLASSES]
+
+
+def targets_of(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Place]:
+    """The jobs of others that it is worth to pass: the nearest, and the first of its class."""
+    nearest = next((one for one in around.nearest if _passable(place, one, rules, now)), None)
+    found = [one for one in (nearest, around.foremost) if one is not None]
+    return list({one.uid: one for one in found}.values())
+
+
+def _passable(place: Place, other: Place, rules: PoolRules, now: Micros) -> bool:
+    same = leading_of(counted_as(place, rules, now), rules) == leading_of(
+        counted_as(other, rules, now), rules
+    )
+    return same and top_of(place) != top_of(other)
+
+
+def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
+    """What is found, in the form in which people and programs read it."""
+    place, around = found.place, found.around
+    others = [one for one in around.nearest if _passable(place, one, rules, now)]
+    timed = _by_time(place, others, around, rules, now)
+    return Prospects(
+        makeup=found.makeup,
+        nearest=[_neighbour(place, one, rules, now) for one in around.nearest[:_SHOWN]],
+        moves=[
+            *_by_ends(found),
+            *_by_starts(place, others, rules, now),
+            *timed,
+            *_by_class(found),
+            *_by_weight(place, around, rules, now),
+        ],
+        still=not timed,
+        room=_room(place, around, rules),
+    )
+
+
+# Neighbours ------------------------------------------------------------------------------------------------------------
+
+
+def _neighbour(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
+    within, term, leads = _apart(place, other, rules, now)
+    return Neighbour(
+        uid=other.uid,
+        scope=other.scope,
+        id=other.id,
+        tenant=other.tenant,
+        urgency=other.urgency,
+        within=within,
+        term=term,
+        share_lead=leads[0],
+        waiting_lead=leads[1],
+    )
+
+
+def _apart(
+    place: Place, other: Place, rules: PoolRules, now: Micros
+) -> tuple[str, Term, tuple[float, float]]:
+    """Where two ways up part, what decides there, and by how much."""
+    if place.tenant == other.tenant:
+        return place.tenant, _by_rank(place, other, rules) or "own-order", (0.0, 0.0)
+    own, bar = counted_as(place, rules, now), counted_as(other, rules, now)
+    waiting = (rules.aged(own.submitted, now) - rules.aged(bar.submitted, now)) * rules.rate
+    if top_of(place) != top_of(other):
+        share = tag_of(own, top_of(place), rules) - tag_of(bar, top_of(other), rules)
+        leads = ratio(share.numerator, share.denominator), ratio(waiting.numerator, waiting.denominator)
+        return "", _by_rank(own, bar, rules) or _by_key(own, bar, *leads), leads
+    # Below one top-level tenant: by what the two siblings stand at where the ways part.
+    parent, tags = _parting(place, other, rules)
+    waiting = (rules.aged(place.submitted, now) - rules.aged(other.submitted, now)) * rules.rate
+    leads = tags[0] - tags[1], ratio(waiting.numerator, waiting.denominator)
+    decided = _by_rank(place, other, rules) or (
+        _by_key(place, other, *leads) if sum(leads) > 0 else "own-order"
+    )
+    return parent, decided, leads
+
+
+def _parting(place: Place, other: Place, rules: PoolRules) -> tuple[str, tuple[float, float]]:
+    """The lowest tenant above both, and the tags of the two below it."""
+    ways = rules.way_up(place.tenant), rules.way_up(other.tenant)
+    parent = next(one for one in ways[0] if one in ways[1])
+    tags = []
+    for way, one in zip(ways, (place, other), strict=True):
+        sibling = way[way.index(parent) - 1]
+        tags.append(next((level.tag for level in one.within if level.tenant == sibling), 0.0))
+    return parent, (tags[0], tags[1])
+
+
+def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> Term | None:
+    if rules.strict and rules.rank_of(own.urgency) != rules.rank_of(bar.urgency):
+        return "class"
+    if own.blocked != bar.blocked:
+        return "used-up"
+    return "infinite" if own.unbounded != bar.unbounded else None
+
+
+def _by_key(own: Terms, bar: Terms, share: float, waiting: float) -> Term:
+    if share > 0:
+        return "share"
+    if waiting > 0:
+        return "waiting"
+    return "submitted" if own.submitted != bar.submitted else "uid"
+
+
+# Moves -----------------------------------------------------------------------------------------------------------------
+
+
+def _by_ends(found: Found) -> list[Move]:
+    place, makeup, around = found.place, found.makeup, found.around
+    if makeup is None:
+        return []
+    moves = []
+    for target, ends in zip(found.targets, found.ends, strict=True):
+        if ends:
+            first = around.foremost is not None and target.uid == around.foremost.uid and not place.top
+            moves.append(
+                Move(
+                    cause="ends",
+                    rank=around.fixed if first else None,
+                    passed=target.uid,
+                    passed_id=target.id,
+                    passed_tenant=target.tenant,
+                    tenant=place.tenant,
+                    amounts=dict(ends),
+                    held={name: makeup.running.get(name, 0) for name in ends},
+                )
+            )
+    return moves
+
+
+def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Micros) -> list[Move]:
+    for other in others:
+        if stands_alone(other, rules):
+            found = starts_to_fall_behind(place, other, rules, now)
+            if found is None:
+                return []
+            return [
+                Move(
+                    cause="starts",
+                    passed=other.uid,
+                    passed_id=other.id,
+                    passed_tenant=other.tenant,
+                    tenant=other.tenant,
+                    amounts={found[0]: found[1]},
+                )
+            ]
+    return []
+
+
+def _by_time(
+    place: Place, others: Sequence[Place], around: Around, rules: PoolRules, now: Micros
+) -> list[Move]:
+    instants = ((passes_at(place, other, rules, now), other) for other in others)
+    found = [(at, other) for at, other in instants if at is not None and at <= LAST_NAMED]
+    found.sort(key=lambda part: (part[0], part[1].uid))
+    moves = [_passing(other, at, ahead=True) for at, other in found[:_SHOWN]]
+    behind = [one for one in around.behind if _passable(place, one, rules, now)]
+    passing = first_to_pass(place, behind, rules, now)
+    if passing is None or passing[0] > LAST_NAMED:
+        return moves
+    return [*moves, _passing(passing[1], passing[0], ahead=False)]
+
+
+def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:
+    return Move(
+        cause="time",
+        ahead=ahead,
+        passed=other.uid,
+        passed_id=other.id,
+        passed_tenant=other.tenant,
+        at=to_datetime(at),
+    )
+
+
+def _by_class(found: Found) -> list[Move]:
+    return [Move(cause="class", rank=rank, urgency=urgency) for urgency, rank in found.promotions]
+
+
+def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Move]:
+    if around.foremost is None or not stands_alone(place, rules):
+        return []
+    weight = weight_to_pass(place, around.foremost, rules, now)
+    if weight is None:
+        return []
+    return [
+        Move(
+            cause="weight",
+            rank=around.fixed,
+            tenant=place.tenant,
+            weight=ratio(weight.numerator, weight.denominator),
+        )
+    ]
+
+
+# Room ------------------------------------------------------------------------------------------------------------------
+
+
+def _room(place: Place, around: Around, rules: PoolRules) -> Room:
+    demand = {name: amount for name, amount in sorted(place.demand.items()) if amount > 0}
+    free = {name: rules.capacity.get(name, 0) - around.used.get(name, 0) for name in demand}
+    missing = {name: amount - free[name] for name, amount in demand.items() if amount > free[name]}
+    behind = {name: amount + around.asked.get(name, 0) for name, amount in demand.items()}
+    return Room(
+        free=free,
+        missing=missing,
+        in_turn={name: amount - free[name] for name, amount in behind.items() if amount > free[name]},
+        holders=[one for one in around.holders if one.resource in missing],
+    )

@@ -1,0 +1,226 @@
+"""What would move a job: each claim is tried by ordering anew, with the change and with one unit less."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import HOUR
+from fairlead_contracts.prospects import Move
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy.moves import passes_at, starts_to_fall_behind
+from fairlead_policy.prospects import NEIGHBOURS, prospects_in, targets_of
+
+NOW = 10 * HOUR
+TENANTS = ("ada", "bob", "cyd")
+
+ORG = {"ada": "org", "bob": "org"}
+amounts = st.fixed_dictionaries({"cpu": st.integers(0, 6), "gpu": st.integers(0, 4)})
+facts = st.tuples(
+    st.sampled_from(TENANTS), st.sampled_from(("urgent", "normal", "normal")), st.integers(0, 10), amounts
+)
+rules = st.builds(
+    PoolRules,
+    capacity=st.just({"cpu": 24_000, "gpu": 12_000}),
+    classes=st.just(("urgent", "normal")),
+    rate=st.sampled_from((Fraction(0), Fraction(1, 20) / HOUR, Fraction(1, 3) / HOUR)),
+    cap=st.sampled_from((None, 2 * HOUR, 5 * HOUR)),
+    weights=st.fixed_dictionaries(
+        dict.fromkeys((*TENANTS, "org"), st.sampled_from((Fraction(1), Fraction(2), Fraction(7, 3))))
+    ),
+)
+
+
+def in_units(stated: dict[str, int]) -> dict[str, int]:
+    """Whole cores and cards in base units."""
+    return {name: 1000 * amount for name, amount in stated.items()}
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, past: bool = False, tree: bool | None = False) -> "Case":
+    """Some jobs of three tenants, with what these run; in a tree, outside one, or either."""
+    waiting = draw(st.lists(facts, min_size=2, max_size=9))
+    use = {tenant: in_units(draw(amounts)) for tenant in TENANTS}
+    remembered = {"ada": in_units(draw(amounts))} if past else {}
+    grown = draw(st.booleans()) if tree is None else tree
+    return Case(waiting, use, remembered, replace(draw(rules), parents=ORG if grown else {}))
+
+
+class Case:
+    """A pool that can be ordered anew with a change."""
+
+    def __init__(
+        self,
+        waiting: list[tuple[str, str, int, dict[str, int]]],
+        use: dict[str, dict[str, int]],
+        past: dict[str, dict[str, int]],
+        rules: PoolRules,
+    ) -> None:
+        self.rules, self.use, self.past = rules, use, past
+        self.jobs = [
+            WaitingJob(
+                uid=f"j{number}",
+                scope=tenant,
+                id=f"j{number}",
+                tenant=tenant,
+                urgency=urgency,
+                submitted=age * HOUR,
+                demand={name: amount for name, amount in in_units(demand).items() if amount},
+                queue=("c", "q"),
+            )
+            for number, (tenant, urgency, age, demand) in enumerate(waiting)
+        ]
+
+    def order(
+        self, change: dict[tuple[str, str], int] | None = None, classes: dict[str, str] | None = None
+    ) -> PoolOrder:
+        """From scratch, with more or less use by (tenant, resource), and other classes by uid."""
+        order = PoolOrder(self.rules)
+        for tenant, use in self.use.items():
+            held = {name: amount + (change or {}).get((tenant, name), 0) for name, amount in use.items()}
+            assert all(amount >= 0 for amount in held.values())
+            order.run(f"runs-{tenant}", tenant, held)
+        for tenant, past in self.past.items():
+            order.remember(tenant, past)
+        for job in self.jobs:
+            urgency = (classes or {}).get(job.uid, job.urgency)
+            order.wait(
+                WaitingJob(
+                    **{name: getattr(job, name) for name in job.__struct_fields__} | {"urgency": urgency}
+                )
+            )
+        return order
+
+
+def before(order: PoolOrder, first: str, second: str) -> bool:
+    uids = order.uids(NOW)
+    return uids.index(first) < uids.index(second)
+
+
+def moves_of(order: PoolOrder, uid: str) -> list[Move]:
+    found = prospects_in(order, uid, NOW)
+    assert found is not None
+    return found.moves
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(past=True))
+def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: Case) -> None:
+    order = case.order()
+    for job in case.jobs:
+        ends = [move for move in moves_of(order, job.uid) if move.cause == "ends"]
+        for move in ends:
+            change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
+            changed = case.order(change)
+            assert before(changed, job.uid, move.passed)
+            if move.rank is not None:
+                assert changed.uids(NOW)[move.rank] == job.uid
+            for least, amount in change.items():
+                assert not before(case.order(change | {least: amount + 1}), job.uid, move.passed)
+        place = order.place(job.uid, NOW)
+        assert place is not None
+        claimed = {move.passed for move in ends}
+        for target in targets_of(place, order.around(place, NOW, NEIGHBOURS), case.rules, NOW):
+            if target.uid not in claimed:
+                idle = case.order({(job.tenant, name): -held for name, held in case.use[job.tenant].items()})
+                assert not before(idle, job.uid, target.uid)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(tree=True))
+def test_in_a_tree_what_is_found_by_trying_moves_a_job_and_one_unit_less_does_not(case: Case) -> None:
+    order = case.order()
+    undisturbed = order.uids(NOW)
+    for job in case.jobs:
+        for move in moves_of(order, job.uid):
+            if move.cause == "ends":
+                change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
+                assert before(case.order(change), job.uid, move.passed)
+                if job.tenant in ORG:
+                    less = {part: amount + 1000 for part, amount in change.items()}
+                    assert not before(case.order(less), job.uid, move.passed)
+    # Trying leaves no trace.
+    assert order.uids(NOW) == undisturbed
+    assert order.order(NOW) == case.order().order(NOW)
+    assert order.standings() == case.order().standings()
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_the_least_start_of_another_pushes_it_behind_and_one_unit_less_does_not(case: Case) -> None:
+    places = case.order().order(NOW)
+    for number, place in enumerate(places):
+        for other in places[:number]:
+            found = starts_to_fall_behind(place, other, case.rules, NOW)
+            if other.tenant != place.tenant and found is not None:
+                resource, amount = found
+                assert before(case.order({(other.tenant, resource): amount}), place.uid, other.uid)
+                less = case.order({(other.tenant, resource): amount - 1})
+                assert not before(less, place.uid, other.uid)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(tree=None))
+def test_a_class_gives_the_rank_that_is_told(case: Case) -> None:
+    order = case.order()
+    for job in case.jobs:
+        told = [move for move in moves_of(order, job.uid) if move.cause == "class"]
+        assert len(told) == (job.urgency == "normal")
+        for move in told:
+            changed = case.order(classes={job.uid: move.urgency}).uids(NOW)
+            assert move.rank == changed.index(job.uid)
+    assert order.order(NOW) == case.order().order(NOW)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_time_moves_a_pair_at_the_told_instant_and_never_else(case: Case) -> None:
+    order = case.order()
+    places = order.order(NOW)
+    orders = {instant: order.uids(instant) for instant in range(NOW, NOW + 20 * HOUR, HOUR // 2)}
+    for number, place in enumerate(places):
+        for other in places[:number]:
+            if place.tenant == other.tenant:
+                continue
+            at = passes_at(place, other, case.rules, NOW)
+            if at is not None:
+                assert order.uids(at - 1).index(place.uid) > order.uids(at - 1).index(other.uid)
+                assert order.uids(at).index(place.uid) < order.uids(at).index(other.uid)
+            for instant, uids in orders.items():
+                passed = uids.index(place.uid) < uids.index(other.uid)
+                assert passed == (at is not None and instant >= at)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(tree=None))
+def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> None:
+    order = case.order()
+    places = order.order(NOW)
+    for rank, place in enumerate(places):
+        found = order.around(place, NOW, 3)
+        assert [one.uid for one in found.nearest] == [one.uid for one in places[:rank]][::-1][:3]
+        assert [one.uid for one in found.behind] == [one.uid for one in places[rank + 1 :]][:3]
+        prospects = prospects_in(order, place.uid, NOW)
+        assert prospects is not None
+        assert prospects.room is not None
+        for name, asked in place.demand.items():
+            used = sum(part[name] for part in case.use.values())
+            assert found.used.get(name, 0) == used
+            assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in places[:rank])
+            missing = used + asked - case.rules.capacity[name]
+            assert prospects.room.missing.get(name, 0) == max(0, missing)
+        makeup = order.makeup(place.uid, NOW)
+        assert makeup is not None
+        assert max(makeup.shares.values(), default=0.0) == place.tag
+
+
+def test_place_of_nobody_has_no_prospects() -> None:
+    order = PoolOrder(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
+    assert prospects_in(order, "nobody", NOW) is None
+    assert order.promoted("nobody", "normal", NOW) is None
+    stranger = Place(
+        uid="x", scope="", id="x", tenant="t", urgency="normal", dominant="", use=0, tag=0, key=0, submitted=0
+    )
+    assert order.around(stranger, NOW, 3).nearest == []
