@@ -1,5 +1,7 @@
 """What a container asks of cards after HAMi's defaults: a table after device.go, and what is refused."""
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,10 +9,11 @@ from hypothesis import strategies as st
 from fairlead_policy.fractions import (
     AskError,
     Card,
+    CardPool,
+    CardWishes,
     HamiDefaults,
     HamiNames,
     VgpuAsk,
-    card_share,
     policies_of,
     vgpu_ask,
     wishes_of,
@@ -184,26 +187,58 @@ def test_an_empty_wish_is_none_and_a_list_of_nothing_accepts_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "cores", "memory", "cards"),
+    ("ask", "cards", "memory", "cores"),
     [
-        (VgpuAsk(count=2, cores=100), 2000, 2000, 2000),
-        (VgpuAsk(count=1, cores=30, memory=12288), 300, 500, 500),
-        (VgpuAsk(count=3, cores=50, memory=1), 1500, 3, 1500),
-        (VgpuAsk(count=1, memory_percent=30), 0, 300, 300),
-        (VgpuAsk(count=1, memory=49152), 0, 2000, 2000),
+        (VgpuAsk(count=2, cores=100), 2000, 2 * 24576, 200),
+        (VgpuAsk(count=1, cores=30, memory=12288), 100, 12288, 30),
+        (VgpuAsk(count=3, cores=50, memory=1), 300, 3, 150),
+        (VgpuAsk(count=1, memory_percent=30), 100, 7372.8, 0),
+        (VgpuAsk(count=1, memory=49152), 100, 49152, 0),
     ],
 )
-def test_an_ask_weighs_thousandths_of_a_card_rounded_up(
-    ask: VgpuAsk, cores: int, memory: int, cards: int
-) -> None:
-    share = card_share(ask, Card(uuid="c", slots=10, memory=24576))
-    assert (share.cores, share.memory, share.cards) == (cores, memory, cards)
+def test_an_ask_weighs_its_part_of_the_cards(ask: VgpuAsk, cards: int, memory: float, cores: int) -> None:
+    pool = CardPool([Card(uuid="c", slots=10, memory=24576)])
+    assert pool.charge(ask, CardWishes()) == {GPU: cards, MEM: memory * 1000, CORES: cores * 1000}
 
 
-def test_a_scaled_card_is_weighed_by_what_it_registers_and_an_empty_one_as_a_card() -> None:
-    scaled = Card(uuid="c", slots=10, memory=49152, cores=200)
-    assert card_share(VgpuAsk(count=1, cores=100, memory=24576), scaled).cards == 500
-    assert (
-        card_share(VgpuAsk(count=2, cores=1, memory=1), Card(uuid="c", slots=1, memory=0, cores=0)).cards
-        == 2000
+def test_whole_cards_weigh_the_same_share_of_all_that_a_pool_of_cards_has() -> None:
+    pool = CardPool(Card(uuid=str(number), slots=10, memory=24576) for number in range(64))
+    has = pool.capacity({})
+    assert has == {GPU: 64_000, MEM: 64 * 24576 * 1000, CORES: 6_400_000}
+    asked = pool.charge(VgpuAsk(count=8, cores=100), CardWishes())
+    assert {name: Fraction(amount, has[name]) for name, amount in asked.items()} == dict.fromkeys(
+        (GPU, MEM, CORES), Fraction(1, 8)
     )
+
+
+def test_a_pool_of_a_number_of_cards_has_their_average_memory_and_cores() -> None:
+    cards = [Card(uuid="a", slots=10, memory=80_000), Card(uuid="b", slots=10, memory=20_000, cores=200)]
+    assert CardPool(cards).capacity({GPU: 1000, "cpu": 5}) == {
+        GPU: 1000,
+        MEM: 50_000_000,
+        CORES: 150_000,
+        "cpu": 5,
+    }
+    assert CardPool(cards).capacity({MEM: 7})[MEM] == 7, "what the pool states itself counts first"
+    assert CardPool([]).capacity({}) == {GPU: 0, MEM: 0, CORES: 0}
+
+
+def test_percentages_are_of_the_cards_that_the_pod_accepts() -> None:
+    cards = [
+        Card(uuid="a", slots=10, memory=80_000, model="A100"),
+        Card(uuid="b", slots=4, memory=20_000, model="T4"),
+        Card(uuid="c", slots=1, memory=1, model="T4", healthy=False),
+    ]
+    pool = CardPool(cards)
+    half = VgpuAsk(count=1, memory_percent=50)
+    assert pool.charge(half, CardWishes()) == {GPU: 175, MEM: 25_000_000, CORES: 0}
+    assert pool.charge(half, CardWishes(use_models=("a100",))) == {GPU: 100, MEM: 40_000_000, CORES: 0}
+    assert pool.charge(half, CardWishes(use_models=("H100",))) == pool.charge(half, CardWishes()), (
+        "none: as any"
+    )
+    assert CardPool([]).charge(half, CardWishes()) == {GPU: 1000, MEM: 0, CORES: 0}
+
+
+def test_of_scaled_cores_a_hundred_percent_is_no_whole_card() -> None:
+    pool = CardPool([Card(uuid="c", slots=10, memory=49152, cores=200)])
+    assert pool.charge(VgpuAsk(count=1, cores=100, memory=24576), CardWishes())[GPU] == 100

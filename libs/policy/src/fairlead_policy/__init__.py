@@ -38,16 +38,20 @@ from fairlead_policy.snapshots import (
 )
 from fairlead_policy.stating import snapshot_of
 from fairlead_policy.ties import Tie, TieIndex
+from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
 from fairlead_policy.withholding import may_preempt, why_ineffective, why_uncleared, why_withheld
 
 __all__ = [
     "PLAIN_BAND",
+    "Answer",
     "Band",
     "ClassMode",
     "Granted",
+    "JobFit",
     "LabelledJob",
     "LevelPlan",
     "NarrowBand",
+    "NodeFit",
     "OperatorWords",
     "OrderedPool",
     "PastUse",
@@ -59,6 +63,7 @@ __all__ = [
     "Tie",
     "TieIndex",
     "WaitingJob",
+    "Walk",
     "Wording",
     "class_bands",
     "class_in_words",
@@ -80,6 +85,7 @@ __all__ = [
     "sort_key",
     "terms_in_words",
     "tick_of",
+    "walk",
     "why_ineffective",
     "why_uncleared",
     "why_withheld",

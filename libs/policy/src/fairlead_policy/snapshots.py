@@ -10,6 +10,7 @@ from fairlead_contracts.document import PolicyDocument, Tenant
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.state import QueueState
+from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, plan_levels
 from fairlead_policy.order import PoolOrder
@@ -73,7 +74,12 @@ def _merged(listed: Tenant, stated: SnapshotTenant | None) -> Tenant:
 
 
 def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
-    """Each pool in order, by name. The order of the snapshot's lists changes nothing."""
+    """Each pool in order, by name. The order of the snapshot's lists changes nothing.
+
+    Raises:
+        DocumentError: cards or asks for them cannot be read, with every problem; see `with_card_shares`.
+    """
+    snapshot = with_card_shares(snapshot)
     rulebook = Rulebook(policy_of(snapshot), revision=0)
     orders = {pool.name: PoolOrder(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
     alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None
@@ -166,7 +172,7 @@ def plan_snapshot_levels(
         jobs: that wait; those of other pools are passed over.
         window: how many jobs of each queue's front are labelled.
         band: the levels that queues take.
-        never: uids of jobs that can never run. They take no place in the window and stand behind it, at the default level.
+        never: uids of jobs that can never run. They take no place in the window and stand behind it.
     """
     waiting = {job.uid: job for job in jobs if job.pool == pool.name}
     steered: dict[Steered, list[SnapshotJob]] = {}

@@ -11,6 +11,7 @@ spread constraints, host ports, volumes' zones.
 """
 
 from fairlead_policy.fit.obstacles import (
+    BeyondPool,
     CardRefusals,
     CardShort,
     GangShort,
@@ -22,16 +23,20 @@ from fairlead_policy.fit.obstacles import (
     NoZoneHoldsAll,
     Obstacle,
     PodsShort,
+    PoolFull,
     TaintsInTheWay,
     TooFewCards,
     TotalShort,
+    UseNotStated,
 )
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
+from fairlead_policy.fit.using import with_pods
 from fairlead_policy.fit.words import in_words
 
 __all__ = [
+    "BeyondPool",
     "CardRefusals",
     "CardShort",
     "Gang",
@@ -48,6 +53,7 @@ __all__ = [
     "Placement",
     "PodShape",
     "PodsShort",
+    "PoolFull",
     "Requirement",
     "Taint",
     "TaintsInTheWay",
@@ -55,6 +61,8 @@ __all__ = [
     "TooFewCards",
     "TotalShort",
     "Unfit",
+    "UseNotStated",
     "in_words",
     "place",
+    "with_pods",
 ]

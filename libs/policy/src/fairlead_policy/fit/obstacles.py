@@ -126,8 +126,36 @@ class NoZoneHoldsAll(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Zones over which it would fit; empty where it does not fit even so."""
 
 
+class BeyondPool(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The job asks for more than the whole pool has."""
+
+    pool: str
+    resource: str
+    wanted: int
+    capacity: int
+
+
+class PoolFull(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """There is no quota left for the job, whatever the nodes have."""
+
+    pool: str
+    resource: str
+    wanted: int
+    left: int
+    """After what runs and the jobs before it that are placed."""
+
+
+class UseNotStated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Jobs run, and nodes do not say what is used of them."""
+
+    nodes: int
+
+
 type Obstacle = (
     NoNodes
+    | BeyondPool
+    | PoolFull
+    | UseNotStated
     | NoMatch
     | TaintsInTheWay
     | NodeShort

@@ -2,6 +2,7 @@
 
 from fairlead_contracts.quantities import format_quantity
 from fairlead_policy.fit.obstacles import (
+    BeyondPool,
     CardRefusals,
     CardShort,
     GangShort,
@@ -13,9 +14,11 @@ from fairlead_policy.fit.obstacles import (
     NoZoneHoldsAll,
     Obstacle,
     PodsShort,
+    PoolFull,
     TaintsInTheWay,
     TooFewCards,
     TotalShort,
+    UseNotStated,
 )
 from fairlead_policy.fractions import Refusal
 
@@ -69,6 +72,10 @@ def in_words(obstacle: Obstacle) -> str:  # noqa: C901, PLR0911, PLR0912 # one l
             )
         case NoZoneHoldsAll():
             return _no_zone(obstacle)
+        case BeyondPool() | PoolFull():
+            return _quota(obstacle)
+        case UseNotStated(nodes=nodes):
+            return f"Jobs run, and what is used is not said of {nodes} {_plural('node', nodes)}."
 
 
 def _no_match(obstacle: NoMatch) -> str:
@@ -126,6 +133,15 @@ def _card_short(obstacle: CardShort) -> str:
 def _total_short(obstacle: TotalShort) -> str:
     wanted, free = (format_quantity(obstacle.resource, amount) for amount in (obstacle.wanted, obstacle.free))
     return f"{obstacle.shape} ask for {wanted} {obstacle.resource} together; {free} free in all."
+
+
+def _quota(obstacle: BeyondPool | PoolFull) -> str:
+    name = obstacle.resource
+    wanted = f"{format_quantity(name, obstacle.wanted)} {name}"
+    if isinstance(obstacle, BeyondPool):
+        return f"It asks for {wanted}, more than pool {obstacle.pool} has ({format_quantity(name, obstacle.capacity)})."
+    left = format_quantity(name, obstacle.left)
+    return f"No quota: pool {obstacle.pool} is full, {wanted} asked for, {left} left."
 
 
 def _no_zone(obstacle: NoZoneHoldsAll) -> str:

@@ -9,13 +9,14 @@ is named. Units are HAMi's: MiB of card memory, percent of a card's cores. Not m
 told apart, so that no answer rests on them), HAMi's quota of a namespace, asks of init containers, the handshake.
 """
 
+from fairlead_contracts.cards import ALLOCATED, CORDON, REGISTER
 from fairlead_policy.fractions.admission import Refusal, refusal_of
-from fairlead_policy.fractions.allocations import ALLOCATED, Allocation, decode_allocated, with_use
+from fairlead_policy.fractions.allocations import Allocation, decode_allocated, with_use
 from fairlead_policy.fractions.asks import HamiDefaults, HamiNames, VgpuAsk, vgpu_ask
 from fairlead_policy.fractions.cards import Card
-from fairlead_policy.fractions.charges import CardShare, card_share
+from fairlead_policy.fractions.charges import CardPool
 from fairlead_policy.fractions.errors import AllocatedError, AskError, RegisterError
-from fairlead_policy.fractions.register import CORDON, REGISTER, cards_of, decode_register
+from fairlead_policy.fractions.register import cards_of, decode_register
 from fairlead_policy.fractions.wishes import CardWishes, Policies, Strategy, policies_of, wishes_of
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "Allocation",
     "AskError",
     "Card",
-    "CardShare",
+    "CardPool",
     "CardWishes",
     "HamiDefaults",
     "HamiNames",
@@ -35,7 +36,6 @@ __all__ = [
     "RegisterError",
     "Strategy",
     "VgpuAsk",
-    "card_share",
     "cards_of",
     "decode_allocated",
     "decode_register",

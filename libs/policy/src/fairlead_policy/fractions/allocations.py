@@ -9,10 +9,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairlead_contracts.cards import ALLOCATED
 from fairlead_policy.fractions.cards import Card
 from fairlead_policy.fractions.errors import AllocatedError
-
-ALLOCATED = "hami.io/vgpu-devices-allocated"
 
 _INTEGER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _INT32 = 2**31 - 1

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, VGPUS
 from fairlead_policy.fractions.cards import Card
 from fairlead_policy.fractions.errors import AskError
 
@@ -20,10 +21,10 @@ _INT32 = 2**31 - 1
 class HamiNames(msgspec.Struct, frozen=True, kw_only=True):
     """The extended resources' names; `resourceCountName` and its siblings in the ConfigMap hami-scheduler-device."""
 
-    count: str = "nvidia.com/gpu"
-    memory: str = "nvidia.com/gpumem"
-    memory_percent: str = "nvidia.com/gpumem-percentage"
-    cores: str = "nvidia.com/gpucores"
+    count: str = VGPUS
+    memory: str = CARD_MEMORY
+    memory_percent: str = CARD_MEMORY_PERCENT
+    cores: str = CARD_CORES
 
     @property
     def all(self) -> tuple[str, str, str, str]:

@@ -1,43 +1,95 @@
-"""What an ask for vGPUs weighs in a pool: thousandths of a card, whole numbers."""
+"""What asks for vGPUs weigh in a pool whose cards are known: shares of physical cards, in whole numbers.
 
-import msgspec
+Three things run out on shared cards, and each is a resource of the pool by itself, as dominant resource fairness has it:
+`nvidia.com/gpu` counts cards (a vGPU takes its place among those that may share a card, or the whole card where it wants
+it for itself), `nvidia.com/gpumem` their memory in MiB, `nvidia.com/gpucores` percent of their cores. An ask for whole
+cards weighs the same share in all three: with such asks alone the order is the one that counting cards gives.
+"""
 
-from fairlead_policy.fractions.asks import VgpuAsk
+from collections.abc import Iterable, Mapping, Sequence
+
+from fairlead_policy.fractions.admission import MIG
+from fairlead_policy.fractions.asks import WHOLE, HamiNames, VgpuAsk
 from fairlead_policy.fractions.cards import Card
+from fairlead_policy.fractions.wishes import CardWishes
 
-_CARD = 1000
-
-
-class CardShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What one ask takes of cards in all, in thousandths of a card."""
-
-    cores: int
-    memory: int
-
-    @property
-    def cards(self) -> int:
-        """The larger of both: nobody else can use what is left of a card whose memory or cores are gone."""
-        return max(self.cores, self.memory)
+_UNIT = 1000
+_NAMES = HamiNames()
 
 
-def card_share(ask: VgpuAsk, card: Card) -> CardShare:
-    """What the ask weighs on cards of this kind, each vGPU rounded up to a thousandth.
+class CardPool:
+    """The cards of one pool, and what they weigh.
 
-    It is a share of what the card registers: with `deviceMemoryScaling` 2, half of that memory is a whole card's
-    silicon. An ask for more than a card has weighs more than a card, so that nobody gains by asking too much.
+    Cards that are not healthy, and those in MIG mode, are not counted. With `deviceMemoryScaling` a card has what it
+    registers: half of a card's memory scaled by 2 is a whole card's silicon.
 
     Args:
-        ask: of one container.
-        card: that stands for the flavor's cards; its use does not count.
+        cards: of all nodes that the pool's jobs may run on; what is used of them does not count.
+        names: of the resources.
     """
-    return CardShare(
-        cores=ask.count * _share(ask.cores, card.cores),
-        memory=ask.count * _share(ask.memory_on(card), card.memory),
-    )
+
+    def __init__(self, cards: Iterable[Card], names: HamiNames = _NAMES) -> None:
+        self._names = names
+        every = list(cards)
+        self._counted = [card for card in every if card.healthy and card.mode != MIG]
+        self._known = self._counted or every
+        self._likes: dict[CardWishes, Sequence[Card]] = {}
+
+    def capacity(self, stated: Mapping[str, int]) -> dict[str, int]:
+        """What the pool has, in base units: what it states, and else what its cards have.
+
+        A pool that states a number of cards, and not their memory or cores, has those of so many average cards.
+        """
+        number = len(self._counted)
+        cards = stated.get(self._names.count, number * _UNIT)
+        memory, cores = 0, 0
+        if number:
+            memory = sum(card.memory for card in self._counted) * cards // number
+            cores = sum(card.cores for card in self._counted) * cards // number
+        return {
+            **stated,
+            self._names.count: cards,
+            self._names.memory: stated.get(self._names.memory, memory),
+            self._names.cores: stated.get(self._names.cores, cores),
+        }
+
+    def charge(self, ask: VgpuAsk, wishes: CardWishes) -> dict[str, int]:
+        """What one pod's ask weighs, in base units, rounded up.
+
+        A percentage of memory, and a place on a card, are those of the average card that the pod accepts. An ask for
+        more than a card has weighs more than a card, so that nobody gains by asking too much.
+        """
+        like = self._like(wishes)
+        return {
+            self._names.count: _mean(ask.count, [_place(card, ask) for card in like], 1, least=_UNIT),
+            self._names.memory: ask.count * ask.memory * _UNIT
+            if ask.memory
+            else _mean(ask.count, [card.memory * _UNIT * ask.memory_percent for card in like], WHOLE),
+            self._names.cores: ask.count * ask.cores * _UNIT,
+        }
+
+    def _like(self, wishes: CardWishes) -> Sequence[Card]:
+        """The cards that the pod accepts; all where it accepts none."""
+        if wishes not in self._likes:
+            accepted = [
+                card
+                for card in self._known
+                if wishes.accept_model(card.model)
+                and wishes.accept_uuid(card.uuid)
+                and wishes.accept_mode(card)
+            ]
+            self._likes[wishes] = accepted or self._known
+        return self._likes[wishes]
 
 
-def _share(part: int, whole: int) -> int:
-    # A card that registers none of something gives none of it: any of it is worth the card.
-    if whole <= 0:
-        return _CARD if part else 0
-    return -(-part * _CARD // whole)
+def _place(card: Card, ask: VgpuAsk) -> int:
+    """Thousandths of the card: its part of those that may share it, or the whole card."""
+    alone = card.cores == ask.cores == WHOLE or card.slots <= 1
+    return _UNIT if alone else -(-_UNIT // card.slots)
+
+
+def _mean(count: int, amounts: Sequence[int], divisor: int, *, least: int = 0) -> int:
+    """So many times the mean of the amounts over the divisor, rounded up; `least` stands for the mean of none."""
+    if not amounts:
+        return count * least
+    return -(-count * sum(amounts) // (len(amounts) * divisor))

@@ -11,12 +11,10 @@ from typing import Annotated
 
 import msgspec
 
+from fairlead_contracts.cards import CORDON, REGISTER
 from fairlead_policy.fractions.cards import Card
 from fairlead_policy.fractions.errors import RegisterError
 from fairlead_policy.fractions.wishes import FALSE, TRUE
-
-REGISTER = "hami.io/node-nvidia-register"
-CORDON = "hami.io/device-cordon"
 
 LONGEST = 256 * 1024
 """Characters: Kubernetes bounds all annotations of an object together by so many bytes."""

@@ -1,0 +1,110 @@
+"""A snapshot whose nodes register cards: asks for them, as HAMi takes them, charged to the pool as shares of cards."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from fairlead_contracts.cards import CARD_RESOURCES
+from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.quantities import MAX_QUANTITY
+from fairlead_contracts.snapshot import Snapshot, SnapshotGang, SnapshotJob, SnapshotNode, SnapshotRunning
+from fairlead_policy.fit.facts import gang_of, read_cards, shapes_of
+from fairlead_policy.fractions import Card, CardPool
+
+_ASKED = frozenset(CARD_RESOURCES)
+
+
+def with_card_shares(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with capacity and demand of cards as shares of physical cards; see `fractions.CardPool`.
+
+    What a job says of cards stays, in its gang. So this done twice is this done once. Where no node registers cards,
+    it is the snapshot as it is: `nvidia.com/gpu` and its kin are resources like any other there.
+
+    Raises:
+        DocumentError: cards or asks that cannot be read, with every problem.
+    """
+    if not any(node.registers_cards for node in snapshot.nodes):
+        return snapshot
+    problems: list[FieldError] = []
+    cards = list(read_cards(snapshot.nodes, problems))
+    pools = {
+        pool.name: CardPool(_cards_for(pool.name, snapshot.nodes, cards))
+        for pool in snapshot.pools
+        if pool.name in pools_with_cards(snapshot)
+    }
+    charging = _Charging(pools, problems)
+    charged = msgspec.structs.replace(
+        snapshot,
+        pools=[
+            msgspec.structs.replace(pool, capacity=pools[pool.name].capacity(pool.capacity))
+            if pool.name in pools
+            else pool
+            for pool in snapshot.pools
+        ],
+        running=charging.charged("running", snapshot.running),
+        jobs=charging.charged("jobs", snapshot.jobs),
+    )
+    if problems:
+        raise DocumentError(problems)
+    return charged
+
+
+def pools_with_cards(snapshot: Snapshot) -> set[str]:
+    """The pools whose cards are known one by one: a node that their jobs may run on registers some."""
+    named = {node.pool for node in snapshot.nodes if node.registers_cards}
+    return {pool.name for pool in snapshot.pools if None in named or pool.name in named}
+
+
+def _cards_for(pool: str, nodes: Sequence[SnapshotNode], cards: Sequence[tuple[Card, ...]]) -> list[Card]:
+    found = zip(nodes, cards, strict=True)
+    return [card for node, several in found if node.pool in (None, pool) for card in several]
+
+
+class _Charging:
+    """Charges jobs; those that say the same once."""
+
+    def __init__(self, pools: dict[str, CardPool], problems: list[FieldError]) -> None:
+        self._pools = pools
+        self._problems = problems
+        self._charges: dict[object, dict[str, int]] = {}
+
+    def charged[J: (SnapshotJob, SnapshotRunning)](self, key: str, jobs: Iterable[J]) -> list[J]:
+        """The jobs, those that ask for cards charged for them."""
+        charged = []
+        for at, job in enumerate(jobs):
+            asks = job.pool in self._pools and (job.gang is not None or not _ASKED.isdisjoint(job.demand))
+            try:
+                charged.append(self._with_charge(job) if asks else job)
+            except FieldError as error:
+                self._problems.append(FieldError(f"{key}[{at}].{error.field}", error.value, error.reason))
+        return charged
+
+    def _with_charge[J: (SnapshotJob, SnapshotRunning)](self, job: J) -> J:
+        charge = self._charge(job)
+        if not charge:
+            return job
+        gang = SnapshotGang(
+            shapes=shapes_of(job, with_cards=True),
+            zone_key=None if job.gang is None else job.gang.zone_key,
+            annotations={} if job.gang is None else job.gang.annotations,
+        )
+        others = {name: amount for name, amount in job.demand.items() if name not in _ASKED}
+        return msgspec.structs.replace(job, demand=others | charge, gang=gang)
+
+    def _charge(self, job: SnapshotJob | SnapshotRunning) -> dict[str, int]:
+        key = (job.pool, job.pods, tuple(sorted(job.demand.items()))) if job.gang is None else None
+        if key is not None and key in self._charges:
+            return self._charges[key]
+        pool, total = self._pools[job.pool], Counter[str]()
+        for shape in gang_of(job, with_cards=True).shapes:
+            for ask in shape.vgpus:
+                for name, amount in pool.charge(ask, shape.wishes).items():
+                    total[name] += amount * shape.count
+        for name, amount in total.items():
+            if amount > MAX_QUANTITY:
+                raise FieldError(f"demand.{name}", amount, "is more than any cluster has")
+        charge = {name: amount for name, amount in total.items() if amount}
+        if key is not None:
+            self._charges[key] = charge
+        return charge

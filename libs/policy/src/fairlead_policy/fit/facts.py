@@ -1,0 +1,208 @@
+"""A snapshot's nodes and jobs as nodes and gangs: cards from HAMi's annotations, asks with HAMi's defaults filled in."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from fairlead_contracts.cards import ALLOCATED, CARD_RESOURCES, PER_VGPU, REGISTER, VGPUS
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.quantities import base_units
+from fairlead_contracts.snapshot import (
+    SnapshotCard,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotRunning,
+    SnapshotShape,
+    SnapshotToleration,
+)
+from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
+from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
+from fairlead_policy.fractions import (
+    AllocatedError,
+    AskError,
+    Card,
+    RegisterError,
+    cards_of,
+    decode_allocated,
+    vgpu_ask,
+    wishes_of,
+    with_use,
+)
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
+"""What Kubernetes itself puts on a node that is cordoned."""
+
+type Job = SnapshotJob | SnapshotRunning
+
+
+def node_of(node: SnapshotNode, cards: tuple[Card, ...]) -> Node:
+    """The node, with what is free on it.
+
+    Args:
+        node: as the snapshot has it.
+        cards: of it; see `cards_on`.
+    """
+    used = node.used or {}
+    taints = [taint_of(text) for text in node.taints]
+    if node.unschedulable:
+        taints.append(UNSCHEDULABLE)
+    return Node(
+        name=f"{node.cluster}/{node.name}" if node.cluster else node.name,
+        free={resource: amount - used.get(resource, 0) for resource, amount in node.allocatable.items()},
+        allocatable=node.allocatable,
+        labels=node.labels,
+        taints=tuple(taints),
+        cards=cards,
+    )
+
+
+def taint_of(text: str) -> Taint:
+    """The taint as kubectl writes it."""
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def cards_on(node: SnapshotNode) -> tuple[Card, ...]:
+    """The node's cards, stated or registered, with what its pods hold of them.
+
+    Raises:
+        FieldError: an annotation cannot be read, or cards are stated and registered; the field is the node's.
+    """
+    registered = REGISTER in node.annotations
+    if registered and node.cards:
+        raise FieldError(
+            "cards", len(node.cards), f"node {node.name!r} registers cards by annotation, too: keep one"
+        )
+    try:
+        cards = cards_of(node.name, node.annotations) if registered else tuple(map(_card, node.cards))
+    except RegisterError as error:
+        raise FieldError(
+            f"annotations.{error.field}", error.value, f"node {node.name!r}: {error.reason}"
+        ) from error
+    for at, pod in enumerate(node.pods):
+        try:
+            held = decode_allocated(pod.name, pod.annotations.get(ALLOCATED, ""))
+        except AllocatedError as error:
+            field = f"pods[{at}].annotations.{error.field}"
+            reason = f"node {node.name!r}, pod {pod.name!r}: {error.reason}"
+            raise FieldError(field, error.value, reason) from error
+        cards = with_use(cards, chain.from_iterable(held))
+    return cards
+
+
+def _card(card: SnapshotCard) -> Card:
+    return Card(
+        uuid=card.uuid,
+        slots=card.count,
+        memory=card.memory,
+        cores=card.cores,
+        model=card.model,
+        index=card.index,
+        numa=card.numa,
+        mode=card.mode,
+        healthy=card.health,
+        cordoned=card.cordoned,
+        used_slots=card.used.count,
+        used_memory=card.used.memory,
+        used_cores=card.used.cores,
+    )
+
+
+def shapes_of(job: Job, *, with_cards: bool) -> list[SnapshotShape]:
+    """The job's pods, with what each asks for: as stated, or the job's demand shared evenly over them, rounded up.
+
+    Args:
+        job: waiting or running.
+        with_cards: whether the pool's cards are known one by one. Their resources count as those of the pods, then;
+            memory and cores are said of each vGPU wherever they stand, as HAMi has it.
+
+    Raises:
+        FieldError: the cards that the job asks for do not go evenly into its pods, or nothing says which pods ask.
+    """
+    if job.gang is None:
+        return [
+            SnapshotShape(name=ONLY_SHAPE, pods=job.pods, demand=_evenly(job.demand, job.pods, with_cards))
+        ]
+    stated = [shape.demand for shape in job.gang.shapes if shape.demand is not None]
+    extra: Mapping[str, int] = {}
+    if with_cards and not any(_asks_for_cards(demand) for demand in stated):
+        extra = {name: amount for name, amount in job.demand.items() if name in CARD_RESOURCES}
+        if extra and len(job.gang.shapes) > 1:
+            raise FieldError("gang.shapes", dict(extra), "say which of the pods ask for cards")
+        extra = _evenly(extra, job.pods, with_cards)
+    return [
+        SnapshotShape(
+            name=shape.name,
+            pods=shape.pods,
+            demand=_evenly(job.demand, job.pods, with_cards)
+            if shape.demand is None
+            else {**shape.demand, **extra},
+            selector=shape.selector,
+            tolerations=shape.tolerations,
+        )
+        for shape in job.gang.shapes
+    ]
+
+
+def _asks_for_cards(demand: Mapping[str, int]) -> bool:
+    return any(demand.get(name) for name in CARD_RESOURCES)
+
+
+def _evenly(demand: Mapping[str, int], pods: int, with_cards: bool) -> dict[str, int]:  # noqa: FBT001 # said by its name
+    shares = {}
+    for name, amount in demand.items():
+        if with_cards and name in PER_VGPU:
+            shares[name] = amount
+            continue
+        if with_cards and name == VGPUS and amount % (pods * base_units(name)):
+            reason = f"cards do not go evenly into {pods} {'pod' if pods == 1 else 'pods'}: say gang.per_pod"
+            raise FieldError(f"demand.{name}", amount / base_units(name), reason)
+        shares[name] = -(-amount // pods)
+    return shares
+
+
+def gang_of(job: Job, *, with_cards: bool) -> Gang:
+    """The job's pods as a gang; see `shapes_of`.
+
+    Raises:
+        FieldError: the pods ask for cards in a way that HAMi does not take, or see `shapes_of`.
+    """
+    annotations = {} if job.gang is None else job.gang.annotations
+    shapes = shapes_of(job, with_cards=with_cards)
+    return Gang(
+        shapes=tuple(_pods(shape, annotations, with_cards) for shape in shapes),
+        zone_key=None if job.gang is None else job.gang.zone_key,
+    )
+
+
+def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool) -> PodShape:  # noqa: FBT001 # said by its name
+    demand = dict(shape.demand or {})
+    ask = None
+    if with_cards:
+        try:
+            ask = vgpu_ask({name: demand.pop(name) for name in CARD_RESOURCES if name in demand})
+        except AskError as error:
+            raise FieldError(f"demand.{error.field}", error.value, error.reason) from error
+    return PodShape(
+        name=shape.name,
+        count=shape.pods,
+        demand=demand,
+        selector=shape.selector,
+        tolerations=tuple(map(_toleration, shape.tolerations)),
+        vgpus=() if ask is None else (ask,),
+        wishes=wishes_of(annotations),
+    )
+
+
+def _toleration(found: SnapshotToleration) -> Toleration:
+    return Toleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+
+
+def read_cards(nodes: Iterable[SnapshotNode], problems: list[FieldError]) -> Iterator[tuple[Card, ...]]:
+    """The cards of each node, one after the other; what cannot be read is a problem with its place in the file."""
+    for at, node in enumerate(nodes):
+        try:
+            yield cards_on(node)
+        except FieldError as error:
+            problems.append(FieldError(f"nodes[{at}].{error.field}", error.value, error.reason))
+            yield ()
