@@ -130,10 +130,10 @@ async def roll_call(bus: Bus, tally: Tally) -> None:
     await until(roster.run(), roster.wait_complete())
 
 
-def follow(tenant: str) -> Operation:
+def follow(stream: str, filtered: str) -> Operation:
     async def operation(bus: Bus, tally: Tally) -> None:
         del tally
-        follower = Follower(bus, stream="answer", filter=subjects.answer_filter(tenant))
+        follower = Follower(bus, stream=stream, filter=filtered)
 
         async def read() -> None:
             async for _ in follower:
@@ -142,6 +142,11 @@ def follow(tenant: str) -> Operation:
         await until(read(), follower.ready.wait())
 
     return operation
+
+
+async def last_event(bus: Bus, tally: Tally) -> None:
+    del tally
+    await bus.last("event", subjects.event_filter())
 
 
 def listen(subject: str) -> Operation:
@@ -198,7 +203,9 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "mirror its cluster": (mirror("state", subjects.state_filter("c1")), "ops sim scorer admitter"),
     "mirror all state": (mirror("state", subjects.state_filter()), "ops scorer"),
     "mirror decisions": (mirror("decision", subjects.decision_filter()), "ops scorer admitter"),
+    "read events": (follow("event", subjects.event_filter()), "ops scorer"),
     "mirror policy": (mirror("KV_policy", "$KV.policy.>"), "ops sim scorer admitter"),
+    "look up the last event": (last_event, "ops scorer"),
     "read policy": (read_policy, "ops sim scorer admitter"),
     "write policy": (write_policy, "ops"),
     "what was found of c1's lever": (find_lever("c1"), "ops admitter"),
@@ -222,8 +229,8 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "hear questions": (listen(subjects.ask_filter("queue")), "ops scorer"),
     "hear the sim's orders": (listen(subjects.sim("c1", "level")), "ops sim"),
     "hear team-a's answers": (listen(subjects.answer_filter("team-a")), "ops submitter"),
-    "follow team-a's answers": (follow("team-a"), "ops submitter"),
-    "follow team-b's answers": (follow("team-b"), "ops"),
+    "follow team-a's answers": (follow("answer", subjects.answer_filter("team-a")), "ops submitter"),
+    "follow team-b's answers": (follow("answer", subjects.answer_filter("team-b")), "ops"),
     "look up team-a's answer": (peek("team-a"), "ops submitter"),
     "look up team-b's answer": (peek("team-b"), "ops"),
     "hear the scorers' inbox": (listen("_INBOX_scorer.>"), "ops scorer"),

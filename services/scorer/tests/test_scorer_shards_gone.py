@@ -8,7 +8,7 @@ import pytest
 from fairlead_bus import Roster
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import subject_of
-from fairlead_runtime import Metrics
+from fairlead_runtime import Metrics, wall_clock
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.record import Record
 from fairlead_scorer.router import Router
@@ -27,7 +27,7 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
 ) -> None:
     async with Arena.open(nats_server, tmp_path) as arena:
         wake, record = asyncio.Event(), Record(Metrics("scorer"))
-        scene = Scene(arena.bus, wake, record)
+        scene = Scene(arena.bus, wake, record, wall_clock)
         scorer = Scorer(
             arena.bus,
             scene,

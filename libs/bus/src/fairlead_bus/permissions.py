@@ -58,6 +58,8 @@ def scorer() -> Grants:
             f"$KV.{topology.ROUTES}.>",
             *_read(topology.STATE, subjects.state_filter()),
             *_read(topology.DECISION, subjects.decision_filter()),
+            *_follow(topology.EVENT, subjects.event_filter()),
+            f"$JS.API.STREAM.MSG.GET.{topology.EVENT}",
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.ROUTES),

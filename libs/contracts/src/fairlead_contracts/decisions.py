@@ -125,6 +125,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Decayed past use that counts beside `use`, base units."""
 
 
+class KeptPast(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tenants of a shard used up to an instant, decayed to it: whoever takes the shard over goes on from here.
+
+    All use before the instant is in it, and none after: facts told again about what came before change nothing.
+    """
+
+    at: Micros
+    half_life: Micros
+    tenants: dict[str, dict[str, str]] = {}
+    """Of each resource, in parts of a base unit (see `PastUse`): integers as text, for they may pass 64 bits."""
+
+
 class Decision(Message, frozen=True, kw_only=True):
     """One shard's decision."""
 
@@ -142,7 +154,18 @@ class Decision(Message, frozen=True, kw_only=True):
     """For each cluster joined into the pool, the state-stream sequence that this was decided from."""
     fronts: list[Front] = []
     standings: list[Standing] = []
+    kept: KeptPast | None = None
+    """None where past use does not count."""
     traceparent: str | None = None
 
 
+class Keeping(Message, frozen=True, kw_only=True):
+    """The part of a decision that other scorers read."""
+
+    pool: str
+    shard: int
+    kept: KeptPast | None = None
+
+
 DECISION: Codec[Decision] = Codec(Decision, "decision", packed=True)
+KEEPING: Codec[Keeping] = Codec(Keeping, "keeping", packed=True)

@@ -7,6 +7,8 @@ JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. De
 from datetime import datetime
 from typing import Protocol, TypedDict
 
+import msgspec
+
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.instants import Micros, Moment, to_datetime
 from fairlead_contracts.state import Outcome
@@ -43,12 +45,26 @@ class JobStarted(Event, frozen=True, kw_only=True, tag_field="kind", tag="starte
     demand: dict[str, int]
 
 
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run used that is over, and by what policy tells whose it was: the job itself may be forgotten by then."""
+
+    queue: str
+    started: Micros
+    ended: Micros
+    demand: dict[str, int]
+    local_queue: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
 class JobEvicted(Event, frozen=True, kw_only=True, tag_field="kind", tag="evicted"):
     """The frontend stopped the job and put it back into its queue."""
 
     ran_seconds: float
     reason: str
     """The frontend's own word for it, such as `Preempted`."""
+    run: Run | None = None
+    """None from a writer that does not tell it."""
 
 
 class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
@@ -56,6 +72,8 @@ class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
 
     outcome: Outcome
     ran_seconds: float
+    run: Run | None = None
+    """None where it never ran, and from a writer that does not tell it."""
 
 
 class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="level"):

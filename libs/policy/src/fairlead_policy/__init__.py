@@ -22,7 +22,7 @@ from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.operators import OperatorWords, clearance_of, is_word, lever_of, words_on
 from fairlead_policy.order import PoolOrder
-from fairlead_policy.past import PastUse, tick_of
+from fairlead_policy.past import Decay, PastUse, RunKey, tick_of
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.preemption import preempting_settings
 from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
@@ -46,6 +46,7 @@ __all__ = [
     "Answer",
     "Band",
     "ClassMode",
+    "Decay",
     "Granted",
     "JobFit",
     "LabelledJob",
@@ -60,6 +61,7 @@ __all__ = [
     "PoolRules",
     "Queue",
     "Rulebook",
+    "RunKey",
     "Tie",
     "TieIndex",
     "WaitingJob",

@@ -1,6 +1,6 @@
 """The events of a simulated job's life. Their ids are made of its uid: each happens once, in every copy the same."""
 
-from fairlead_contracts.events import JobEnded, JobQueued, JobStarted, about
+from fairlead_contracts.events import JobEnded, JobQueued, JobStarted, Run, about
 from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.state import Outcome
 from fairlead_sim.jobs import SimJob
@@ -32,4 +32,9 @@ def ended(cluster: str, job: SimJob, at: Micros) -> JobEnded:
         **about(cluster, job, at, "ended"),
         outcome=job.outcome or Outcome.SUCCEEDED,
         ran_seconds=0.0 if job.started is None else to_seconds(at - job.started),
+        run=None if job.started is None else _run(job, job.started, at),
     )
+
+
+def _run(job: SimJob, started: Micros, ended: Micros) -> Run:
+    return Run(queue=job.queue, started=started, ended=ended, demand=job.demand, labels=job.labels)

@@ -23,7 +23,7 @@ async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
     record = Record(lifecycle.metrics)
     wake = asyncio.Event()
     async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:
-        scene = Scene(bus, wake, record)
+        scene = Scene(bus, wake, record, wall_clock)
         lifecycle.readiness.add("state", scene.why_no_state)
         lifecycle.readiness.add("policy", scene.why_no_policy)
         if settings.dry_run:

@@ -6,7 +6,7 @@ Pure. The same state and policy give the same content, byte for byte, whichever 
 import msgspec
 
 from fairlead_contracts.codec import to_packed
-from fairlead_contracts.decisions import Basis, Decision, Front, Place, Standing
+from fairlead_contracts.decisions import Basis, Decision, Front, KeptPast, Place, Standing
 from fairlead_contracts.instants import Micros
 from fairlead_scorer.pools import Pool
 
@@ -20,6 +20,8 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     basis: Basis
     fronts: list[Front]
     standings: list[Standing]
+    kept: KeptPast | None = None
+    """What of past use is settled, for the next owner to go on from."""
     shortened: bool = False
     """Whether fronts or standings were cut to keep the payload limit."""
 
@@ -45,6 +47,7 @@ def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -
     A front that would break the payload limit is halved until it fits: readers see by `waiting` that it goes on.
     A shard of so many tenants that even their standings do not fit gives the fronts alone.
     """
+    pool.let_pass(shard, now)
     window = pool.window
     content = _content(pool, shard, now, window)
     while _size(content, limit) > limit and window > 1:
@@ -59,12 +62,13 @@ def _content(pool: Pool, shard: int, now: Micros, window: int) -> Content:
     tenants = pool.tenants_of(shard)
     places = pool.fronts(tenants, now, window)
     return Content(
-        basis=pool.basis,
+        basis=pool.basis_of(shard),
         fronts=[
             Front(cluster=cluster, queue=queue, waiting=waiting, places=places.get((cluster, queue), []))
             for (cluster, queue), waiting in sorted(pool.waiting_of(shard).items())
         ],
         standings=pool.standings(tenants),
+        kept=None if pool.past is None else pool.past.kept(shard),
     )
 
 
@@ -75,7 +79,8 @@ _TYPICAL_STANDING = 400
 
 def _size(content: Content, limit: int) -> int:
     places = sum(len(front.places) for front in content.fronts)
-    estimate = places * _TYPICAL_PLACE + len(content.standings) * _TYPICAL_STANDING
+    kept = 0 if content.kept is None else len(content.kept.tenants)
+    estimate = places * _TYPICAL_PLACE + (len(content.standings) + kept) * _TYPICAL_STANDING
     if estimate < limit // 8:
         return estimate
     return len(msgspec.msgpack.encode(content))
@@ -92,6 +97,7 @@ def same(one: Content, other: Content) -> bool:
     return (
         one.basis == other.basis
         and one.standings == other.standings
+        and one.kept == other.kept
         and len(one.fronts) == len(other.fronts)
         and all(_same_front(*pair) for pair in zip(one.fronts, other.fronts, strict=True))
     )
@@ -124,6 +130,7 @@ def write(content: Content, stamp: Stamp) -> bytes:
             revision=dict.fromkeys(stamp.clusters, stamp.state_seq),
             fronts=content.fronts,
             standings=content.standings,
+            kept=content.kept,
             traceparent=stamp.traceparent,
         )
     )

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from fairlead_contracts.decisions import Keeping
 from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.instants import Micros
 from fairlead_contracts.state import (
     ClassState,
     JobState,
@@ -20,11 +22,15 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import Rulebook
+from fairlead_policy import Rulebook, RunKey
+from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
+
+_FEW_RUNS = 1000
+"""Runs that are over and settled are looked for when there are more than this, and twice as many as the last time."""
 
 type Stated = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
@@ -60,6 +66,13 @@ class Ledger:
         self._rivals: dict[str, set[str]] = {}
         """The other subjects that state the same uid: rarely any."""
         self._use: dict[Stated, dict[str, int]] = {}
+        self._over: dict[RunKey, Over] = {}
+        """Runs that are over, at least those that are not settled yet."""
+        self._over_kept = _FEW_RUNS
+        self._kept: dict[tuple[str, int], Keeping] = {}
+        """What of past use the owners of shards stated last, by (pool, shard)."""
+        self._past_before: dict[str, PoolPast] = {}
+        """By pool, under the policy before: of use while another one is taken on."""
 
     # What happens to it -------------------------------------------------------------------------------------------
 
@@ -70,9 +83,13 @@ class Ledger:
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
         """As `adopt`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
+        self._past_before = {name: pool.past for name, pool in self.pools.items() if pool.past is not None}
         self._forget_places()
         self.rulebook = Rulebook(document, revision)
         self._reshape()
+        self._past_before.clear()
+        for run in self._over.values():
+            self._remember(run)
         for number, (subject, job) in enumerate(self._jobs.items(), start=1):
             self._settle(subject, job)
             if number % _STEP == 0:
@@ -109,6 +126,18 @@ class Ledger:
             self._note_job(subject, changes[subject])
             if number % _STEP == 0:
                 yield
+
+    def hear(self, runs: Iterable[Over]) -> None:
+        """Takes in runs that are over; told again, they change nothing."""
+        for run in runs:
+            self._end(run)
+
+    def follow(self, keeping: Keeping, *, ours: bool) -> None:
+        """Takes in what the owner of a shard stated of past use; what is our own word we know better."""
+        self._kept[keeping.pool, keeping.shard] = keeping
+        pool = self.pools.get(keeping.pool)
+        if pool is not None and keeping.kept is not None and not ours:
+            pool.follow(keeping.shard, keeping.kept)
 
     def _note(self, subject: str, state: State | None) -> bool:
         """Keeps a fact other than a job; True where pools or queues may be others by it."""
@@ -166,6 +195,7 @@ class Ledger:
                 self.pools[name].reshape(shape)
             else:
                 self.pools[name] = Pool(name, shape, self._policy())
+                self._take_up_past(self.pools[name])
         before, self._pool_of = (
             self._pool_of,
             {(queue.cluster, queue.name): (queue.cluster, queue.pool) for queue in self._queues.values()},
@@ -174,6 +204,11 @@ class Ledger:
             if before.get(queue) != self._pool_of.get(queue):
                 for subject in self._jobs_of.get(queue, ()):
                     self._settle(subject, self._jobs[subject])
+
+        fresh = self._pool_of.keys() - before.keys()
+        for run in self._over.values() if fresh else ():
+            if (run.cluster, run.queue) in fresh:
+                self._remember(run)
 
     def _shapes(self) -> dict[str, Shape]:
         policy = self._policy()
@@ -205,6 +240,9 @@ class Ledger:
 
     def _settle(self, subject: str, job: JobState | None) -> None:
         """Counts the job where it belongs now; what is already so stays untouched and clean."""
+        run = None if job is None else over(job)
+        if run is not None:
+            self._end(run)
         before = self._entries.get(subject)
         after = None if job is None else self._entry(job)
         if after == before:
@@ -260,10 +298,52 @@ class Ledger:
             return None
         counted: Counted
         if job.phase is Phase.RUNNING:
-            counted = RunningJob(uid=job.uid, tenant=self.rulebook.tenant_of(job), demand=job.demand)
+            counted = RunningJob(
+                uid=job.uid, tenant=self.rulebook.tenant_of(job), demand=job.demand, started=job.started
+            )
         else:
             counted = self.rulebook.waiting_job(job)
         return Entry(pool=self.rulebook.pool_of(*stated), stated=stated, job=counted)
+
+    # Past use -----------------------------------------------------------------------------------------------------
+
+    def _take_up_past(self, pool: Pool) -> None:
+        """A pool is there: what was settled of its tenants is what we knew, or what the owners of its shards stated."""
+        before = self._past_before.get(pool.name)
+        if pool.past is not None and before is not None:
+            pool.past.take_over(before)
+            return
+        for (name, shard), keeping in self._kept.items():
+            if name == pool.name and keeping.kept is not None:
+                pool.follow(shard, keeping.kept)
+
+    def _end(self, run: Over) -> None:
+        if self.rulebook is not None and self.rulebook.half_life is None:
+            self._over.clear()
+            return
+        known = self._over.get(run.key)
+        if known is None or run.ended < known.ended:
+            self._over[run.key] = run
+            self._remember(run)
+            if len(self._over) > 2 * self._over_kept:
+                self._forget_settled()
+
+    def _remember(self, run: Over) -> None:
+        stated = self._pool_of.get((run.cluster, run.queue))
+        if stated is not None and self.rulebook is not None:
+            pool = self.pools[self.rulebook.pool_of(*stated)]
+            pool.remember(run.key, self.rulebook.tenant_of(run), run.ended, run.demand)
+
+    def _forget_settled(self) -> None:
+        horizon = self.horizon()
+        if horizon is not None:
+            self._over = {key: run for key, run in self._over.items() if run.ended > horizon}
+        self._over_kept = max(_FEW_RUNS, len(self._over))
+
+    def horizon(self) -> Micros | None:
+        """The instant from which on runs that are over must be known; None where nothing is settled yet."""
+        pasts = [pool.past for pool in self.pools.values() if pool.past is not None]
+        return min((instant for past in pasts for instant in past.horizons()), default=None)
 
     def _charge(self, entry: Entry, step: int) -> None:
         """What is taken or asked for in each stated pool: the router sends new jobs where most is left."""

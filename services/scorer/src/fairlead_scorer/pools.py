@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import msgspec
 
-from fairlead_contracts.decisions import Basis, Place, Standing
+from fairlead_contracts.decisions import Basis, KeptPast, Place, Standing
 from fairlead_contracts.instants import Micros
-from fairlead_policy import PoolOrder, PoolRules, Rulebook, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules, Rulebook, RunKey, WaitingJob
+from fairlead_scorer.past import PoolPast
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -21,6 +22,8 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     uid: str
     tenant: str
     demand: dict[str, int]
+    started: Micros | None = None
+    """Of a run whose start nobody tells, nothing is remembered."""
 
 
 type Counted = WaitingJob | RunningJob
@@ -50,17 +53,22 @@ class Pool:
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[tuple[str, str], int]] = [{} for _ in range(rulebook.document.shards)]
         self._use: Counter[str] = Counter()
+        self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
+        """None where only what runs now counts."""
 
     @property
     def rules(self) -> PoolRules:
         """What its keys are computed with."""
         return self._rules
 
-    @property
-    def basis(self) -> Basis:
-        """What its keys are computed with: only decisions of one basis are merged."""
-        saturated = sorted(self._rules.saturated)
-        return Basis(policy=self.policy, capacity=self.shape.capacity, saturated=saturated)
+    def basis_of(self, shard: int) -> Basis:
+        """What a shard's keys are computed with: only decisions of one basis are merged."""
+        return Basis(
+            policy=self.policy,
+            capacity=self.shape.capacity,
+            saturated=sorted(self._rules.saturated),
+            past=0 if self.past is None else self.past[shard].now,
+        )
 
     @property
     def policy(self) -> int:
@@ -106,12 +114,33 @@ class Pool:
             self._order.wait(job)
         else:
             self._order.run(job.uid, job.tenant, job.demand)
+            if self.past is not None and job.started is not None:
+                self.past.of(job.tenant).run((job.uid, job.started), job.tenant, job.demand)
         self._tally(job, 1)
 
     def discount(self, job: Counted) -> None:
         """Forgets the job; `job` is what was counted."""
         self._order.forget(job.uid)
+        if self.past is not None and isinstance(job, RunningJob) and job.started is not None:
+            self.past.of(job.tenant).leave((job.uid, job.started))
         self._tally(job, -1)
+
+    def remember(self, run: RunKey, tenant: str, ended: Micros, demand: Mapping[str, int]) -> None:
+        """A run is over: it counts as past use from now on."""
+        if self.past is not None:
+            self.past.of(tenant).end(run, tenant, ended, demand)
+            self.dirty.add(self._rulebook.shard_of(tenant))
+
+    def follow(self, shard: int, kept: KeptPast) -> None:
+        """The owner of a shard stated what its tenants used."""
+        if self.past is not None and shard < self.shards:
+            self.past.follow(shard, kept)
+
+    def let_pass(self, shard: int, now: Micros) -> None:
+        """Past use decays up to now; nothing else moves by it."""
+        if self.past is not None:
+            for tenant, past in self.past.advance(shard, now).items():
+                self._order.remember(tenant, past)
 
     def _tally(self, job: Counted, step: int) -> None:
         shard = self._rulebook.shard_of(job.tenant)
@@ -129,8 +158,9 @@ class Pool:
             self._adopt(self._rules)
 
     def tenants_of(self, shard: int) -> list[str]:
-        """The shard's tenants that wait or run, by name."""
-        return sorted(self._tenants[shard])
+        """The shard's tenants that wait or run, or did of late, by name."""
+        past = () if self.past is None else self.past[shard].tenants()
+        return sorted({*self._tenants[shard], *past})
 
     def waiting_of(self, shard: int) -> Mapping[tuple[str, str], int]:
         """How many jobs of the shard wait in each (cluster, queue)."""
@@ -145,6 +175,11 @@ class Pool:
         """The first `window` places of these tenants in each (cluster, queue)."""
         return self._order.front(now, window, tenants)
 
+    @property
+    def order(self) -> PoolOrder:
+        """To be asked; it changes by what is counted here alone."""
+        return self._order
+
     def place(self, uid: str, now: Micros) -> Place | None:
         """The place of one waiting job."""
         return self._order.place(uid, now)
@@ -158,8 +193,12 @@ class Pool:
         return self._order.standings(tenants)
 
     def next_flip(self, shard: int, now: Micros) -> Micros | None:
-        """When the shard's fronts next move by time alone; None if they never do."""
-        return self._order.next_flip(now, self.tenants_of(shard), window=self.window)
+        """When the shard's fronts next move by time alone: by aging, or by decay; None if they never do."""
+        flip = self._order.next_flip(now, self.tenants_of(shard), window=self.window)
+        if self.past is None:
+            return flip
+        tick = self.past.next_tick(now)
+        return tick if flip is None else min(flip, tick)
 
 
 def _add[K](counts: dict[K, int], key: K, step: int) -> None:

@@ -40,6 +40,15 @@ class Record:
         self._waiting = metrics.gauge("waiting", "Jobs that wait.", unit="jobs", labels=["pool"])
         self._questions = metrics.counter("questions", "Questions answered.", labels=["question", "outcome"])
         self._routes = metrics.counter("routes", "Submissions for any cluster.", labels=["outcome"])
+        self._runs = metrics.counter(
+            "past_runs", "Runs that are over, as events told them: past use is made of them."
+        )
+        self._remembered = metrics.gauge(
+            "past_tenants",
+            "Tenants whose past use counts, of the shards owned here or once.",
+            unit="tenants",
+            labels=["pool"],
+        )
         self._policies = metrics.counter("policies", "Policy documents read.", labels=["outcome"])
 
     # Tenures ------------------------------------------------------------------------------------------------------
@@ -73,6 +82,10 @@ class Record:
         self._passes.inc()
         self._changes.inc(changes)
 
+    def heard(self, runs: int) -> None:
+        """Events told of so many runs that are over."""
+        self._runs.inc(runs)
+
     def decided(self, seconds: float) -> None:
         """A shard was decided."""
         self._rescore.observe(seconds)
@@ -90,12 +103,18 @@ class Record:
         self._owned.set(owned)
         self._dirty.set(dirty)
         waiting: dict[str, int] = {}
+        remembered: dict[str, int] = {}
         for pool in pools:
             label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
             waiting[label] = waiting.get(label, 0) + pool.waiting
+            if pool.past is not None:
+                remembered[label] = remembered.get(label, 0) + pool.past.known
         self._waiting.clear()
         for label, jobs in waiting.items():
             self._waiting.labels(label).set(jobs)
+        self._remembered.clear()
+        for label, tenants in remembered.items():
+            self._remembered.labels(label).set(tenants)
 
     def withheld(self, pool: str, clusters: list[str]) -> None:
         """A pool is not scored: clusters have not confirmed their state."""

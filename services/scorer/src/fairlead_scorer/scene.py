@@ -1,14 +1,19 @@
 """The scene: what is known now of all clusters and of the policy, and whether it may be decided from."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
+from fairlead_contracts.decisions import KEEPING, Keeping
+from fairlead_contracts.instants import Micros
 from fairlead_contracts.state import STATE, State
+from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
-from fairlead_policy import OperatorWords
+from fairlead_policy import OperatorWords, tick_of
+from fairlead_scorer.journal import Journal
 from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.past import SETTLE_AFTER
 from fairlead_scorer.policy_reader import PolicyReader
 from fairlead_scorer.record import Record
 
@@ -20,9 +25,10 @@ class Scene:
         bus: the connection.
         wake: set whenever there is something to observe.
         record: hears of policies.
+        now: the clock.
     """
 
-    def __init__(self, bus: Bus, wake: asyncio.Event, record: Record) -> None:
+    def __init__(self, bus: Bus, wake: asyncio.Event, record: Record, now: Callable[[], Micros]) -> None:
         self._bus = bus
         self._record = record
         self._state: Mirror[State] = Mirror(
@@ -34,6 +40,14 @@ class Scene:
             stamp=lambda state: (state.epoch, state.rev),
         )
         self._policy = PolicyReader(bus, wake, record)
+        self._now = now
+        self._kept: Mirror[Keeping] = Mirror(
+            bus, stream=DECISION_STREAM, filter=subjects.decision_filter(), codec=KEEPING, wake=wake
+        )
+        self._journal = Journal(bus, wake)
+        self._past_counts = asyncio.Event()
+        """Set once a policy says that past use counts: who needs no decisions and no events does not read them."""
+        self._past_known = False
         self._adopted: int | None = None
         self._taking_in = False
         self.ledger = Ledger()
@@ -45,13 +59,21 @@ class Scene:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._state.run(), name="state mirror")
             group.create_task(self._policy.run(), name="policy reader")
+            await self._past_counts.wait()
+            group.create_task(self._kept.run(), name="mirror of what is kept")
+            group.create_task(self._journal.run(), name="journal")
 
-    async def observe(self) -> None:
-        """Takes in all that changed since the last time, several changes of an object as one."""
+    async def observe(self, ours: Callable[[str, int], bool] = lambda _pool, _shard: False) -> None:
+        """Takes in all that changed since the last time, several changes of an object as one.
+
+        Args:
+            ours: whether we own a shard of a pool: what we state of it we need not be told.
+        """
         changes = self._state.take()
         self._taking_in = True
         await _step_by_step(self.ledger.learning(changes.changed))
         await self._follow_policy()
+        self._follow_past(ours)
         self._taking_in = False
         self.seq = changes.seq
         self._record.observed(len(changes.changed))
@@ -65,6 +87,29 @@ class Scene:
             await _step_by_step(self.ledger.adopting(policy.document, policy.revision))
             self._adopted = policy.revision
             self._record.adopted(policy.revision)
+
+    def _follow_past(self, ours: Callable[[str, int], bool]) -> None:
+        rulebook = self.ledger.rulebook
+        if rulebook is None or rulebook.half_life is None:
+            return
+        self._past_counts.set()
+        for keeping in self._kept.take().changed.values():
+            if keeping is not None:
+                self.ledger.follow(keeping, ours=ours(keeping.pool, keeping.shard))
+        if self._kept.complete and self._state.complete:
+            horizon = self.ledger.horizon()
+            fresh = self._now() - SETTLE_AFTER - tick_of(rulebook.half_life)
+            self._journal.want(fresh if horizon is None else horizon)
+        self._past_known = self._kept.complete and self._journal.complete
+        runs = self._journal.take()
+        self.ledger.hear(runs)
+        self._record.heard(len(runs))
+
+    def _knows_past(self, pool: str) -> bool:
+        """Whether past use is known as far as it counts there."""
+        if self.ledger.pools[pool].past is None:
+            return True
+        return self._past_known and self._kept.complete and self._journal.complete
 
     @property
     def words(self) -> OperatorWords:
@@ -91,7 +136,9 @@ class Scene:
         A server that crashed can bring deleted objects back, so each of its clusters must have put its state right
         since this server started.
         """
-        return self.complete and pool in self.ledger.pools and not self.unmarked(pool)
+        return (
+            self.complete and pool in self.ledger.pools and not self.unmarked(pool) and self._knows_past(pool)
+        )
 
     def why_no_state(self) -> str | None:
         """Why nothing can be decided: the state is not known yet."""

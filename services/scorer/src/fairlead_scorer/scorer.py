@@ -110,7 +110,7 @@ class Scorer:
         await self.membership.run()
 
     async def _observe(self) -> None:
-        await self._scene.observe()
+        await self._scene.observe(lambda pool, number: self.owns(ShardName(pool, number)))
         if self._scene.known:
             self._fit.set()
         now = self._now()

@@ -1,0 +1,131 @@
+"""Reading the event stream for runs that are over: of jobs that were stopped, or that nobody states any more."""
+
+import asyncio
+
+from fairlead_bus import Bus, Delivery, Follower, RetryableBusError
+from fairlead_contracts import subjects
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.events import EVENT, JobEnded, JobEvicted
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.topology import EVENT as EVENT_STREAM
+from fairlead_scorer.past import Over
+
+_SLACK = 60 * SECOND
+"""Read from so much earlier: the server's clock may be ahead of that by which an end is told."""
+_TELLS_A_RUN = b'"run":{'
+"""Most events tell none, and are not decoded."""
+
+
+class Journal:
+    """Runs that are over, from an instant on, each told at least once.
+
+    Every connection reads again from the instant: a server that crashed may have given its last sequences anew.
+
+    Args:
+        bus: the connection.
+        wake: set when there is something to take.
+    """
+
+    def __init__(self, bus: Bus, wake: asyncio.Event) -> None:
+        self._bus = bus
+        self._wake = wake
+        self._since: Micros | None = None
+        self._asked = asyncio.Event()
+        self._doubt = asyncio.Event()
+        self._found: list[Over] = []
+        self._seq = 0
+        self._end: int | None = None
+        self.complete = False
+        """Whether everything that was on the stream when we began to read is read."""
+
+    def want(self, since: Micros) -> None:
+        """Reads from this instant on, unless it is being read already from there or from before."""
+        if self._since is None:
+            self._since = since
+            self._asked.set()
+        elif since < self._since:
+            self._begin_again()
+
+    def take(self) -> list[Over]:
+        """What was read since the last take."""
+        found, self._found = self._found, []
+        return found
+
+    async def run(self) -> None:
+        """Reads until cancelled, once it is known from where on."""
+        forget = self._bus.on_connection(lambda _: self._begin_again())
+        try:
+            while True:
+                await self._asked.wait()
+                self._asked.clear()
+                self._doubt.clear()
+                if self._since is not None:
+                    await self._read_until_doubt(self._since - _SLACK)
+        finally:
+            forget()
+
+    def _begin_again(self) -> None:
+        self.complete = False
+        self._since = None
+        self._doubt.set()
+        self._wake.set()
+
+    async def _read_until_doubt(self, since: Micros) -> None:
+        self._seq, self._end = 0, None
+        follower = Follower(self._bus, stream=EVENT_STREAM, filter=subjects.event_filter(), since=since)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._follow(follower), name="events"),
+                group.create_task(self._find_end(follower, since), name="end of the events"),
+            ]
+            await self._doubt.wait()
+            for task in tasks:
+                task.cancel()
+
+    async def _follow(self, follower: Follower) -> None:
+        async for delivery in follower:
+            self._take_in(delivery)
+            self._seq = delivery.stream_seq
+            self._look()
+
+    async def _find_end(self, follower: Follower, since: Micros) -> None:
+        await follower.ready.wait()
+        try:
+            last = await self._bus.last(EVENT_STREAM, subjects.event_filter())
+        except RetryableBusError:
+            self._begin_again()
+            return
+        self._end = 0 if last is None or last.at < since else last.seq
+        self._look()
+
+    def _look(self) -> None:
+        if not self.complete and self._end is not None and self._seq >= self._end:
+            self.complete = True
+            self._wake.set()
+
+    def _take_in(self, delivery: Delivery) -> None:
+        if _TELLS_A_RUN not in delivery.payload:
+            return
+        try:
+            event = EVENT.decode(delivery.payload)
+        except ContractError as error:
+            self._bus.observer.count("journal.malformed")
+            self._bus.observer.note("journal.malformed", subject=delivery.subject, error=str(error))
+            return
+        if isinstance(event, JobEvicted | JobEnded) and event.run is not None:
+            run = event.run
+            self._found.append(
+                Over(
+                    cluster=event.cluster,
+                    scope=event.scope,
+                    queue=run.queue,
+                    uid=event.uid,
+                    started=run.started,
+                    ended=run.ended,
+                    demand=run.demand,
+                    local_queue=run.local_queue,
+                    labels=run.labels,
+                    annotations=run.annotations,
+                )
+            )
+            self._wake.set()

@@ -1,0 +1,152 @@
+"""The past use of one pool's tenants, shard by shard, and the runs that it is made of. Pure.
+
+The owner of a shard settles its tenants' use and states it in its decision; everybody else follows what it states. What
+is settled trails the clock by `SETTLE_AFTER`; use since then is counted from the runs that state and events tell, so
+whoever takes over comes to the same integers.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from fairlead_contracts.decisions import KeptPast
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.state import JobState, Phase
+from fairlead_policy import Decay, PastUse, Rulebook, RunKey, tick_of
+
+SETTLE_AFTER = 60 * SECOND
+"""How late a start or an end may be told and still count exactly; of one that is told later, the delay beyond is lost
+or charged. Clocks of scorers may differ by as much at most."""
+
+
+class Over(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A run that is over, with all that tells whose it was."""
+
+    cluster: str
+    scope: str
+    queue: str
+    uid: str
+    started: Micros
+    ended: Micros
+    demand: dict[str, int]
+    local_queue: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+    @property
+    def key(self) -> RunKey:
+        """What it is told by, whoever tells it."""
+        return self.uid, self.started
+
+
+def over(job: JobState) -> Over | None:
+    """The run of a job that ended; None of one that did not, or never ran."""
+    if job.phase is not Phase.ENDED or job.started is None or job.ended is None:
+        return None
+    return Over(
+        cluster=job.cluster,
+        scope=job.scope,
+        queue=job.queue,
+        uid=job.uid,
+        started=job.started,
+        ended=job.ended,
+        demand=job.demand,
+        local_queue=job.local_queue,
+        labels=job.labels,
+        annotations=job.annotations,
+    )
+
+
+class PoolPast:
+    """Past use in one pool.
+
+    Args:
+        rulebook: says which shard a tenant is in.
+        half_life: of the policy.
+    """
+
+    def __init__(self, rulebook: Rulebook, half_life: Micros) -> None:
+        self._rulebook = rulebook
+        self._half_life = half_life
+        self._decay = Decay(half_life, tick_of(half_life))
+        self._shards = [PastUse(self._decay) for _ in range(rulebook.document.shards)]
+
+    def of(self, tenant: str) -> PastUse:
+        """Of the tenant's shard."""
+        return self._shards[self._rulebook.shard_of(tenant)]
+
+    def __getitem__(self, shard: int) -> PastUse:
+        return self._shards[shard]
+
+    def advance(self, shard: int, now: Micros) -> dict[str, dict[str, int]]:
+        """Settles what is due and lets the ticks up to now pass; see `PastUse.advance`.
+
+        A shard of which nothing was ever kept begins with nothing.
+        """
+        use, due = self._shards[shard], (now - SETTLE_AFTER) // self._decay.tick
+        if use.settled is None:
+            use.begin(due, {})
+        use.settle(due)
+        return use.advance(now // self._decay.tick)
+
+    def next_tick(self, now: Micros) -> Micros:
+        """When the next tick passes."""
+        return (now // self._decay.tick + 1) * self._decay.tick
+
+    def kept(self, shard: int) -> KeptPast | None:
+        """What a decision states, for others to go on from."""
+        use = self._shards[shard]
+        if use.settled is None:
+            return None
+        tenants = {
+            tenant: {name: str(parts) for name, parts in sorted(found.items())}
+            for tenant, found in sorted(use.kept().items())
+        }
+        return KeptPast(at=use.settled * self._decay.tick, half_life=self._half_life, tenants=tenants)
+
+    def follow(self, shard: int, kept: KeptPast) -> None:
+        """Goes on from what the shard's owner stated, unless that is older than what is known."""
+        use, tick = self._shards[shard], self._tick_at(kept.at)
+        if use.settled is not None and tick < use.settled:
+            return
+        found = {
+            tenant: {name: int(parts) for name, parts in of.items()} for tenant, of in kept.tenants.items()
+        }
+        own = {tenant: of for tenant, of in found.items() if self._rulebook.shard_of(tenant) == shard}
+        if use.settled != tick or use.kept() != own:
+            use.begin(tick, own)
+
+    def take_over(self, before: "PoolPast") -> None:
+        """Goes on from what was settled under the policy before, whichever shards its tenants are in now."""
+        latest, found = before.settle_all()
+        if latest is None:
+            return
+        tick = self._tick_at(latest)
+        for shard, use in enumerate(self._shards):
+            own = {name: parts for name, parts in found.items() if self._rulebook.shard_of(name) == shard}
+            use.begin(tick, own)
+
+    def settle_all(self) -> tuple[Micros | None, dict[str, dict[str, int]]]:
+        """Settles all shards up to the latest instant that one is settled to; that, and what there is then."""
+        latest = max(self.horizons(), default=None)
+        found: dict[str, dict[str, int]] = {}
+        if latest is not None:
+            for use in self._shards:
+                use.settle(latest // self._decay.tick)
+                found |= use.kept()
+        return latest, found
+
+    @property
+    def known(self) -> int:
+        """How many tenants have past use, of the shards that were decided here."""
+        return sum(len(use.tenants()) for use in self._shards)
+
+    def horizons(self) -> Iterator[Micros]:
+        """The instants from which on runs are needed."""
+        for use in self._shards:
+            if use.settled is not None:
+                yield use.settled * self._decay.tick
+
+    def _tick_at(self, instant: Micros) -> int:
+        """The first tick not before it: with another half-life a part of a tick is lost, and none is counted twice."""
+        return -(-instant // self._decay.tick)
