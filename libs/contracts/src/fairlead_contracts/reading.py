@@ -25,7 +25,9 @@ class StructReader:
         """The struct, with its default where a field cannot be read; None where that field has no default."""
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
         self.problems += [
-            FieldError(f"{where}{key}", value, f"is not a key here; keys are {', '.join(sorted(fields))}")
+            FieldError(
+                f"{where}{_named(key)}", value, f"is not a key here; keys are {', '.join(sorted(fields))}"
+            )
             for key, value in found.items()
             if key not in fields
         ]
@@ -52,6 +54,9 @@ class StructReader:
             return self._named(struct, found, where)
         if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
             return self.struct(struct, found, f"{where}.")
+        if not _is_text(found):
+            self.problems.append(FieldError(where, found, "holds half of a surrogate pair, which is no text"))
+            return None
         try:
             return msgspec.convert(found, hint)
         except msgspec.ValidationError as error:
@@ -69,10 +74,30 @@ class StructReader:
         for number, entry in enumerate(found):
             part: object
             try:
-                part = msgspec.convert(entry, struct)
+                part = msgspec.convert(entry, struct) if _is_text(entry) else None
             except msgspec.ValidationError:
+                part = None
+            if part is None:
                 part = self._value(struct, entry, f"{where}[{number}]")
             if part is not None:
                 parts.append(part)
                 kept.append(number)
         return parts
+
+
+def _named(key: object) -> object:
+    """The key as a path shows it: one without a name would leave no trace there."""
+    return '""' if key == "" else key
+
+
+def _is_text(found: object) -> bool:
+    """Whether all strings in it can be written: parsers take escapes of lone surrogates, which UTF-8 cannot hold."""
+    match found:
+        case str():
+            return found.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in found)
+        case dict():
+            return all(_is_text(key) and _is_text(value) for key, value in found.items())
+        case list() | tuple() | set():
+            return all(map(_is_text, found))
+        case _:
+            return True

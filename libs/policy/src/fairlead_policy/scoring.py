@@ -98,7 +98,9 @@ class Measure:
 
     def _exactly_dominant(self, use: Ints) -> Ints:
         """As integers over the shares' common denominator; of 64 bits where they fit."""
-        largest = max(int(column.max()) * scale for column, scale in zip(use.T, self._scales, strict=True))
+        # A scale counts by itself, too: of what nobody uses it may still be larger than 64 bits hold.
+        most = (max(int(column.max()), 1) for column in use.T)
+        largest = max(amount * scale for amount, scale in zip(most, self._scales, strict=True))
         kind = np.int64 if largest <= LARGEST else np.object_
         exact = use.astype(kind) * np.array(self._scales, kind)
         position: Ints = exact.argmax(axis=1)

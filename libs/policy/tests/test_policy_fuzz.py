@@ -1,0 +1,136 @@
+"""Whatever is read, it gives a defined order or an error that names path and value: by seed, from what is nearly right.
+
+A seed that fell through is tried again by `python libs/policy/tests/test_policy_fuzz.py SEED 1`.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from math import isfinite
+
+import pytest
+
+from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.snapshot import Snapshot, decode_snapshot, encode_snapshot, read_snapshot
+from fairlead_policy import (
+    PLAIN_BAND,
+    Rulebook,
+    order_snapshot,
+    plan_snapshot_levels,
+    policy_of,
+    sort_key,
+)
+from fairlead_testkit.mangled import Plain, a_policy, a_snapshot, mangle, scramble
+
+SHORT = 6_000
+LONG = 1_000_000
+
+
+def fuzz(first: int, count: int) -> Counter[str]:
+    """How many of so many inputs were taken and how many refused."""
+    found = Counter[str]()
+    for seed in range(first, first + count):
+        try:
+            found[attempt(random.Random(seed))] += 1
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+    return found
+
+
+def attempt(rng: random.Random) -> str:
+    if rng.random() < 0.25:
+        return attempt_on(rng, a_policy(rng), decode_document, read_document, check_policy)
+    return attempt_on(rng, a_snapshot(rng), decode_snapshot, read_snapshot, check_snapshot)
+
+
+def attempt_on[D: (PolicyDocument, Snapshot)](
+    rng: random.Random,
+    document: Plain,
+    decode: Callable[[bytes], D],
+    read: Callable[[object], D],
+    check: Callable[[random.Random, D], None],
+) -> str:
+    """As a parser of YAML gives it, or as bytes of JSON; mangled, scrambled or left as it is."""
+    kind = rng.random()
+    if kind < 0.65:
+        mangle(rng, document, as_yaml=kind < 0.2)
+    try:
+        if kind < 0.2:
+            found = read(document)
+        else:
+            payload = json.dumps(document).encode()
+            found = decode(payload if kind < 0.85 else scramble(rng, payload))
+    except DocumentError as error:
+        check_refusal(error)
+        return "refused"
+    check(rng, found)
+    return "taken"
+
+
+def check_refusal(error: DocumentError) -> None:
+    assert error.problems
+    for problem in error.problems:
+        assert problem.field
+        assert problem.reason
+        assert str(problem).startswith(f"{problem.field}: {problem.reason}")
+        assert "(found " in str(problem)
+
+
+def check_policy(_: random.Random, document: PolicyDocument) -> None:
+    assert decode_document(encode_document(document)) == document
+    rules = Rulebook(document, revision=1).pool_rules("east", {"cpu": 4000, "memory": 0})
+    assert rules.rate >= 0
+    assert len(rules.classes) == len(document.classes)
+
+
+def check_snapshot(rng: random.Random, snapshot: Snapshot) -> None:
+    """Each pool's places are its jobs, each once, in the order of their keys; levels are such as may be written."""
+    for pool in order_snapshot(snapshot):
+        waiting = sorted(job.uid for job in snapshot.jobs if job.pool == pool.name)
+        assert sorted(place.uid for place in pool.places) == waiting
+        keys = [sort_key(place, pool.rules, snapshot.now) for place in pool.places]
+        assert all(one < other for one, other in pairwise(keys))
+        assert all(isfinite(place.tag) and isfinite(place.key) for place in pool.places)
+        plan = plan_snapshot_levels(pool, snapshot.jobs, policy_of(snapshot).window)
+        assert sorted(plan.levels) == waiting
+        assert len(dict(plan.writes)) == len(plan.writes)
+        assert all(0 <= level <= PLAIN_BAND.highest for _, level in plan.writes)
+    if rng.random() < 0.1:
+        assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+
+
+def test_nothing_that_is_read_falls_through() -> None:
+    found = fuzz(0, SHORT)
+    # Both ends of the generator are alive: most is nearly right.
+    assert found["taken"] > SHORT / 5
+    assert found["refused"] > SHORT / 5
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_nothing_of_a_million_inputs_falls_through() -> None:
+    workers = os.cpu_count() or 1
+    part = -(-LONG // workers)
+    running = [
+        subprocess.Popen(
+            [sys.executable, __file__, str(SHORT + worker * part), str(part)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for worker in range(workers)
+    ]
+    for process in running:
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+
+
+if __name__ == "__main__":
+    print(dict(fuzz(int(sys.argv[1]), int(sys.argv[2]))))  # noqa: T201 # a command
