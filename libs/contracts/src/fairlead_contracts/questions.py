@@ -11,6 +11,7 @@ import msgspec
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import Micros, Moment
+from fairlead_contracts.prospects import Around, Makeup, Promoted, Prospects
 
 
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +137,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     waited_seconds: float = 0.0
     refused_class: str | None = None
     """A class that it asked for and was not granted."""
+    prospects: Prospects | None = None
+    """Of a waiting job: what its place is made of, its neighbours, and what would move it."""
     reasons: list[str] = []
     """The same in words."""
 
@@ -159,6 +162,13 @@ class ShardQuestion(Message, frozen=True, kw_only=True):
     """Give this job's place alone."""
     among: list[Place] = []
     """For each of these places, count how many of the shard's jobs stand before it."""
+    prospects: bool = False
+    """With `uid`, also what its place is made of and where it would stand in higher classes; with `below`, also what
+    stands around it."""
+    higher: list[Place] = []
+    """For each of these, the job's places in higher classes, count the jobs of other top-level tenants before it."""
+    passing: list[Place] = []
+    """With `uid`: for each of these, what of its tenant's running jobs has to end before the job passes it."""
 
 
 class ShardReply(Message, frozen=True, kw_only=True):
@@ -174,6 +184,13 @@ class ShardReply(Message, frozen=True, kw_only=True):
     ahead: list[AheadOf] = []
     before: list[int] = []
     """The counts for the question's `among`, in its order."""
+    makeup: Makeup | None = None
+    promoted: list[Promoted] = []
+    around: Around | None = None
+    higher: list[int] = []
+    """The counts for the question's `higher`, in its order."""
+    ends: list[dict[str, int] | None] = []
+    """Base units by resource for the question's `passing`, in its order; None where no end does it."""
 
 
 class Problem(Message, frozen=True, kw_only=True):

@@ -10,14 +10,18 @@ made of a `lane` for each tenant, and of a `family` for each tree of them: `merg
 `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
 within the `bands` of the classes and where `preemption` allows. `snapshots` does all of that with one document,
-`stating` makes it from stated facts; `past` is decayed use; `reasons` puts a place in words.
+`stating` makes it from stated facts; `past` is decayed use; `reasons` puts a place in words. `prospects` says what
+would move a job: by what stands `ahead`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
+`foretelling` puts that in words.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
 `fractions` reads GPU fractions after HAMi.
 """
 
+from fairlead_policy.ahead import join_around
 from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
 from fairlead_policy.flips import next_flip_of
+from fairlead_policy.foretelling import prospects_in_words
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.operators import OperatorWords, clearance_of, is_word, lever_of, words_on
@@ -25,6 +29,14 @@ from fairlead_policy.order import PoolOrder
 from fairlead_policy.past import Decay, PastUse, RunKey, tick_of
 from fairlead_policy.places import merge_places, sort_key
 from fairlead_policy.preemption import preempting_settings
+from fairlead_policy.prospects import (
+    NEIGHBOURS,
+    Found,
+    higher_classes,
+    prospects_in,
+    prospects_of,
+    targets_of,
+)
 from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import ClassMode, PoolRules
@@ -42,11 +54,13 @@ from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
 from fairlead_policy.withholding import may_preempt, why_ineffective, why_uncleared, why_withheld
 
 __all__ = [
+    "NEIGHBOURS",
     "PLAIN_BAND",
     "Answer",
     "Band",
     "ClassMode",
     "Decay",
+    "Found",
     "Granted",
     "JobFit",
     "LabelledJob",
@@ -71,7 +85,9 @@ __all__ = [
     "class_in_words",
     "clearance_of",
     "duration",
+    "higher_classes",
     "is_word",
+    "join_around",
     "lever_of",
     "may_preempt",
     "merge_places",
@@ -83,8 +99,12 @@ __all__ = [
     "plan_snapshot_levels",
     "policy_of",
     "preempting_settings",
+    "prospects_in",
+    "prospects_in_words",
+    "prospects_of",
     "snapshot_of",
     "sort_key",
+    "targets_of",
     "terms_in_words",
     "tick_of",
     "walk",

@@ -1,6 +1,6 @@
 """What stands around a place: the jobs directly before and behind it, what those before it ask for, who holds what.
 
-Each shard tells its part; `joined` puts parts together exactly. Tuples ascend along every top-level tenant's sequence,
+Each shard tells its part; `join_around` puts parts together exactly. Tuples ascend along every top-level tenant's sequence,
 so a part costs a binary search a tenant, and the nearest jobs are among those of a few tenants.
 """
 
@@ -149,7 +149,7 @@ def holders_of(lanes: Iterable[Lane], place: Place) -> tuple[dict[str, int], lis
     return dict(used), _most(held)
 
 
-def joined(parts: Sequence[Around], rules: PoolRules, now: Micros, count: int) -> Around:
+def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: int) -> Around:
     """What stands around a place in the whole pool.
 
     Args:

@@ -17,6 +17,8 @@ from fairlead_policy.supposing import unit_of
 
 _MOST_RESOURCES = 3
 _FEW_DIGITS = 10
+_NO_LEAD = 5e-5
+"""Of share: less waiting than that is not worth a word."""
 
 
 def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
@@ -68,11 +70,11 @@ def _why(one: Neighbour, place: Place) -> str:
 
 def _lower_share(one: Neighbour) -> str:
     lower, waiting = f"its tenant stands {percent(one.share_lead)} lower", percent(abs(one.waiting_lead))
+    if abs(one.waiting_lead) < _NO_LEAD:
+        return lower
     if one.waiting_lead > 0:
         return f"{lower}, and it has waited longer, worth {waiting}"
-    if one.waiting_lead < 0:
-        return f"{lower}, more than the {waiting} that this one has waited longer"
-    return lower
+    return f"{lower}, more than the {waiting} that this one has waited longer"
 
 
 _PLAIN: Mapping[str, str] = {
@@ -183,9 +185,11 @@ def _amounts(amounts: Mapping[str, int]) -> str:
 
 
 def _rounded_up(resource: str, amount: int, most: int | None = None) -> str:
-    """The amount in whole cards, cores or GiB, at least; exactly where less than one of them is meant."""
+    """The amount in whole cards, cores or GiB, at least; exactly where parts of them are what is held."""
     unit = unit_of(resource)
-    whole = amount if amount < unit else ceil(amount / unit) * unit
+    if amount < unit and (most is None or most % unit):
+        return _amount(resource, amount)
+    whole = ceil(amount / unit) * unit
     return _amount(resource, whole if most is None else min(whole, most))
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.questions import Explanation, ShardQuestion
+from fairlead_contracts.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.state import JobState, Phase
 from fairlead_scorer import words
+from fairlead_scorer.foreseeing import Foreseer, concealed
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_answers import most_first
@@ -41,12 +41,19 @@ class Explainer:
         self._asker = asker
         self._unmarked = unmarked
         self._steering = steering
+        self._foreseer = Foreseer(asker)
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
-        """The jobs of that name, those that wait first; of one tenant where one is given."""
+        """The jobs of that name, those that wait first.
+
+        Args:
+            name: id, uid, submission, or what it was made for.
+            tenant: whose jobs alone; the names of others' jobs are then left out.
+            at: the instant.
+        """
         known = [self._facts(job, at) for job in sorted(self._ledger.find(name), key=_shown_first)]
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
-        return [await self._complete(fact, at) for fact in asked]
+        return [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
         until = job.started or job.ended or at
@@ -74,27 +81,32 @@ class Explainer:
             reasons=_reasons(job),
         )
 
-    async def _complete(self, fact: Explanation, at: Micros) -> Explanation:
+    async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
         """Adds the standing in the pool and, of a waiting job, the place and the rank."""
         pool = None if fact.pool is None else self._ledger.pools.get(fact.pool)
         if pool is None or fact.tenant is None:
             return fact
         shard = pool.shard_of(fact.tenant)
         uid = fact.uid if fact.phase == Phase.WAITING else None
-        own = await self._asker.ask(
-            pool, "explain", ShardQuestion(at=at, uid=uid, tenant=fact.tenant), [shard]
-        )
+        question = ShardQuestion(at=at, uid=uid, tenant=fact.tenant, prospects=uid is not None)
+        own = await self._asker.ask(pool, "explain", question, [shard])
         for reply in own.replies:
             known = {standing.tenant: standing for standing in reply.standings}
             fact = msgspec.structs.replace(fact, standing=known.get(fact.tenant))
             if reply.places:
-                return await self._ranked(fact, pool, reply.places[0], at)
+                return await self._ranked(fact, pool, reply, at, open_names=open_names)
         if uid is not None:
             fact = msgspec.structs.replace(fact, reasons=words.waiting(fact, pool.rules, at))
         return fact
 
-    async def _ranked(self, fact: Explanation, pool: Pool, place: Place, at: Micros) -> Explanation:
-        part = await self._asker.ask(pool, "explain", ShardQuestion(at=at, below=place))
+    async def _ranked(
+        self, fact: Explanation, pool: Pool, own: ShardReply, at: Micros, *, open_names: bool
+    ) -> Explanation:
+        place = own.places[0]
+        higher = [one.place for one in own.promoted]
+        question = ShardQuestion(at=at, below=place, prospects=True, higher=higher)
+        part = await self._asker.ask(pool, "explain", question)
+        prospects = await self._foreseer.foresee(pool, own, part, at)
         counts = {line.tenant: line.jobs for reply in part.replies for line in reply.ahead}
         fact = msgspec.structs.replace(
             fact,
@@ -102,6 +114,7 @@ class Explainer:
             rank=sum(counts.values()),
             waiting=sum(reply.waiting for reply in part.replies),
             ahead=most_first(counts),
+            prospects=prospects if open_names else concealed(prospects, place.tenant),
         )
         reasons = words.waiting(fact, pool.rules, at)
         if part.silent:

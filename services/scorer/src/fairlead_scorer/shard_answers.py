@@ -1,9 +1,13 @@
 """One shard's part of an answer, from its owner. Pure."""
 
+import msgspec
+
 from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.prospects import Promoted
 from fairlead_contracts.questions import AheadOf, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import Question
-from fairlead_policy import merge_places
+from fairlead_policy import NEIGHBOURS, PoolOrder, higher_classes, merge_places
 from fairlead_scorer.pools import Pool
 
 MOST_PLACES = 2000
@@ -13,6 +17,11 @@ MOST_PLACES = 2000
 def answer(pool: Pool, shard: int, kind: Question, asked: ShardQuestion) -> ShardReply:
     """What the shard says to a question, for the question's own instant."""
     tenants = pool.tenants_of(shard)
+    reply = _reply(pool, shard, kind, asked, tenants)
+    return _foreseen(reply, pool, asked, tenants) if asked.prospects or asked.passing else reply
+
+
+def _reply(pool: Pool, shard: int, kind: Question, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
     if asked.tenant is not None:
         tenants = [asked.tenant] if asked.tenant in tenants else []
     return ShardReply(
@@ -26,6 +35,30 @@ def answer(pool: Pool, shard: int, kind: Question, asked: ShardQuestion) -> Shar
         ahead=[] if asked.below is None else _ahead(pool, shard, asked.below, asked),
         before=[sum(_before(pool, shard, place, asked).values()) for place in asked.among],
     )
+
+
+def _foreseen(reply: ShardReply, pool: Pool, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
+    """The reply with what is asked of a job's prospects."""
+    order, at = pool.order, asked.at
+    own = reply.places[0] if reply.places else None
+    return msgspec.structs.replace(
+        reply,
+        makeup=order.makeup(own.uid, at) if own is not None and asked.prospects else None,
+        promoted=_promoted(order, own, at) if own is not None and asked.prospects else [],
+        around=None if asked.below is None else order.around(asked.below, at, NEIGHBOURS, tenants),
+        higher=[order.count_others_before(place, at, tenants) for place in asked.higher],
+        ends=[] if own is None else _ends(order, own, asked),
+    )
+
+
+def _promoted(order: PoolOrder, own: Place, at: Micros) -> list[Promoted]:
+    found = (order.promoted(own.uid, urgency, at) for urgency in higher_classes(own, order.rules))
+    return [one for one in found if one is not None]
+
+
+def _ends(order: PoolOrder, own: Place, asked: ShardQuestion) -> list[dict[str, int] | None]:
+    found = order.ends_to_pass(own.uid, asked.passing, asked.at)
+    return [None if ends is None else dict(ends) for ends in found]
 
 
 def _wants_standings(kind: Question, asked: ShardQuestion) -> bool:

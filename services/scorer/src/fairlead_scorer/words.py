@@ -3,7 +3,7 @@
 from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.questions import AheadOf, Explanation
 from fairlead_contracts.state import JobState, Outcome
-from fairlead_policy import PoolRules, class_in_words, duration, terms_in_words
+from fairlead_policy import PoolRules, class_in_words, duration, prospects_in_words, terms_in_words
 
 _TENANTS_NAMED = 3
 """How many tenants a sentence names; the rest are summed up."""
@@ -39,10 +39,13 @@ def nowhere(job: JobState) -> list[str]:
 
 
 def waiting(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
-    """Of a job that waits: where it stands, behind whom, and what its place is made of."""
+    """Of a job that waits: where it stands, behind whom, what its place is made of, and what would move it."""
     place = found.place
     terms = [] if place is None else terms_in_words(place, found.standing, rules, now)
-    return [*_rank(found), *_urgency(found, rules), *terms]
+    moves = []
+    if place is not None and found.prospects is not None:
+        moves = prospects_in_words(found.prospects, place, rules, now)
+    return [*_rank(found), *_urgency(found, rules), *terms, *moves]
 
 
 def withheld(clusters: list[str]) -> str:

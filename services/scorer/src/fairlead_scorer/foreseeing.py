@@ -1,0 +1,81 @@
+"""What would move a job: its shard's owner knows its own tenant, all owners what stands around it; put together here."""
+
+import msgspec
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.prospects import Move, Neighbour, Prospects
+from fairlead_contracts.questions import ShardQuestion, ShardReply
+from fairlead_policy import NEIGHBOURS, Found, join_around, prospects_of, targets_of
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.shard_asking import Part, ShardAsker
+
+
+class Foreseer:
+    """Says what would move a waiting job.
+
+    Args:
+        asker: asks the owners of shards.
+    """
+
+    def __init__(self, asker: ShardAsker) -> None:
+        self._asker = asker
+
+    async def foresee(self, pool: Pool, own: ShardReply, part: Part, at: Micros) -> Prospects:
+        """What would move the job whose place its own shard gave, all else being equal.
+
+        Args:
+            pool: that it waits in.
+            own: of its shard's owner, asked for its prospects.
+            part: of all owners, asked for what stands around it and before its places in higher classes.
+            at: the instant that all were asked for.
+        """
+        place, rules = own.places[0], pool.rules
+        parts = [reply.around for reply in part.replies if reply.around is not None]
+        around = join_around(parts, rules, at, NEIGHBOURS)
+        targets = targets_of(place, around, rules, at)
+        others = _summed(part.replies, len(own.promoted))
+        found = Found(
+            place,
+            own.makeup,
+            around,
+            targets,
+            await self._ends(pool, place, targets, at),
+            [(one.place.urgency, one.own + count) for one, count in zip(own.promoted, others, strict=False)],
+        )
+        return prospects_of(found, rules, at)
+
+    async def _ends(
+        self, pool: Pool, place: Place, targets: list[Place], at: Micros
+    ) -> list[dict[str, int] | None]:
+        """What of its tenant's running jobs has to end before it passes each of these; None where nobody knows."""
+        question = ShardQuestion(at=at, uid=place.uid, passing=targets)
+        own = await self._asker.ask(pool, "explain", question, [pool.shard_of(place.tenant)])
+        for reply in own.replies:
+            if len(reply.ends) == len(targets):
+                return reply.ends
+        return [None for _ in targets]
+
+
+def _summed(replies: list[ShardReply], length: int) -> list[int]:
+    """The counts of all shards; none where an owner of an earlier release does not count."""
+    if any(len(reply.higher) != length for reply in replies):
+        return []
+    return [sum(reply.higher[number] for reply in replies) for number in range(length)]
+
+
+def concealed(found: Prospects, tenant: str) -> Prospects:
+    """Without the names of others' jobs: a tenant hears whose they are, as in the counts of those before it."""
+    return msgspec.structs.replace(
+        found,
+        nearest=[_unnamed(one) if one.tenant != tenant else one for one in found.nearest],
+        moves=[_unnamed_move(one) if one.passed_tenant != tenant else one for one in found.moves],
+    )
+
+
+def _unnamed(one: Neighbour) -> Neighbour:
+    return msgspec.structs.replace(one, uid="", scope="", id="")
+
+
+def _unnamed_move(one: Move) -> Move:
+    return msgspec.structs.replace(one, passed="", passed_id="")

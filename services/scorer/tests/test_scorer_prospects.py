@@ -1,0 +1,110 @@
+"""What would move a job, asked of several scorers: the same as one order with all jobs says, to every field."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.instants import from_datetime
+from fairlead_contracts.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
+from fairlead_contracts.state import Phase, State, subject_of
+from fairlead_policy import prospects_in
+from fairlead_scorer import ScorerSettings, main
+from fairlead_scorer.foreseeing import concealed
+from fairlead_scorer.ledger import Ledger
+from fairlead_testkit import NatsServer
+from fairlead_testkit.arena import Arena
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+
+pytestmark = pytest.mark.integration
+FACTS: list[State] = [
+    a_pool(),
+    a_queue(),
+    a_job("runs", gpu=4, phase=Phase.RUNNING, started=NOW),
+    a_job("runs-too", gpu=3, scope="team-b", phase=Phase.RUNNING, started=NOW),
+    *(a_job(f"a{number}", submitted=NOW + number) for number in range(5)),
+    *(a_job(f"b{number}", scope="team-b", gpu=2, submitted=NOW + number) for number in range(3)),
+]
+
+
+def flat() -> PolicyDocument:
+    return a_document()
+
+
+def tree() -> PolicyDocument:
+    """team-a below an organisation of its own."""
+    document = a_document()
+    tenants = [
+        msgspec.structs.replace(tenant, parent="org" if tenant.name == "team-a" else None)
+        for tenant in document.tenants
+    ]
+    org = msgspec.structs.replace(tenants[0], name="org", parent=None)
+    return msgspec.structs.replace(document, tenants=[*tenants, org])
+
+
+@pytest.fixture(params=[flat, tree])
+async def arena(
+    request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path: Path
+) -> AsyncIterator[tuple[Arena, PolicyDocument]]:
+    document: PolicyDocument = request.param()
+    async with Arena.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
+        await opened.policy(document)
+        await opened.state(*FACTS)
+        await opened.mark()
+        for name in ("s1", "s2"):
+            await scorers.enter_async_context(opened.serving(main, ScorerSettings, name, answer_seconds=1.0))
+        await opened.owned_by("s1", "s2")
+        await opened.settled()
+        yield opened, document
+
+
+async def explain(arena: Arena, job: str, tenant: str | None = None) -> tuple[Explanation, int]:
+    subject = subjects.ask("explain", tenant)
+    payload = await arena.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=5)
+    reply: ExplainReply = EXPLAIN_REPLY.decode(payload)
+    [found] = reply.found
+    return found, from_datetime(reply.at)
+
+
+async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, PolicyDocument]) -> None:
+    opened, document = arena
+    ledger = Ledger()
+    ledger.adopt(document, 1)
+    ledger.learn({subject_of(state): state for state in FACTS})
+    order = ledger.pools["c1/gpu"].order
+    causes = set()
+    for job in [*(f"a{number}" for number in range(5)), *(f"b{number}" for number in range(3))]:
+        found, at = await explain(opened, job)
+        assert found.prospects == prospects_in(order, found.uid, at)
+        assert found.prospects is not None
+        causes |= {move.cause for move in found.prospects.moves}
+    # A start out of turn is told of tenants that stand alone.
+    assert causes >= ({"ends", "starts", "class", "weight"} if document == flat() else {"ends", "class"})
+
+
+async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
+    arena: tuple[Arena, PolicyDocument],
+) -> None:
+    opened, document = arena
+    found, _ = await explain(opened, "b0")
+    text = " ".join(found.reasons)
+    if document == flat():
+        # a4 stands at 8 of 16 GPUs by weight 3, a sixth; a0 at 4 of them, a twelfth.
+        assert "Before a4 of team-a if 1 of its own tenant's 3 gpu that run end." in text
+        assert "First if 2 of its own tenant's 12 cpu that run and 2 of its own tenant's 3 gpu" in text
+        assert "a4 of team-a falls behind it if team-a starts jobs of 1 gpu" in text
+        assert "First if team-b had a weight above 2.25, which operators set." in text
+    assert "It fits into what is free, beside all that stand before it." in text
+    assert "As urgent it would be number 1" in text
+    assert "Before it stands a4 of team-a" in text
+    own, _ = await explain(opened, "b0", "team-b")
+    assert own.prospects is not None
+    assert found.prospects is not None
+    assert own.prospects == concealed(found.prospects, "team-b") != found.prospects
+    assert "Before it stands a job of team-a" in " ".join(own.reasons)
+    assert "a4" not in " ".join(own.reasons)
