@@ -55,7 +55,9 @@ class StructReader:
         if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
             return self.struct(struct, found, f"{where}.")
         if not _is_text(found):
-            self.problems.append(FieldError(where, found, "holds half of a surrogate pair, which is no text"))
+            self.problems.append(
+                FieldError(where, found, "must be printable: half of a surrogate pair is no text")
+            )
             return None
         try:
             return msgspec.convert(found, hint)
