@@ -203,10 +203,10 @@ def test_taints_that_are_not_tolerated_are_named() -> None:
         "workers: taints nvidia.com/gpu=yes:NoSchedule and old:NoExecute are not tolerated, on every node that matches."
     ]
     answer = place(gang(workers(2, gpu=4)), [*nodes, node("b", gpu=4)])
-    assert said(answer)[:2] == [
-        "workers: taints nvidia.com/gpu=yes:NoSchedule and old:NoExecute are not tolerated, on 1 node.",
-        "workers: 1 of 2 pods fits.",
-    ]
+    assert said(answer)[0] == "workers: 1 of 2 pods fits."
+    assert said(answer)[-1] == (
+        "workers: taints nvidia.com/gpu=yes:NoSchedule and old:NoExecute are not tolerated, on 1 node."
+    )
 
 
 @pytest.mark.parametrize(

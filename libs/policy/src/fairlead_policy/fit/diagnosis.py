@@ -50,10 +50,15 @@ def _of_shape(ground: Ground, number: int) -> Iterator[Obstacle]:
         yield _no_match(shape, ground.nodes)
         return
     usable = [node for node in matching if may_use(shape, node)]
+    if usable:
+        yield from _on_usable(ground, number, usable)
     if len(usable) < len(matching):
         yield _taints(shape, matching, usable)
-    if not usable:
-        return
+
+
+def _on_usable(ground: Ground, number: int, usable: Sequence[Node]) -> Iterator[Obstacle]:
+    """What stands in the way on nodes whose labels and taints let the pods in."""
+    shape = ground.shapes[number]
     fits = int(ground.alone(number).sum())
     if fits:
         yield PodsShort(shape=shape.name, wanted=shape.count, fits=fits)
@@ -152,7 +157,8 @@ def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterat
             wanted=ask.memory_on(closest),
             largest=max(closest.free_memory, 0),
             free=sum(max(card.free_memory, 0) for card in cards),
-            ever=closest.memory,
+            # A number of MiB is the same on every card, a percentage is not: each card has a hundred of it.
+            ever=max(card.memory for card in cards) if ask.memory else closest.memory,
         )
     closest = max(cards, key=lambda card: (card.free_cores, card.uuid))
     if closest.free_cores < ask.cores:
@@ -162,7 +168,7 @@ def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterat
             wanted=ask.cores,
             largest=max(closest.free_cores, 0),
             free=sum(max(card.free_cores, 0) for card in cards),
-            ever=closest.cores,
+            ever=max(card.cores for card in cards),
         )
 
 

@@ -80,7 +80,7 @@ class CardShort(_Stated, frozen=True, kw_only=True):
     free: int
     """Free on all cards that the pods may use."""
     ever: int
-    """What that card has when nobody uses it."""
+    """What a card has at most when nobody uses it."""
 
 
 class CardRefusals(_Stated, frozen=True, kw_only=True):

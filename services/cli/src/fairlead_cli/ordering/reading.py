@@ -21,18 +21,26 @@ def read_file(path: Path) -> Snapshot:
     Raises:
         InputError: it cannot be read, is neither JSON nor YAML, or does not validate; with every problem.
     """
-    name = "standard input" if str(path) == STANDARD_INPUT else str(path)
     try:
         payload = sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     try:
-        return parse(payload, name=name, is_yaml=path.suffix in _YAML)
+        return parse(payload, name=_name_of(path), is_yaml=path.suffix in _YAML)
     except DocumentError as error:
-        problems = [str(problem) for problem in error.problems[:MOST_PROBLEMS]]
-        rest = len(error.problems) - len(problems)
-        more = [f"… and {rest} more"] if rest else []
-        raise InputError(f"{name} does not validate:", problems=problems + more) from error
+        raise refused(path, error) from error
+
+
+def refused(path: Path, error: DocumentError) -> InputError:
+    """What to say of a snapshot that does not validate."""
+    problems = [str(problem) for problem in error.problems[:MOST_PROBLEMS]]
+    rest = len(error.problems) - len(problems)
+    more = [f"… and {rest} more"] if rest else []
+    return InputError(f"{_name_of(path)} does not validate:", problems=problems + more)
+
+
+def _name_of(path: Path) -> str:
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
 def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:

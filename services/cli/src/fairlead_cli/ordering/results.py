@@ -1,14 +1,15 @@
 """The order of a snapshot as JSON and as lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from fairlead_cli.ordering.fitting import FitLine, fit_cell, fit_line, fit_reasons
 from fairlead_cli.words import duration, reason, short_resource
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.snapshot import Snapshot
-from fairlead_policy import OrderedPool, PlannedLevels, Wording
+from fairlead_policy import JobFit, OrderedPool, PlannedLevels, Wording
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, rename={"urgency": "class"}, gc=False):
@@ -25,6 +26,8 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, rename={"urgency": "cla
     dominant: str
     level: int | msgspec.UnsetType = msgspec.UNSET
     """Once all writes are done."""
+    fit: FitLine | msgspec.UnsetType = msgspec.UNSET
+    """Where the policy has a strategy to place jobs by."""
     reasons: list[str]
 
 
@@ -55,6 +58,8 @@ class PlannedPool(msgspec.Struct, frozen=True):
 
     pool: OrderedPool
     plan: PlannedLevels | None
+    fits: Mapping[str, JobFit] | None = None
+    """By uid, where the policy asks for that."""
 
 
 def as_json(planned: Iterable[PlannedPool], now: Micros) -> bytes:
@@ -65,7 +70,7 @@ def as_json(planned: Iterable[PlannedPool], now: Micros) -> bytes:
 def _result(planned: PlannedPool, now: Micros) -> PoolResult:
     pool, plan = planned.pool, planned.plan
     wording = Wording(pool.rules, pool.standings, now)
-    order = [_job_line(rank, place, plan, wording) for rank, place in enumerate(pool.places)]
+    order = [_job_line(rank, place, planned, wording) for rank, place in enumerate(pool.places)]
     if plan is None:
         return PoolResult(name=pool.name, order=order)
     ids = {place.uid: place.id for place in pool.places}
@@ -73,7 +78,8 @@ def _result(planned: PlannedPool, now: Micros) -> PoolResult:
     return PoolResult(name=pool.name, order=order, writes=writes)
 
 
-def _job_line(rank: int, place: Place, plan: PlannedLevels | None, wording: Wording) -> JobLine:
+def _job_line(rank: int, place: Place, planned: PlannedPool, wording: Wording) -> JobLine:
+    plan, fits = planned.plan, planned.fits
     return JobLine(
         id=place.id,
         rank=rank,
@@ -83,6 +89,7 @@ def _job_line(rank: int, place: Place, plan: PlannedLevels | None, wording: Word
         key=None if place.unbounded else place.key,
         dominant=place.dominant,
         level=msgspec.UNSET if plan is None else plan.levels[place.uid],
+        fit=msgspec.UNSET if fits is None else fit_line(fits[place.uid]),
         reasons=wording.reasons(place),
     )
 
@@ -94,20 +101,23 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
         yield f"pool {one.pool.name}: {len(one.pool.places)} waiting"
         if one.pool.places:
             yield from _aligned(_order_rows(one, snapshot.now))
+        if one.fits is not None:
+            yield from fit_reasons(one.pool.places, one.fits)
         if one.plan is not None:
             yield from _writes(one.pool, one.plan, before)
         yield ""
 
 
 def _order_rows(planned: PlannedPool, now: Micros) -> list[tuple[str, ...]]:
-    plan = planned.plan
-    level = () if plan is None else ("level",)
+    plan, fits = planned.plan, planned.fits
+    level = (() if plan is None else ("level",)) + (() if fits is None else ("fit",))
     named = ("#", "job", "tenant", "class", "tag", "key", "dominant")
     rows: list[tuple[str, ...]] = [(*named, *level, "waited", "why here: its tenant")]
     for rank, place in enumerate(planned.pool.places, start=1):
         tag, key = ("∞", "∞") if place.unbounded else (f"{place.tag:.6f}", f"{place.key:.6f}")
         age = duration(max(0.0, to_seconds(now - place.submitted)))
-        standing = () if plan is None else (str(plan.levels[place.uid]),)
+        standing: tuple[str, ...] = () if plan is None else (str(plan.levels[place.uid]),)
+        standing += () if fits is None else (fit_cell(fits[place.uid]),)
         names = (place.id, place.tenant, place.urgency, tag, key, short_resource(place.dominant) or "-")
         rows.append((str(rank), *names, *standing, age, reason(place)))
     return rows

@@ -1,0 +1,72 @@
+"""Where jobs fit, as JSON and as lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairlead_contracts.decisions import Place
+from fairlead_policy import Answer, JobFit, NodeFit
+from fairlead_policy.fit import Obstacle, in_words
+
+MOST_REASONS = 20
+"""Jobs of a pool whose reasons are printed; the rest are counted. JSON has all."""
+_CELLS = {
+    Answer.NO_QUOTA: "no quota",
+    Answer.NO_ROOM: "no room",
+    Answer.NEVER: "never",
+    Answer.UNKNOWN: "unknown",
+}
+
+
+class FitLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Whether and where one job fits after those before it."""
+
+    answer: str
+    nodes: Sequence[NodeFit] = ()
+    """Where it is placed: pods and, of fractions, vGPUs by card."""
+    proven: bool = True
+    """False: no room was found, and more search might find some."""
+    why: Sequence[str] = ()
+    """Why it is not placed."""
+    obstacles: Sequence[Obstacle] = ()
+    """The same as data, in base units."""
+
+
+def fit_line(fit: JobFit) -> FitLine:
+    """The answer as JSON."""
+    return FitLine(
+        answer=fit.answer.value,
+        nodes=fit.nodes,
+        proven=fit.exact,
+        why=tuple(map(in_words, fit.obstacles)),
+        obstacles=fit.obstacles,
+    )
+
+
+def fit_cell(fit: JobFit) -> str:
+    """The answer as a cell of a table: the first node and how many more, or why not."""
+    if fit.answer is not Answer.PLACED:
+        return _CELLS[fit.answer]
+    first = fit.nodes[0].node if fit.nodes else "anywhere"
+    return first if len(fit.nodes) <= 1 else f"{first} +{len(fit.nodes) - 1}"
+
+
+def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator[str]:
+    """A line for each job that is not placed."""
+    unplaced = [place for place in places if fits[place.uid].answer is not Answer.PLACED]
+    for place in unplaced[:MOST_REASONS]:
+        yield f"  {place.id}: {reason_in_words(fits[place.uid])}"
+    if len(unplaced) > MOST_REASONS:
+        yield f"  … and {len(unplaced) - MOST_REASONS} more; -o json has all"
+
+
+def reason_in_words(fit: JobFit) -> str:
+    """Why a job is not placed."""
+    why = " ".join(map(in_words, fit.obstacles))
+    match fit.answer:
+        case Answer.NEVER:
+            return f"can never run as things are. {why}"
+        case Answer.NO_ROOM if not fit.exact:
+            return f"no room was found, which is no proof. {why}"
+        case _:
+            return why
