@@ -100,8 +100,10 @@ async def put_in_force(nats: str | None, path: Path) -> None:
     document = read_policy(path)
     if document.half_life_hours is not None:
         warn("half_life_hours counts in `fairlead order` alone: services do not keep past use yet")
-    if document.fit.strategy != "none" or document.mode != "advise":
-        warn("fit and mode change nothing yet: jobs are ordered, not placed, and nothing is reserved")
+    if document.fit.strategy != "none":
+        warn("fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods")
+    if document.mode != "advise":
+        warn("mode changes nothing yet: nothing is reserved")
     async with connected(nats) as bus:
         revision, written = await apply_policy(bus, document)
     say(
