@@ -69,6 +69,7 @@ class PoolPast:
         self._rulebook = rulebook
         self._half_life = half_life
         self._decay = Decay(half_life, tick_of(half_life))
+        self._behind = -(-SETTLE_AFTER // self._decay.tick)
         self._shards = [PastUse(self._decay) for _ in range(rulebook.document.shards)]
 
     def of(self, tenant: str) -> PastUse:
@@ -83,11 +84,12 @@ class PoolPast:
 
         A shard of which nothing was ever kept begins with nothing.
         """
-        use, due = self._shards[shard], (now - SETTLE_AFTER) // self._decay.tick
+        use, tick = self._shards[shard], now // self._decay.tick
+        due = tick - self._behind
         if use.settled is None:
             use.begin(due, {})
         use.settle(due)
-        return use.advance(now // self._decay.tick)
+        return use.advance(tick)
 
     def next_tick(self, now: Micros) -> Micros:
         """When the next tick passes."""

@@ -98,7 +98,7 @@ class Scene:
                 self.ledger.follow(keeping, ours=ours(keeping.pool, keeping.shard))
         if self._kept.complete and self._state.complete:
             horizon = self.ledger.horizon()
-            fresh = self._now() - SETTLE_AFTER - tick_of(rulebook.half_life)
+            fresh = self._now() - SETTLE_AFTER - 2 * tick_of(rulebook.half_life)
             self._journal.want(fresh if horizon is None else horizon)
         self._past_known = self._kept.complete and self._journal.complete
         runs = self._journal.take()

@@ -1,0 +1,286 @@
+"""Past use in the ledger: whoever owns a shard, after whatever went wrong, has the same integers of it."""
+
+import math
+import random
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.decisions import Keeping, KeptPast
+from fairlead_contracts.document import PolicyDocument, Tenant
+from fairlead_contracts.instants import HOUR, SECOND, Micros
+from fairlead_contracts.state import JobState, Phase, State, subject_of
+from fairlead_policy import Decay, PastUse, tick_of
+from fairlead_scorer.deciding import Content, decide, same
+from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.past import SETTLE_AFTER, Over, over
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+
+POOL = "c1/gpu"
+GPU = "nvidia.com/gpu"
+MINUTE = 60 * SECOND
+TENANTS = ("team-a", "team-b", "team-c")
+
+
+def a_policy(half_life_hours: float | None = 1.0, **changes: object) -> PolicyDocument:
+    tenants = [Tenant(name=name) for name in TENANTS]
+    return a_document(tenants=tenants, half_life_hours=half_life_hours, shards=4, **changes)
+
+
+def facts(*states: State) -> dict[str, State | None]:
+    return {subject_of(state): state for state in states}
+
+
+def a_ledger(document: PolicyDocument, *states: State) -> Ledger:
+    ledger = Ledger()
+    ledger.adopt(document, 1)
+    ledger.learn(facts(a_pool(), a_queue(), *states))
+    return ledger
+
+
+def decided(ledger: Ledger, now: Micros) -> list[Content]:
+    pool = ledger.pools[POOL]
+    return [decide(pool, shard, now) for shard in range(pool.shards)]
+
+
+def past_of(contents: Iterable[Content]) -> dict[str, dict[str, int]]:
+    return {one.tenant: one.past for content in contents for one in content.standings if one.past}
+
+
+def keepings(contents: Iterable[Content]) -> list[Keeping]:
+    return [Keeping(pool=POOL, shard=shard, kept=content.kept) for shard, content in enumerate(contents)]
+
+
+def a_run(tenant: str, number: int, started: Micros, gpu: int = 1) -> JobState:
+    return a_job(f"j{number}", scope=tenant, demand={GPU: 1000 * gpu}, phase=Phase.RUNNING, started=started)
+
+
+def ended(job: JobState, at: Micros) -> JobState:
+    return msgspec.structs.replace(job, phase=Phase.ENDED, ended=at, rev=9)
+
+
+def told(job: JobState, at: Micros) -> Over:
+    found = over(ended(job, at))
+    assert found is not None
+    return found
+
+
+class World:
+    """Jobs that start, end, are stopped and put back, and are forgotten; what is known of them, and by whom."""
+
+    def __init__(self, dice: random.Random, document: PolicyDocument) -> None:
+        self.dice = dice
+        self.now = NOW
+        self.document = document
+        self.state: dict[str, State | None] = facts(a_pool(), a_queue())
+        self.events: list[Over] = []
+        self.open: list[JobState] = []
+        self.true: list[Over] = []
+        self.count = 0
+        self.owner = a_ledger(document)
+        self.contents = decided(self.owner, self.now)
+
+    def live(self) -> None:
+        """A while goes by, and things happen in it."""
+        pause = self.dice.choice([SECOND, 40 * SECOND, 3 * MINUTE, HOUR // 2])
+        self.now += self.dice.randint(1, pause)
+        for _ in range(self.dice.randint(0, 3)):
+            self._happens(self.now - self.dice.randint(0, min(pause, 50 * SECOND)))
+
+    def _happens(self, at: Micros) -> None:
+        if self.open and self.dice.random() < 0.5:
+            job = self.open.pop(self.dice.randrange(len(self.open)))
+            at = max(at, (job.started or 0) + 1)
+            self.true.append(told(job, at))
+            if self.dice.random() < 0.5:
+                self._say(ended(job, at))
+            else:  # stopped and put back, or deleted: an event alone says until when it ran
+                again = msgspec.structs.replace(job, phase=Phase.WAITING, started=None, rev=9)
+                self._hear(told(job, at))
+                self._say(again) if self.dice.random() < 0.5 else self._forget(job)
+        else:
+            self.count += 1
+            job = a_run(self.dice.choice(TENANTS), self.count, at, self.dice.randint(0, 5))
+            self.open.append(job)
+            self._say(job)
+        for state in [one for one in self.state.values() if isinstance(one, JobState)]:
+            if state.ended is not None and state.ended < self.now - 5 * MINUTE:
+                self._forget(state)
+
+    def _say(self, state: State) -> None:
+        self.state |= facts(state)
+        self.owner.learn(facts(state))
+        if isinstance(state, JobState) and (run := over(state)) is not None:
+            self._hear(run)
+
+    def _forget(self, state: State) -> None:
+        self.state.pop(subject_of(state), None)
+        self.owner.learn({subject_of(state): None})
+
+    def _hear(self, run: Over) -> None:
+        self.events.append(run)
+        self.owner.hear([run])
+        if self.dice.random() < 0.2:
+            self.owner.hear(self.dice.sample(self.events, 1))  # at least once, and long after
+
+    def decide(self) -> list[Content]:
+        self.contents = decided(self.owner, self.now)
+        return self.contents
+
+    def successor(self) -> Ledger:
+        """A scorer that starts now: it has the last decisions, the last state, and all events, some of them twice."""
+        ledger = Ledger()
+        heard = [*self.events, *self.dice.choices(self.events, k=len(self.events))] if self.events else []
+        self.dice.shuffle(heard)
+        steps = [
+            lambda: ledger.adopt(self.document, 1),
+            lambda: ledger.learn(self.state),
+            lambda: ledger.hear(heard),
+            lambda: [ledger.follow(keeping, ours=False) for keeping in keepings(self.contents)],
+        ]
+        self.dice.shuffle(steps)
+        for step in steps:
+            step()
+        return ledger
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1 / 60, 1.0, 30.0]))
+@settings(max_examples=60, deadline=None)
+def test_who_takes_over_at_any_moment_has_the_same_to_the_byte(seed: int, hours: float) -> None:
+    world = World(random.Random(seed), a_policy(hours))
+    begun = world.now
+    for _ in range(world.dice.randint(1, 12)):
+        world.live()
+        if world.dice.random() < 0.7:
+            world.decide()
+        if world.dice.random() < 0.4:
+            heir = world.successor()
+            assert decided(heir, world.now) == decided(world.owner, world.now)
+            world.owner = heir
+    # And that is what the runs themselves come to, from the first decision on.
+    half_life = round(hours * HOUR)
+    plain = PastUse(Decay(half_life, tick_of(half_life)))
+    tick = tick_of(half_life)
+    plain.begin(begun // tick - math.ceil(SETTLE_AFTER / tick), {})
+    for run in world.true:
+        plain.end(run.key, run.scope, run.ended, run.demand)
+    for job in world.open:
+        plain.run((job.uid, job.started or 0), job.scope, job.demand)
+    plain.advance(world.now // tick)
+    assert past_of(world.decide()) == {name: plain.of(name) for name in TENANTS if plain.of(name)}
+
+
+def test_an_order_moves_by_what_a_tenant_used_yesterday() -> None:
+    jobs = [
+        a_job("new", scope="team-b", gpu=2, submitted=NOW),
+        a_job("old", scope="team-a", gpu=2, submitted=NOW - 1),
+    ]
+    ledger = a_ledger(a_policy(24.0), *jobs)
+    decided(ledger, NOW - 24 * HOUR)
+    run = a_run("team-a", 1, NOW - 24 * HOUR, 8)
+    ledger.hear([told(run, NOW - 12 * HOUR)])
+    first = min(
+        (place.key, place.id)
+        for one in decided(ledger, NOW)
+        for front in one.fronts
+        for place in front.places
+    )
+    assert first[1] == "new"
+    [standing] = [one for content in decided(ledger, NOW) for one in content.standings if one.past]
+    assert (standing.tenant, standing.use) == ("team-a", {})
+    assert standing.past[GPU] == pytest.approx(8000 * (2**-0.5 - 0.5), rel=0.01)
+    assert standing.share == pytest.approx(standing.past[GPU] / 16_000)
+
+
+def test_only_a_tick_or_news_changes_a_decision() -> None:
+    ledger = a_ledger(a_policy(), a_run("team-a", 1, NOW - HOUR))
+    decided(ledger, NOW)
+    tick = tick_of(HOUR)
+    at = (NOW // tick + 2) * tick
+    pool = ledger.pools[POOL]
+    assert pool.next_flip(0, at) == at + tick
+    before = decided(ledger, at)
+    assert all(same(*pair) for pair in zip(before, decided(ledger, at + tick - 1), strict=True))
+    after = decided(ledger, at + tick)
+    assert {content.basis.past for content in before} == {at // tick}
+    assert {content.basis.past for content in after} == {at // tick + 1}
+
+
+def test_it_begins_with_nothing_when_it_is_switched_on_and_ends_with_it() -> None:
+    ledger = a_ledger(a_policy(None), a_run("team-a", 1, NOW - 100 * HOUR))
+    [*contents] = decided(ledger, NOW)
+    assert {(content.basis.past, content.kept) for content in contents} == {(0, None)}
+    ledger.adopt(a_policy(), 2)
+    assert past_of(decided(ledger, NOW)).get("team-a", {}).get(GPU, 0) < 50, (
+        "a minute or two of an hour's half-life"
+    )
+    assert past_of(decided(ledger, NOW + HOUR))["team-a"][GPU] == pytest.approx(500, rel=0.05)
+    ledger.adopt(a_policy(None), 3)
+    assert past_of(decided(ledger, NOW + HOUR)) == {}
+    ledger.adopt(a_policy(), 4)
+    assert past_of(decided(ledger, NOW + HOUR)).get("team-a", {}).get(GPU, 0) < 50
+
+
+def test_another_half_life_and_another_parent_keep_what_was_used() -> None:
+    ledger = a_ledger(a_policy(), a_run("team-a", 1, NOW, 8))
+    decided(ledger, NOW)
+    ledger.learn(facts(ended(a_run("team-a", 1, NOW, 8), NOW + HOUR)))
+    at = NOW + HOUR + 10 * MINUTE
+    before = past_of(decided(ledger, at))["team-a"][GPU]
+    tenants = [Tenant(name="org", weight=2.0), *(Tenant(name=name, parent="org") for name in TENANTS)]
+    ledger.adopt(msgspec.structs.replace(a_policy(10.0), tenants=tenants), 2)
+    contents = decided(ledger, at)
+    assert past_of(contents)["team-a"][GPU] == pytest.approx(before, rel=0.05)
+    assert past_of(contents)["org"] == past_of(contents)["team-a"]
+    later = past_of(decided(ledger, at + 10 * HOUR))["team-a"][GPU]
+    assert later == pytest.approx(before / 2, rel=0.05)
+
+
+def test_the_past_of_a_tenant_that_is_no_more_counts_for_nobody_and_fades() -> None:
+    ledger = a_ledger(a_policy(), a_run("team-a", 1, NOW))
+    decided(ledger, NOW)
+    ledger.learn(facts(ended(a_run("team-a", 1, NOW), NOW + HOUR)))
+    renamed = msgspec.structs.replace(a_policy(), tenants=[Tenant(name="team-b")])
+    decided(ledger, NOW + HOUR + 2 * MINUTE)
+    ledger.adopt(renamed, 2)
+    past = past_of(decided(ledger, NOW + HOUR + 3 * MINUTE))
+    assert set(past) == {"team-a"}
+    assert past_of(decided(ledger, NOW + 80 * HOUR)) == {}
+    assert all(
+        content.kept is not None and not content.kept.tenants for content in decided(ledger, NOW + 200 * HOUR)
+    )
+
+
+def test_what_another_owner_settled_later_counts_and_what_it_settled_earlier_does_not() -> None:
+    ledger = a_ledger(a_policy())
+    shard = ledger.pools[POOL].shard_of("team-a")
+    tick = tick_of(HOUR)
+    parts = str(5000 * 2**32)
+    late = KeptPast(
+        at=NOW // tick * tick, half_life=HOUR, tenants={"team-a": {GPU: parts}, "nobody": {GPU: parts}}
+    )
+    early = msgspec.structs.replace(late, at=late.at - tick, tenants={})
+    for kept, ours in (
+        (late, False),
+        (early, False),
+        (msgspec.structs.replace(late, at=late.at + tick, tenants={}), True),
+    ):
+        ledger.follow(Keeping(pool=POOL, shard=shard, kept=kept), ours=ours)
+    assert past_of(decided(ledger, NOW))["team-a"] == {GPU: 5000}
+    ledger.follow(Keeping(pool="elsewhere", shard=99, kept=late), ours=False)
+
+
+def test_runs_that_are_settled_are_forgotten() -> None:
+    ledger = a_ledger(a_policy())
+    for number in range(5000):
+        at = NOW + number * SECOND
+        ledger.hear([told(a_run("team-a", number, at), at + SECOND)])
+        if number % 100 == 0:
+            decided(ledger, at)
+    assert len(ledger._over) < 2500
+    assert past_of(decided(ledger, NOW + 5001 * SECOND))["team-a"][GPU] == pytest.approx(
+        1000 * (1 - 2 ** -(5000 / 3600)), rel=0.03
+    )
