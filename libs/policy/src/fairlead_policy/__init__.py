@@ -20,6 +20,7 @@ Two packages stand beside the order, to be imported by their own names: `fit` sa
 
 from fairlead_policy.ahead import join_around
 from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
+from fairlead_policy.explained import ExplainedJob, explain_in_snapshot
 from fairlead_policy.flips import next_flip_of
 from fairlead_policy.foretelling import prospects_in_words
 from fairlead_policy.jobs import Queue, WaitingJob
@@ -60,6 +61,7 @@ __all__ = [
     "Band",
     "ClassMode",
     "Decay",
+    "ExplainedJob",
     "Found",
     "Granted",
     "JobFit",
@@ -85,6 +87,7 @@ __all__ = [
     "class_in_words",
     "clearance_of",
     "duration",
+    "explain_in_snapshot",
     "higher_classes",
     "is_word",
     "join_around",

@@ -13,6 +13,7 @@ def order(
     /,
     *,
     levels: Annotated[bool, Parameter(negative="")] = False,
+    explain: str | None = None,
     output: Output = "table",
 ) -> None:
     """Put a snapshot in order, and say why each job stands there. Needs no NATS and no cluster.
@@ -23,9 +24,16 @@ def order(
         JSON or YAML, as `fairlead snapshot` writes it, or `-` for standard input; see docs/policy.md.
     levels:
         Also the levels that make the frontends follow, and the writes that they cost.
+    explain:
+        Instead of the order, this job by its id: why it stands where it stands, and what would move it.
     output:
         Lines in words, or JSON.
     """
+    if explain is not None:
+        from fairlead_cli.ordering.explaining import explain_on_paper
+
+        explain_on_paper(file, explain, json=output == "json")
+        return
     from fairlead_cli.ordering.running import put_in_order
 
     put_in_order(file, levels=levels, json=output == "json")

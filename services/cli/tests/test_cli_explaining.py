@@ -1,0 +1,77 @@
+"""`fairlead order FILE --explain JOB`: what the words and the data say of a job on paper."""
+
+import json
+import subprocess
+import sys
+
+GPU = "nvidia.com/gpu"
+NOW = 1_760_000_000
+SNAPSHOT: dict[str, object] = {
+    "now": NOW,
+    "policy": {"aging": {"share_per_hour": 0.06, "cap_hours": 2}},
+    "pools": [{"name": "gpu", "capacity": {"cpu": "512", GPU: 64}}],
+    "tenants": [{"name": "team-a", "weight": 3}, {"name": "team-b"}, {"name": "team-c"}],
+    "running": [
+        {"id": "r1", "tenant": "team-a", "demand": {GPU: 32}},
+        {"id": "r2", "tenant": "team-b", "demand": {GPU: 20}},
+        {"id": "r3", "tenant": "team-c", "demand": {GPU: 10}},
+    ],
+    "jobs": [
+        {"id": "train", "tenant": "team-b", "submitted": NOW - 1800, "demand": {GPU: 4}},
+        {"id": "first", "tenant": "team-c", "submitted": NOW - 1800, "demand": {GPU: 8}},
+        {"id": "second", "tenant": "team-a", "submitted": NOW - 1800, "demand": {GPU: 1}},
+        {"id": "old", "tenant": "team-b", "class": "approved", "submitted": NOW - 9000, "demand": {GPU: 2}},
+    ],
+}
+
+
+def explain(job: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", "order", "-", "--explain", job, *words],
+        input=json.dumps(SNAPSHOT), capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+
+
+def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_move_it() -> None:
+    ended = explain("train")
+    assert ended.returncode == 0, ended.stderr
+    for sentence in (
+        "train of team-b: number 4 of 4 in pool gpu",
+        "before it: 1 of team-a, 1 of team-b, 1 of team-c",
+        "gpu: 20 running + 2 for 1 job of its own before it, by weight 1: 34.4 %.",
+        # 32 of 64 by weight 3 is 16.7 %; 22 of 64 by weight 1 is 34.4 %.
+        "Before it stands second of team-a: its tenant stands 17.7 % lower.",
+        "Before it stands first of team-c: its tenant stands 18.8 % lower.",
+        # 22 - 11 = 11 of 64 is 17.2 %, above 16.7 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
+        "Before second of team-a if 12 of its own tenant's 20 gpu that run end.",
+        "As approved it would be number 2: an operator may grant that (`fairlead approve`).",
+        "As urgent it would be number 1: an operator may grant that (`fairlead approve`).",
+        (
+            "A place is no start: it fits once 2 gpu more are free: "
+            "held by team-a 32 gpu, team-b 20 gpu, team-c 10 gpu."
+        ),
+        "In its turn, it fits once 13 gpu have ended: all that stand before it start first.",
+    ):
+        assert sentence in ended.stdout
+
+
+def test_the_same_as_data() -> None:
+    ended = explain("train", "-o", "json")
+    [found] = json.loads(ended.stdout)["found"]
+    assert (found["rank"], found["waiting"], found["place"]["id"]) == (3, 4, "train")
+    prospects = found["prospects"]
+    assert prospects["makeup"]["running"] == {GPU: 20_000}
+    assert [one["term"] for one in prospects["nearest"]] == ["share", "share", "class"]
+    ends = [move for move in prospects["moves"] if move["cause"] == "ends"]
+    assert [(move["passed_id"], move["amounts"]) for move in ends] == [
+        ("second", {GPU: 11_334}),
+        ("first", {GPU: 12_001}),
+    ]
+    assert prospects["room"]["missing"] == {GPU: 2000}
+    assert prospects["room"]["in_turn"] == {GPU: 13_000}
+
+
+def test_a_job_that_does_not_wait_is_said() -> None:
+    ended = explain("nobody")
+    assert ended.returncode == 1
+    assert "no job 'nobody' waits in the snapshot" in ended.stderr
