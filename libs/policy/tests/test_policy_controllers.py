@@ -1,12 +1,26 @@
-"""The formulas of the DRF and WDRF controllers, right where their code went wrong."""
+"""The formulas of the DRF and WDRF controllers, right where their code went wrong: a test for each fault."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
+import pytest
 
-from fairlead_contracts.document import PolicyDocument, read_document
+from fairlead_contracts.document import PolicyDocument, Tenant, read_document
 from fairlead_contracts.instants import HOUR, SECOND
-from fairlead_policy import Band, LabelledJob, PoolOrder, Rulebook, WaitingJob, plan_levels
+from fairlead_contracts.state import Phase, State
+from fairlead_kube import PodSpec, Workload, pod_demand, workload_demand
+from fairlead_policy import (
+    Band,
+    LabelledJob,
+    PoolOrder,
+    Rulebook,
+    WaitingJob,
+    plan_levels,
+    snapshot_of,
+)
+from fairlead_policy.fit import Gang, Node, Placement, PodShape, Unfit, place
+from fairlead_testkit.builders import a_document, a_job, a_pool, a_queue
 
 CAPACITY = {"cpu": 100_000, "gpu": 10_000}
 DRF = read_document({"kind": "ConfigMap", "data": {"aging_alpha": "0.1"}})
@@ -141,3 +155,95 @@ def test_the_wdrf_controllers_hour_of_aging_is_a_cap_not_first_come_first_served
     assert order_of(WDRF, older, younger, use={"heavy": 5000}) == ["older", "younger"]
     assert order_of(gentle, older, younger, use={"heavy": 5000}) == ["younger", "older"]
     assert Rulebook(gentle, 1).pool_rules("p", CAPACITY).rate == Fraction(6, 100) / HOUR
+
+
+# --- what both got wrong around their formulas
+
+
+def test_the_frontend_serves_by_what_is_written() -> None:
+    """One wrote the order upside down, the other into annotations that Kueue does not read: nothing came of it."""
+    order = pool(WDRF)
+    order.run("r", "heavy", {"gpu": 5000})
+    for one in (job("a-old", "heavy", 7), job("b-new", "light", 5)):
+        order.wait(one)
+    wanted = order.uids(NOW)
+    assert wanted == ["b-new", "a-old"]
+    by_submission = {"a-old": 1, "b-new": 2}
+    window = [LabelledJob(uid=uid, level=0, tie=(by_submission[uid], uid)) for uid in wanted]
+    written = dict(plan_levels(window, [], Band(default=0, lowest=1, highest=100)).writes)
+    assert served([], by_submission) == ["a-old", "b-new"]
+    assert served(list(written.items()), by_submission) == wanted
+
+
+def served(levels: Sequence[tuple[str, int]], by_submission: dict[str, int]) -> list[str]:
+    """As Kueue does: the highest priority first, then who came first."""
+    priority = dict(levels)
+    return sorted(by_submission, key=lambda uid: (-priority.get(uid, 0), by_submission[uid]))
+
+
+def test_a_name_within_another_name_is_another_job() -> None:
+    """The Workload was found by a part of its name: `train` took the priority that was meant for `train-2`."""
+    order = pool(WDRF)
+    order.run("r", "a", {"gpu": 5000})
+    for one in (job("train", "a", 7, id="train"), job("train-2", "b", 5, id="train-2")):
+        order.wait(one)
+    window = [LabelledJob(uid=uid, level=0, tie=(len(uid), uid)) for uid in order.uids(NOW)]
+    assert [uid for uid, _ in plan_levels(window, [], Band(default=0, lowest=1, highest=9)).writes] == [
+        "train-2"
+    ]
+
+
+def test_whatever_waits_is_seen_and_whatever_runs_counts_in_any_namespace() -> None:
+    """They asked for phases and conditions that do not exist, found nothing, and counted use in three namespaces."""
+    facts: list[State] = [
+        a_pool(),
+        a_queue(),
+        a_job("waits", scope="anywhere"),
+        a_job("runs", scope="elsewhere", phase=Phase.RUNNING, started=NOW),
+        a_job("ended", scope="anywhere", phase=Phase.ENDED),
+    ]
+    document = a_document(tenants=[Tenant(name="anywhere"), Tenant(name="elsewhere")])
+    snapshot = snapshot_of({str(at): fact for at, fact in enumerate(facts)}, document, NOW)
+    assert [one.id for one in snapshot.jobs] == ["waits"]
+    assert [(one.id, one.tenant) for one in snapshot.running] == [("runs", "elsewhere")]
+
+
+def test_requests_and_limits_are_not_added_and_a_pod_set_multiplies_its_own_pods() -> None:
+    """A card that was requested and limited counted twice, and a second pod set's count multiplied the first's."""
+    card = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    spec = {"containers": [{"resources": card}]}
+    assert pod_demand(msgspec.convert(spec, PodSpec)) == {"nvidia.com/gpu": 1000}
+    sets = [{"name": str(count), "count": count, "template": {"spec": spec}} for count in (1, 3)]
+    found = {"metadata": {"name": "w", "namespace": "a"}, "spec": {"podSets": sets}}
+    assert workload_demand(msgspec.convert(found, Workload)) == {"nvidia.com/gpu": 4000}
+
+
+def test_a_gang_fits_as_a_whole_or_not_at_all() -> None:
+    """`all(job for job in gang)` is true of every gang."""
+    gang = Gang(shapes=(PodShape(count=4, name="worker", demand={"gpu": 1000}),))
+    assert isinstance(place(gang, [Node(name="n", free={"gpu": 3000})]), Unfit)
+    assert isinstance(place(gang, [Node(name="n", free={"gpu": 4000})]), Placement)
+
+
+@pytest.mark.parametrize("preset", ["drf", "wdrf"])
+def test_at_a_stated_rate_waiting_is_worth_what_it_says_beside_the_share(preset: str) -> None:
+    """At 0.1 a second ten seconds outweighed a whole pool, and after a factor of 1000 ten milliseconds did.
+
+    Half of the pool at 0.06 an hour is worth 8 h 20 min.
+    """
+    found = read_document({"class_mode": preset, "unlisted_weight": 1, "aging": {"share_per_hour": 0.06}})
+    for hours, first in ((8.3, "light"), (8.4, "heavy")):
+        jobs = job("heavy", "heavy", hours * 3600), job("light", "light", 0)
+        assert order_of(found, *jobs, use={"heavy": 5000})[0] == first
+
+
+def test_the_share_is_the_largest_over_cpu_memory_and_cards() -> None:
+    """`hasattr(dict, 'cpu')` is false: none of them was ever read."""
+    order = PoolOrder(Rulebook(DRF, 1).pool_rules("p", {"cpu": 10, "memory": 100, "gpu": 8}))
+    seen = []
+    for resource, amount in (("cpu", 1), ("memory", 30), ("gpu", 4)):
+        order.run(f"r-{resource}", "a", {resource: amount})
+        order.wait(job("x", "a", 0, demand={}))
+        [placed] = order.order(NOW)
+        seen.append((placed.dominant, placed.tag))
+    assert seen == [("cpu", 0.1), ("memory", 0.3), ("gpu", 0.5)]
