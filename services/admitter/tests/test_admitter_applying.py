@@ -6,11 +6,13 @@ from collections.abc import Callable
 import pytest
 
 from fairlead_admitter.applying import Application, Rehearsal, must_follow
-from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
 from fairlead_admitter.fronts import Doubt, Unsettled
 from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.policy_view import PolicyView
+from fairlead_admitter.rests import Rests
+from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts import subjects, topology
@@ -90,6 +92,75 @@ async def test_after_a_failure_nothing_more_is_sent(trouble: Exception, *, left_
     assert applied.trouble == str(trouble)
     assert len(frontend.begun) <= 5
     assert written.leaves_alone(a_job("j0")) is left_alone
+
+
+def of_scopes(*scopes: str) -> list[LevelWrite]:
+    """Raises of one job each, front first."""
+    return [
+        LevelWrite(
+            job=a_job(f"{scope}{number}", uid=f"{number}", scope=scope),
+            before=0,
+            level=len(scopes) - number,
+            rank=number,
+            place=None,
+        )
+        for number, scope in enumerate(scopes)
+    ]
+
+
+@pytest.mark.parametrize("keeps_order", [True, False])
+async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_order: bool) -> None:
+    frontend, written = Frontend(keeps_order=keeps_order), Written()
+    frontend.go.set()
+    frontend.trouble["x1"] = FrontendBalkedError("a webhook of x")
+    plan = of_scopes("a", "x", "b")
+    lowered = LevelWrite(job=a_job("c"), before=9, level=1, rank=GONE, place=None)
+    applied = await application(frontend, written).carry_out("p", [*plan, lowered], lambda: True)
+    assert [write.job.id for write in applied.balked] == ["x1"]
+    if not keeps_order:  # else it was on its way before anybody knew
+        assert [write.job.id for write, _ in applied.landed] == ["a0", "c"]
+        assert [write.job.id for write in applied.missed] == ["x1", "b2"]
+    assert (applied.failed, applied.withheld, applied.down) == (1, 0, False)
+
+
+async def test_of_a_scope_that_fails_again_and_again_a_pass_tries_no_more() -> None:
+    frontend, written = Frontend(keeps_order=False), Written()
+    frontend.go.set()
+    bad = [
+        LevelWrite(job=a_job(f"x{number}", scope="x"), before=9, level=1, rank=GONE, place=None)
+        for number in range(20)
+    ]
+    frontend.trouble = {write.job.id: FrontendBalkedError("a webhook of x") for write in bad}
+    good = LevelWrite(job=a_job("good"), before=0, level=1, rank=GONE, place=None)
+    applied = await application(frontend, written).carry_out("p", [*bad, good], lambda: True)
+    assert [write.job.id for write, _ in applied.landed] == ["good"]
+    assert len(frontend.begun) <= 2 + 4 + 1
+
+
+def test_a_job_rests_by_itself_and_its_scope_once_two_of_its_jobs_fail() -> None:
+    now = [0.0]
+    rests = Rests(lambda: now[0])
+    one, two, three, other = (a_job(name, scope="x") for name in ("1", "2", "3", "4"))
+    elsewhere = a_job("5", scope="y")
+    rests.failed([one], "no")
+    assert rests.include(one)
+    assert not rests.include(two)
+    rests.failed([two], "no")
+    assert rests.include(three)
+    assert not rests.include(elsewhere)
+    assert rests.told() == "x: 2 jobs, no"
+    now[0] += FIRST_SECONDS
+    assert not any(map(rests.include, (one, two, three)))
+    for _ in range(10):
+        rests.failed([one, two], "no")
+    now[0] += LONGEST_SECONDS / 4
+    assert rests.include(three)
+    rests.succeeded(three)
+    assert rests.include(one)
+    assert not rests.include(other)
+    rests.forget(one.uid)
+    rests.forget(two.uid)
+    assert (len(rests), rests.told()) == (0, None)
 
 
 def a_lift(name: str, level: int = 1000) -> LevelWrite:

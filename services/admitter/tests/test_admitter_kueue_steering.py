@@ -25,6 +25,7 @@ from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedClus
 from fairlead_testkit.kubelab import (
     ADMITTER,
     WORKLOADS_ALONE,
+    ApiError,
     KubeLab,
     KubeObject,
     LabOptions,
@@ -44,29 +45,39 @@ TOP = 1_000_000
 
 
 class Watched:
-    """A full ClusterQueue of one CPU, stated on NATS as the queue `main` of the hand-played cluster."""
+    """A full ClusterQueue of one CPU, stated on NATS as the queue `main` of the hand-played cluster.
 
-    def __init__(self, lab: KubeLab, cluster: HandPlayedCluster) -> None:
+    Args:
+        lab: runs already.
+        cluster: hears of its Workloads.
+        beside: another one, whose ClusterQueue this namespace shares.
+    """
+
+    def __init__(self, lab: KubeLab, cluster: HandPlayedCluster, beside: "Watched | None" = None) -> None:
         self.lab = lab
         self.cluster = cluster
         self.name = f"steered-{uuid4().hex[:8]}"
+        self.queue: str = self.name if beside is None else beside.queue
         self.path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{self.name}/workloads"
         self._seen: dict[str, str] = {}
 
     def furnish(self) -> None:
         self.lab.api.apply(
             things.namespace(self.name),
-            things.flavor(self.name),
-            things.cluster_queue(self.name, {"cpu": 1}, flavor=self.name),
-            things.local_queue("main", self.name, self.name),
+            things.flavor(self.queue),
+            things.cluster_queue(self.queue, {"cpu": 1}, flavor=self.queue),
+            things.local_queue("main", self.name, self.queue),
         )
+        if self.queue != self.name:
+            return
         self.add("blocker")
         self.lab.until(lambda: things.condition(self.get("blocker"), "QuotaReserved"))
 
     def clear(self) -> None:
         """Nothing is left of it: other tests of the session steer whatever stands in the lab."""
         self.lab.api.delete(self.path)
-        self.lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{self.name}")
+        if self.queue == self.name:
+            self.lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{self.name}")
 
     def add(self, *names: str) -> None:
         for name in names:
@@ -135,8 +146,10 @@ async def watched(kube_lab: KubeLab, cluster: HandPlayedCluster, bus: Bus) -> As
 
 
 @asynccontextmanager
-async def watching(lab: KubeLab, cluster: HandPlayedCluster, bus: Bus) -> AsyncIterator[Watched]:
-    watched = Watched(lab, cluster)
+async def watching(
+    lab: KubeLab, cluster: HandPlayedCluster, bus: Bus, beside: Watched | None = None
+) -> AsyncIterator[Watched]:
+    watched = Watched(lab, cluster, beside)
     await asyncio.to_thread(watched.furnish)
     await state_queue(bus, a_queue(frontend="kueue", bands_by_class=True))
     async with asyncio.TaskGroup() as group:
@@ -239,6 +252,80 @@ async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
         await eventually(lambda: watched.level("blocker") == TOP)
         assert all(watched.level(name) < TOP for name in wanted)
         await eventually(lambda: sample(admitter, "levels_written_total", pool=POOL, kind="protected") == 1)
+
+
+def a_webhook_that_is_away(namespace: str) -> KubeObject:
+    """Of somebody else, in the way of every change of a Workload of the namespace; nobody listens at its port."""
+    rule = {
+        "apiGroups": ["kueue.x-k8s.io"],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE"],
+        "resources": ["workloads"],
+        "scope": "Namespaced",
+    }
+    hook = {
+        "name": "away.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/away"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 1,
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": namespace},
+        "webhooks": [hook],
+    }
+
+
+async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_order(
+    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await clear(bus, "boost")
+    async with (
+        watching(watched.lab, watched.cluster, bus, beside=watched) as bad,
+        admitter_on(watched.lab, run_admitter) as admitter,
+    ):
+        hook = a_webhook_that_is_away(bad.name)
+        watched.lab.api.apply(hook)
+        bad.add("x", "y", "z")
+        watched.add("a", "b", "c")
+        good = watched.order()
+
+        async def decide_on(wanted: list[str]) -> list[str]:
+            """The jobs of the bad namespace first."""
+            uids = [*(bad.uid(name) for name in ("z", "y", "x")), *(watched.uid(name) for name in wanted)]
+            await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), what="the jobs are stated")
+            await scorer.decide(watched.cluster, uids)
+            return uids
+
+        # The API server needs a moment for a webhook to be in the way.
+        await eventually(lambda: not patches(bad, "x"), what="the webhook is in the way")
+        for wanted in (good[::-1], [good[1], good[0], good[2]], [good[2], good[0], good[1]]):
+            await decide_on(wanted)
+            await follows(watched, wanted)
+        assert bad.name in admitter.readiness.details()["resting"]
+        assert "levels" not in admitter.readiness.reasons()
+        assert sample(admitter, "resting") >= 2
+        watched.lab.api.delete(
+            f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{bad.name}"
+        )
+        # What rests is tried again by itself.
+        await follows(bad, ["z", "y", "x"])
+        await eventually(lambda: min(map(bad.level, "xyz")) > max(map(watched.level, "abc")), timeout=60.0)
+        await eventually(lambda: "resting" not in admitter.readiness.details())
+
+
+def patches(watched: Watched, name: str) -> bool:
+    """Whether a change of the Workload is taken."""
+    try:
+        watched.lab.api.patch(f"{watched.path}/{name}", {"metadata": {"labels": {"seen": uuid4().hex[:8]}}})
+    except ApiError:
+        return False
+    return True
 
 
 async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_written_until_it_is_back(

@@ -3,7 +3,7 @@
 Where to find what. Following the order: `observing` sees (`facts` of the cluster, `fronts` of the scorers, `policy_view`),
 `planning` decides for each pool whether and what to write, with the pure parts `merging`, `window` (as long as `pace`
 says), `segments` (a band for each class), `steering` and `protection`; `applying` writes, `written` remembers what is not
-seen yet, `setbacks` says when to leave the frontend alone, `lever_watch` says whether the frontend
+seen yet, `setbacks` says when to leave the frontend alone and `rests` which jobs, `lever_watch` says whether the frontend
 obeys what is written at all, `releasing` cleans up after a release, and `steersman` is the
 loop over them. Taking jobs in: `lanes` run while this replica leads, `intake` handles a submission,
 `admission` rules on it (pure, with `doors`), `creation` makes the job; `answers` and `desk` tell its sender. What speaks

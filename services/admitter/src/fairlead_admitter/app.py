@@ -235,6 +235,7 @@ class Admitter:
         readiness.add("levels", self._setbacks.trouble)
         readiness.add("answers", lambda: self._desk.trouble)
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
+        readiness.tell("resting", self._written.rests.told)
         readiness.tell("withheld", self._record.restraints.told)
 
     def _frontend_trouble(self) -> str | None:

@@ -6,8 +6,8 @@ the price of a round trip a level.
 
 A frontend that carries out what it is given over one connection in that order is written to in a pipeline: each write
 is sent after the one before it was *sent*. One that promises no order, as an API server, is written to side by side
-where order does not matter: a write waits only for those before it that it could overtake (see `must_follow`). A
-write that fails in the middle leaves those behind it ahead of their time until the next pass, which writes it again.
+where order does not matter: a write waits only for those before it that it could overtake (see `must_follow`). Where
+one of those fails, it is not made either; the others are. The next pass plans around what failed, or makes it again.
 """
 
 import asyncio
@@ -17,10 +17,18 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.errors import (
+    FrontendBalkedError,
+    FrontendDownError,
+    FrontendForbiddenError,
+    FrontendRefusedError,
+)
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Landed, Sighting, Written
 from fairlead_contracts.state import JobState
+
+_ENOUGH_OF_A_SCOPE = 2
+"""Writes of one scope that balked, after which a pass tries no more of them."""
 
 
 class LevelWriter(Protocol):
@@ -38,6 +46,7 @@ class LevelWriter(Protocol):
 
         Raises:
             FrontendDownError: nobody knows whether it was written.
+            FrontendBalkedError: so it is, and others may be written all the same.
             FrontendForbiddenError: it lets us write no levels at all.
             FrontendRefusedError: the frontend will not take this level.
         """
@@ -51,11 +60,16 @@ class Applied(msgspec.Struct):
     """Those that turned out to repair what somebody had overwritten before it was seen."""
     refused_lifts: list[LevelWrite] = []
     """Of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
+    balked: list[LevelWrite] = []
+    """Those that failed while others may go well."""
     gone: int = 0
     """Jobs that waited no more."""
     failed: int = 0
+    """Balked ones, too."""
     withheld: int = 0
     """Not sent: the right to write, or the room in this pass, ended before them."""
+    missed: list[LevelWrite] = []
+    """Those that failed, and those that were not sent because of these, or because they rest."""
     trouble: str = ""
     """Why the last failed one failed."""
     down: bool = False
@@ -129,7 +143,7 @@ class Application:
             for number, write in enumerate(writes):
                 await room.acquire()
                 spent = number >= self._at_once or time.monotonic() > end
-                if spent or applied.failed or not may_write():
+                if spent or applied.down or not may_write():
                     applied.withheld += len(writes) - number
                     room.release()
                     break
@@ -157,39 +171,56 @@ class Application:
         try:
             if before:
                 await asyncio.wait(before)
-                if applied.failed or not may_write():
-                    applied.withheld += 1
-                    return
-            await self._write(write, applied)
+            if applied.down or (before and not may_write()):
+                applied.withheld += 1
+            elif self._has_to_wait(write, applied) or not await self._write(write, applied):
+                applied.missed.append(write)
         finally:
             room.release()
 
-    async def _write(self, write: LevelWrite, applied: Applied) -> None:
+    def _has_to_wait(self, write: LevelWrite, applied: Applied) -> bool:
+        """Because of what was not written before it, or because its scope fails again and again."""
+        scope = write.job.scope
+        return (
+            self._written.rests.include(write.job)
+            or sum(balked.job.scope == scope for balked in applied.balked) >= _ENOUGH_OF_A_SCOPE
+            or any(must_follow(write, earlier) for earlier in applied.missed)
+        )
+
+    async def _write(self, write: LevelWrite, applied: Applied) -> bool:
+        """Returns False where it may not have been done, and what must follow it has to wait."""
         self._written.send(write.job.uid, write.level)
         try:
             landed = await self._writer.write(write.job, write.level)
         except FrontendDownError as error:
             applied.failed += 1
-            applied.trouble, applied.down = str(error), True
+            applied.trouble = str(error)
             applied.retry_after = max(applied.retry_after, error.retry_after)
+            if isinstance(error, FrontendBalkedError):
+                applied.balked.append(write)
+            else:
+                applied.down = True
+            return False
         except FrontendForbiddenError as error:
             applied.failed += 1
             applied.trouble, applied.down, applied.forbidden = str(error), True, True
+            return False
         except FrontendRefusedError as error:
             applied.trouble = str(error)
             if write.cause is Cause.PROTECT:
                 applied.refused_lifts.append(write)
-                return
+                return True
             applied.failed += 1
             self._land(write, None)
+            return False
+        sighting = self._land(write, landed)
+        if sighting is not Sighting.EXPECTED:
+            applied.drifted.append((write, sighting))
+        if landed is None:
+            applied.gone += 1
         else:
-            sighting = self._land(write, landed)
-            if sighting is not Sighting.EXPECTED:
-                applied.drifted.append((write, sighting))
-            if landed is None:
-                applied.gone += 1
-            else:
-                applied.landed.append((write, landed))
+            applied.landed.append((write, landed))
+        return True
 
     def _land(self, write: LevelWrite, landed: Landed | None) -> Sighting:
         if write.cause is Cause.PROTECT:

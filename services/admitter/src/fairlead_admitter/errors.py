@@ -16,6 +16,10 @@ class FrontendDownError(AdmitterError):
         self.retry_after = retry_after
 
 
+class FrontendBalkedError(FrontendDownError):
+    """The frontend answers, and failed at this one request: another one may go well at the same time."""
+
+
 class FrontendForbiddenError(AdmitterError):
     """The frontend knows us and lets us do nothing of this kind. Somebody has to give us the right to."""
 

@@ -13,7 +13,12 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from fairlead_admitter.errors import AdmitterError, FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.errors import (
+    AdmitterError,
+    FrontendBalkedError,
+    FrontendForbiddenError,
+    FrontendRefusedError,
+)
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.objections import Objection, objections_to
 from fairlead_contracts.state import JobState
@@ -49,6 +54,7 @@ class Speaker(Protocol):
         Raises:
             FrontendRefusedError: this one cannot be said.
             FrontendForbiddenError: none can in the job's scope.
+        FrontendBalkedError: this one cannot be just now, nor perhaps others of the job's scope.
             AdmitterError: none can just now.
         """
 
@@ -179,7 +185,7 @@ class Objector:
             await self._speaker.object_to(job, objection)
         except FrontendRefusedError as error:
             self._failed(job, error)
-        except FrontendForbiddenError as error:
+        except (FrontendForbiddenError, FrontendBalkedError) as error:
             self._failed(job, error)
             self._hush(job.scope)
             return True

@@ -176,9 +176,13 @@ class Planner:
         extent = Extent(
             least=self.pace.size(pool, most), most=most, room=self._watch.facts.running.largest(names)
         )
-        window = take_window(merged.beginning, waiting, self._watch.facts, extent)
+        window = take_window(
+            merged.beginning, waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
+        )
         while not window.closed:
-            window = take_window(merged.deepen(), waiting, self._watch.facts, extent)
+            window = take_window(
+                merged.deepen(), waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
+            )
         return window
 
     def _undecided(self, front: PoolFront, rulebook: Rulebook) -> set[str]:

@@ -41,6 +41,10 @@ class Record:
             "fights", "Jobs that another writer relabelled so often that they are left alone."
         )
         self.left_alone: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
+        self.resting: Gauge = metrics.gauge(
+            "resting",
+            "Queued jobs to which the last write failed while others went well: retried now and then.",
+        )
         self._failed: Counter = metrics.counter("writes_failed", "Level writes without a confirmation.")
         self._gone: Counter = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
         self._unsettled: Gauge = metrics.gauge(

@@ -1,4 +1,7 @@
-"""How long the frontend is left alone after writes that failed, and what is said of it."""
+"""How long the frontend is left alone after writes that failed, and what is said of it.
+
+What concerns one job or one scope alone is no setback: see `rests`.
+"""
 
 import random
 from collections.abc import Callable
@@ -7,6 +10,14 @@ FIRST_SECONDS = 0.25
 LONGEST_SECONDS = 30.0
 _FORBIDDEN_FOR_GOOD = 4
 """After so many failures in a row, some four seconds, a missing right is not a server's start any more."""
+_ENDLESS = 16
+"""A row of failures after which none of them makes the pause any longer."""
+
+
+def pause_after(row: int) -> float:
+    """Seconds to wait after a failure that so many others in a row came before."""
+    # Jitter: several admitters of one API server shall not all come back in the same instant.
+    return min(FIRST_SECONDS * 2 ** min(row, _ENDLESS), LONGEST_SECONDS) * random.uniform(0.5, 1.0)  # noqa: S311 # no secret
 
 
 class Setbacks:
@@ -38,10 +49,8 @@ class Setbacks:
             self._since = now
         # An API server that has just started refuses everybody for a moment; a right that stays away is not soon back.
         for_good = forbidden and self._row >= _FORBIDDEN_FOR_GOOD
-        wait = LONGEST_SECONDS if for_good else min(FIRST_SECONDS * 2**self._row, LONGEST_SECONDS)
-        # Jitter: several admitters of one API server shall not all come back in the same instant.
-        self._until = now + max(retry_after, wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
-        self._row = min(self._row + 1, 16)
+        self._until = now + max(retry_after, pause_after(_ENDLESS if for_good else self._row))
+        self._row = min(self._row + 1, _ENDLESS)
         self._why, self._forbidden = why, forbidden
 
     def succeeded(self) -> None:

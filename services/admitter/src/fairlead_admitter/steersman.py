@@ -101,7 +101,7 @@ class Steersman:
         }
         if self._setbacks.seconds_left:
             return
-        if not any(plan.writes for plan in plans.values()):
+        if not any(plan.writes for plan in plans.values()) and not self._written.rests:
             self._setbacks.forget()
         # Pools have no order among each other: none waits for the writes of another.
         async with asyncio.TaskGroup() as group:
@@ -144,6 +144,7 @@ class Steersman:
         self._written.doubt(sight.at)
         self._planner.protection.note(sight.jobs)
         self._record.left_alone.set(self._written.fights)
+        self._record.resting.set(len(self._written.rests))
         if sight.jobs and sight.news:
             self._planner.newcomers.note(sight.jobs, sight.state_seq, sight.at)
             self._note_starts(sight, pools)
@@ -164,15 +165,27 @@ class Steersman:
 
     async def _apply(self, pool: str, plan: SteeringPlan) -> Applied:
         applied = await self._carrier.carry_out(pool, plan.writes, self._permit(pool))
-        if applied.down:
+        if applied.down or self._balk_all(applied):
             self._setbacks.failed(
                 applied.trouble, retry_after=applied.retry_after, forbidden=applied.forbidden
             )
-        elif applied.landed:
+            return applied
+        if applied.landed:
             self._setbacks.succeeded()
-        if applied.withheld and not applied.failed:
-            self._wake.set()  # the rest of the plan is planned anew, at once
+        for write, _ in applied.landed:
+            self._written.rests.succeeded(write.job)
+        balked = [write.job for write in applied.balked]
+        self._written.rests.failed(balked, applied.trouble, retry_after=applied.retry_after)
+        if balked or (applied.withheld and not applied.failed):
+            self._wake.set()  # the rest of the plan is planned anew, at once, around what rests now
         return applied
+
+    def _balk_all(self, applied: Applied) -> bool:
+        """Whether what failed is the frontend's trouble, and not that of one scope: several, and none goes well."""
+        scopes = {write.job.scope for write in applied.balked}
+        if not scopes or applied.landed or applied.gone:
+            return False
+        return len(scopes) > 1 or all(job.scope in scopes for job in self._watch.facts.queued_jobs())
 
     # --- record
 

@@ -1,6 +1,6 @@
 """The window: the front of a pool, as far as it is labelled."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -38,8 +38,17 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     before anybody can react."""
 
 
+def _nobody(_: JobState) -> bool:
+    return False
+
+
 def take_window(
-    beginning: Beginning, waiting: Mapping[str, int], facts: ClusterFacts, extent: Extent
+    beginning: Beginning,
+    waiting: Mapping[str, int],
+    facts: ClusterFacts,
+    extent: Extent,
+    *,
+    left_alone: Callable[[JobState], bool] = _nobody,
 ) -> Window:
     """The places that are labelled: the front of the pool, as far as it is known without gaps.
 
@@ -48,13 +57,14 @@ def take_window(
     fills the first queue which has more waiting: no job is labelled in front of one that the order puts before it.
 
     A job that no single end makes room for cannot start soon, but where a frontend fills gaps those behind it can: it
-    is labelled, so that they stay behind it, and does not count.
+    is labelled, so that they stay behind it, and does not count. Nor does one that can't be labelled now.
 
     Args:
         beginning: of the pool's merged front, of all clusters.
         waiting: how many wait in each of this cluster's queues, as the decisions say.
         facts: of this cluster.
         extent: how far it goes.
+        left_alone: of a job, whether nothing is written to it now.
     """
     ranked: list[Ranked] = []
     taken: set[str] = set()
@@ -70,7 +80,7 @@ def take_window(
         if job is not None and job.phase is Phase.WAITING and job.uid not in taken:
             taken.add(job.uid)
             ranked.append(Ranked(rank, place, job))
-            if not extent.room or _fits(job.demand, extent.room):
+            if not left_alone(job) and (not extent.room or _fits(job.demand, extent.room)):
                 counted[origin.queue] += 1
                 for resource, amount in job.demand.items():
                     together[resource] = together.get(resource, 0) + amount

@@ -12,10 +12,13 @@ is written again, and the frontend says whether it still stood.
 """
 
 import enum
+import time
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
+from fairlead_admitter.rests import Rests
 from fairlead_contracts.state import JobState
 
 FIGHT_ROUNDS = 3
@@ -58,11 +61,24 @@ class _Unseen(msgspec.Struct, frozen=True):
 class _Trail:
     """Our writes to one job."""
 
-    __slots__ = ("blind", "doubted", "drifts", "fought", "given", "last", "refused_at", "sent", "unseen")
+    __slots__ = (
+        "blind",
+        "doubted",
+        "drifts",
+        "fought",
+        "given",
+        "last",
+        "refused_at",
+        "sent",
+        "unknown",
+        "unseen",
+    )
 
     def __init__(self) -> None:
         self.sent: list[int] = []
         """Levels without a reply: they may have landed."""
+        self.unknown: list[int] = []
+        """Those of them that no later reply speaks for."""
         self.unseen: list[_Unseen] = []
         """In the order of their landing."""
         self.last: int | None = None
@@ -103,9 +119,14 @@ class _Trail:
 
 
 class Written:
-    """The trail of writes, by job."""
+    """The trail of writes, by job.
 
-    def __init__(self) -> None:
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rests = Rests(clock)
         self._trails: dict[str, _Trail] = {}
         self._fought: set[str] = set()
         self._blind: deque[tuple[float, str]] = deque()
@@ -116,8 +137,19 @@ class Written:
         trail = self._trails.get(job.uid)
         return job.level if trail is None or not trail.unseen else trail.unseen[-1].level
 
+    def levels_of(self, job: JobState) -> tuple[int, ...]:
+        """The levels that the job may have: the one that it has as far as is known, and what was sent unconfirmed."""
+        trail = self._trails.get(job.uid)
+        return (self.level_of(job), *(trail.unknown if trail is not None else ()))
+
+    def unknown(self) -> list[str]:
+        """The uids of jobs with a write of which nobody knows whether it has landed."""
+        return [uid for uid, trail in self._trails.items() if trail.unknown]
+
     def leaves_alone(self, job: JobState) -> bool:
-        """Whether writing to this job is of no use now: it is fought over, or said to wait no more."""
+        """Whether writing to this job is of no use now: it is fought over, said to wait no more, or rests."""
+        if self.rests.include(job):
+            return True
         trail = self._trails.get(job.uid)
         return trail is not None and (trail.fought or trail.refused_at >= job.rev)
 
@@ -138,6 +170,7 @@ class Written:
     def send(self, uid: str, level: int) -> None:
         """A write is about to leave."""
         trail = self._trails.setdefault(uid, _Trail())
+        trail.unknown.append(level)
         if level not in trail.sent:
             trail.sent.append(level)
 
@@ -154,6 +187,7 @@ class Written:
             DRIFT or FIGHT where this repaired what somebody had overwritten unseen.
         """
         trail = self._trails.setdefault(job.uid, _Trail())
+        trail.unknown.clear()
         if level in trail.sent:
             trail.sent.remove(level)
         if landed is None:
@@ -195,12 +229,14 @@ class Written:
 
     def begin_anew(self) -> None:
         """Another replica may have written meanwhile: what stands is taken as it is."""
+        self.rests.clear()
         self._trails.clear()
         self._fought.clear()
         self._blind.clear()
 
     def forget(self, uid: str) -> None:
         """The job is not queued any more."""
+        self.rests.forget(uid)
         self._trails.pop(uid, None)
         self._fought.discard(uid)
 

@@ -3,7 +3,12 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.errors import (
+    FrontendBalkedError,
+    FrontendDownError,
+    FrontendForbiddenError,
+    FrontendRefusedError,
+)
 from fairlead_kube import (
     WORKLOADS,
     ConflictError,
@@ -17,6 +22,7 @@ from fairlead_kube import (
     RetryableKubeError,
     ServerError,
     ThrottledError,
+    TimedOutError,
     UnauthorizedError,
     Workload,
     pick_version,
@@ -32,15 +38,20 @@ def telling(what: str) -> Iterator[None]:
     """Errors of the API server as the admitter's own.
 
     Raises:
-        FrontendDownError: it may work later. Kueue's webhook is in the way of every write (failurePolicy Fail), so a
-            restart of Kueue looks like this too.
+        FrontendDownError: it may work later; the API server cannot be reached, or wants to be left alone.
+        FrontendBalkedError: it may work later; a webhook of one namespace looks like this. Kueue's own is in the way
+            of every write (failurePolicy Fail), so a restart of Kueue looks like this too, everywhere at once.
         FrontendForbiddenError: we have no right to.
         FrontendRefusedError: it will not take this.
     """
     try:
         yield
-    except (ThrottledError, ServerError) as error:
+    except ThrottledError as error:
         raise FrontendDownError(f"{what}: {error}", retry_after=error.retry_after) from error
+    except ServerError as error:
+        raise FrontendBalkedError(f"{what}: {error}", retry_after=error.retry_after) from error
+    except TimedOutError as error:
+        raise FrontendBalkedError(f"{what}: {error}") from error
     except RetryableKubeError as error:
         raise FrontendDownError(f"{what}: {error}") from error
     except UnauthorizedError as error:

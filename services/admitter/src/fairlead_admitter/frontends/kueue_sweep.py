@@ -6,13 +6,15 @@ the API server is asked, by metadata alone, and only Workloads that carry a mark
 
 from collections.abc import Callable, Collection, Container
 
-from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_levels import noted_base
 from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
 _MARKS = {BASE_PRIORITY, PRIORITY_BOOST}
+_BALKED_IN_A_ROW = 5
+"""After so many it is not each one's own trouble any more."""
 
 
 class KueueSweep:
@@ -35,25 +37,32 @@ class KueueSweep:
         """Take our marks off all Workloads of these queues, as long as `go_on` says so.
 
         Those whose queue is gone are of no pool, and cleaned with any: nothing steers them any more. One that is
-        refused keeps its mark and is in nobody's way.
+        refused keeps its mark and is in nobody's way, nor is one that fails by itself.
 
         Returns:
             How many carried one.
 
         Raises:
-            FrontendDownError: it may work later.
+            FrontendDownError: it may work later; all of them fail.
             FrontendForbiddenError: we have no right to.
             FrontendRefusedError: some of them stay marked; all others were cleaned.
         """
         cleaned = 0
-        refused: list[FrontendRefusedError] = []
+        refused: list[AdmitterError] = []
+        balked = 0
         for marked in filter(_is_marked, await self._calls.list_metadata()):
             if not go_on():
                 break
             try:
                 cleaned += await self._clean(marked, queues)
+                balked = 0
             except FrontendRefusedError as error:
                 refused.append(error)
+            except FrontendBalkedError as error:
+                refused.append(error)
+                balked += 1
+                if balked == _BALKED_IN_A_ROW:
+                    raise
         if refused:
             raise FrontendRefusedError(f"{len(refused)} Workloads stay marked: {refused[0]}") from refused[0]
         return cleaned
