@@ -4,6 +4,7 @@ JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. De
 `id` is the same in each copy.
 """
 
+import enum
 from datetime import datetime
 from typing import Protocol, TypedDict
 
@@ -90,10 +91,42 @@ class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="leve
     because: str
 
 
-type AnyEvent = JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten
+class Reserving(enum.StrEnum):
+    """What happened to a job in reserve mode."""
+
+    PROMISED = "promised"
+    """It heads its line, and starts by `by` at the latest."""
+    KEPT = "kept"
+    """It started in time."""
+    BROKEN = "broken"
+    """It did not, or will not: something that no promise is made against."""
+    LET_GO = "let-go"
+    """It waits no more, or starts are not promised there any more."""
+    PASSED = "passed"
+    """It may start before the head."""
+    TAKEN = "taken"
+    """It did."""
+    WITHDRAWN = "withdrawn"
+    """It did not, and stands behind the head again."""
+
+
+class JobReserved(Event, frozen=True, kw_only=True, tag_field="kind", tag="reserved"):
+    """A promise or a pass of reserve mode: made, kept, taken back."""
+
+    what: Reserving
+    pool: str
+    by: Moment | None = None
+    """Of a promise: when it starts at the latest. Of a pass: when it has ended at the latest; None for one beside which
+    the head fits."""
+    head: str | None = None
+    """Of a pass: the uid of the job that it goes before."""
+    because: str
+
+
+type AnyEvent = JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten | JobReserved
 
 EVENT: Codec[AnyEvent] = Codec(
-    JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten, "event", packed=False
+    JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten | JobReserved, "event", packed=False
 )
 
 

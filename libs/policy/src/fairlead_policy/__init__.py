@@ -10,7 +10,8 @@ made of a `lane` for each tenant, and of a `family` for each tree of them: `merg
 `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
 within the `bands` of the classes and where `preemption` allows. `snapshots` does all of that with one document,
-`stating` makes it from stated facts; `past` is decayed use; `reasons` puts a place in words. `prospects` says what
+`stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
+the words of `reservation`; `past` is decayed use; `reasons` puts a place in words. `prospects` says what
 would move a job: by what stands `ahead`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
 `foretelling` puts that in words.
 
@@ -39,8 +40,24 @@ from fairlead_policy.prospects import (
     targets_of,
 )
 from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
+from fairlead_policy.reservation import (
+    Breach,
+    Cause,
+    InPlace,
+    Obstacle,
+    Pass,
+    Promise,
+    Reservation,
+    Scene,
+    Standing,
+    Timing,
+    Waiting,
+    Withdrawal,
+)
+from fairlead_policy.reserve import recalled, reserve, reserves, timing_of
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import ClassMode, PoolRules
+from fairlead_policy.shadow import Run, Shadow, fits, free_of, shadow_of
 from fairlead_policy.snapshots import (
     PLAIN_BAND,
     OrderedPool,
@@ -59,35 +76,51 @@ __all__ = [
     "PLAIN_BAND",
     "Answer",
     "Band",
+    "Breach",
+    "Cause",
     "ClassMode",
     "Decay",
     "ExplainedJob",
     "Found",
     "Granted",
+    "InPlace",
     "JobFit",
     "LabelledJob",
     "LevelPlan",
     "NarrowBand",
     "NodeFit",
+    "Obstacle",
     "OperatorWords",
     "OrderedPool",
+    "Pass",
     "PastUse",
     "PlannedLevels",
     "PoolOrder",
     "PoolRules",
+    "Promise",
     "Queue",
+    "Reservation",
     "Rulebook",
+    "Run",
     "RunKey",
+    "Scene",
+    "Shadow",
+    "Standing",
     "Tie",
     "TieIndex",
+    "Timing",
+    "Waiting",
     "WaitingJob",
     "Walk",
+    "Withdrawal",
     "Wording",
     "class_bands",
     "class_in_words",
     "clearance_of",
     "duration",
     "explain_in_snapshot",
+    "fits",
+    "free_of",
     "higher_classes",
     "is_word",
     "join_around",
@@ -105,11 +138,16 @@ __all__ = [
     "prospects_in",
     "prospects_in_words",
     "prospects_of",
+    "recalled",
+    "reserve",
+    "reserves",
+    "shadow_of",
     "snapshot_of",
     "sort_key",
     "targets_of",
     "terms_in_words",
     "tick_of",
+    "timing_of",
     "walk",
     "why_ineffective",
     "why_uncleared",

@@ -90,7 +90,7 @@ class Obstacle(enum.StrEnum):
     NO_HEAD = "no-head"
     """All that waits fits."""
     STARTING = "starting"
-    """Jobs before the head are about to start."""
+    """Jobs before the head, or the head itself, are about to start."""
     NOT_IN_PLACE = "not-in-place"
     """The frontend is not seen yet to have the head in front."""
     ENDLESS = "endless"

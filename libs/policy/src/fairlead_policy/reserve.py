@@ -187,7 +187,8 @@ class _Deciding:
         return None if one.limit is None else self._now + 2 * timing.reaction + one.limit + timing.grace
 
     def _shadow_of(self, head: Waiting) -> Shadow:
-        return shadow_of(head.demand, self._scene.capacity, self._runs(), self._now)
+        lag = self._scene.timing.reaction
+        return shadow_of(head.demand, self._scene.capacity, self._runs(), self._now, lag=lag)
 
     # --- the promise
 
@@ -229,9 +230,15 @@ class _Deciding:
         if head is None or shadow is None:
             return None
         if self._known is not None:
-            at = self._known.shadow if shadow.at is None else min(self._known.shadow, self._free_way(shadow.at))
+            at = (
+                self._known.shadow
+                if shadow.at is None
+                else min(self._known.shadow, self._free_way(shadow.at))
+            )
             return msgspec.structs.replace(self._known, shadow=at)
-        if shadow.at is None or in_place is None or self._now < in_place.since + self._scene.timing.reaction:
+        if shadow.at is None or shadow.at <= self._now or in_place is None:
+            return None
+        if self._now < in_place.since + self._scene.timing.reaction:
             return None
         return Promise(
             uid=head.uid,
@@ -250,7 +257,8 @@ class _Deciding:
             return Obstacle.NO_HEAD
         if self._shadow.at is None:
             return Obstacle.OVERDUE if self._shadow.overdue else Obstacle.ENDLESS
-        return Obstacle.STARTING if self._starting else Obstacle.NOT_IN_PLACE
+        starting = self._starting or self._shadow.at <= self._now
+        return Obstacle.STARTING if starting else Obstacle.NOT_IN_PLACE
 
     # --- passes
 

@@ -49,36 +49,39 @@ def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
 
 
 def shadow_of(
-    demand: Mapping[str, int], capacity: Mapping[str, int], runs: Iterable[Run], now: Micros
+    demand: Mapping[str, int],
+    capacity: Mapping[str, int],
+    runs: Iterable[Run],
+    now: Micros,
+    *,
+    lag: Micros = 0,
 ) -> Shadow:
     """The shadow of a job.
 
     Args:
         demand: of the job, base units. It fits into the capacity.
         capacity: of the pool, base units.
-        runs: all that holds capacity.
-        now: the instant. What should have ended by now and has not is taken to end never.
+        runs: all that holds capacity, as far as is seen.
+        now: the instant.
+        lag: how old what is seen may be. What should have ended before that, and has not, is taken to end never.
     """
     runs = list(runs)
     free = free_of(capacity, runs)
     at = now
-    for ends, _, run in sorted((run.ends, run.uid, run) for run in runs if _ends_later(run, now)):
+    ending = [run for run in runs if run.ends is not None and run.ends > now - lag]
+    for run in sorted(ending, key=lambda run: (run.ends or 0, run.uid)):
         if fits(demand, free):
             break
         free.update(run.demand)
-        at = ends
+        at = max(now, run.ends or 0)
     if not fits(demand, free):
         endless = tuple(run.uid for run in runs if run.ends is None)
-        overdue = tuple(run.uid for run in runs if run.ends is not None and run.ends <= now)
+        overdue = tuple(run.uid for run in runs if run.ends is not None and run.ends <= now - lag)
         return Shadow(at=None, endless=endless, overdue=overdue)
-    there = [run for run in runs if not _ends_later(run, now) or not _ended(run, at)]
+    there = [run for run in runs if not _ended(run, at) or run.ends is None or run.ends <= now - lag]
     spare = free_of(capacity, there)
     spare.subtract(demand)
     return Shadow(at=at, spare=dict(spare))
-
-
-def _ends_later(run: Run, now: Micros) -> bool:
-    return run.ends is not None and run.ends > now
 
 
 def _ended(run: Run, at: Micros) -> bool:

@@ -1,7 +1,7 @@
-"""What runs, by size: how much the end of one job can free at once."""
+"""What runs: by queue, and by size, which says how much the end of one job can free at once."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from fairlead_contracts.state import JobState
 
@@ -13,13 +13,20 @@ class RunningSizes:
 
     def __init__(self) -> None:
         self._sizes: dict[str, Counter[_Size]] = {}
+        self._jobs: dict[str, dict[str, JobState]] = {}
+
+    def of(self, queue: str) -> Collection[JobState]:
+        """The jobs that run by the queue's quota."""
+        return self._jobs.get(queue, {}).values()
 
     def put(self, job: JobState) -> None:
         """The job runs now."""
+        self._jobs.setdefault(job.queue, {})[job.uid] = job
         self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
 
     def take(self, job: JobState) -> None:
         """The job, as it was put, runs no more."""
+        del self._jobs[job.queue][job.uid]
         sizes = self._sizes[job.queue]
         size = frozenset(job.demand.items())
         sizes[size] -= 1

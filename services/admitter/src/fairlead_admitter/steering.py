@@ -24,6 +24,8 @@ from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase
 from fairlead_policy import LabelledJob, Tie, TieIndex, plan_levels
 
+_FIRST: Tie = (-(2**63), "")
+"""Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""
 GONE = -1
 """The rank of a job that is not in the window: its level is taken back."""
 _TRESPASSERS = 1_000
@@ -95,6 +97,7 @@ def steer(
     segments: Sequence[Segment],
     *,
     newcomers: Collection[str] = (),
+    sealed: bool = False,
 ) -> SteeringPlan:
     """The writes that make the cluster follow the window.
 
@@ -105,10 +108,11 @@ def steer(
         written: what was written and isn't seen yet.
         segments: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
+        sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
     """
     followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
     inside = {ranked.job.uid: ranked for ranked in window}
-    scene = _Scene(facts, list(queues), written, inside, newcomers)
+    scene = _Scene(facts, list(queues), written, inside, newcomers, sealed=sealed)
     parts = [_Part(segment, followed, scene) for segment in segments]
     # By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be
     # lowered at any moment: whatever of the window it stands before, it does so wrongly.
@@ -173,7 +177,10 @@ class _Scene:
         written: Written,
         inside: Mapping[str, Ranked],
         newcomers: Collection[str],
+        *,
+        sealed: bool,
     ) -> None:
+        self.sealed = sealed
         self.facts = facts
         self.written = written
         self.inside = inside
@@ -257,6 +264,8 @@ class _Part:
             msgspec.structs.replace(job, level=self._settled(job.level))
             for job in map(scene.labelled, self._pending_outside())
         ]
+        if scene.sealed:
+            outside.append(LabelledJob(uid="", level=band.default, tie=_FIRST))
         return outside
 
     def _settled(self, level: int) -> int:

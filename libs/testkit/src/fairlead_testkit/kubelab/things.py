@@ -95,9 +95,10 @@ def workload(
     pods: int = 1,
     boost: int | str | None = None,
     priority: int | None = None,
+    limit: int | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> KubeObject:
-    """A raw Workload, with no job behind it: the cheapest thing that waits in a queue."""
+    """A raw Workload, with no job behind it: the cheapest thing that waits in a queue. `limit` is its run time's, seconds."""
     boosted = {} if boost is None else {PRIORITY_BOOST: str(boost)}
     return {
         "apiVersion": KUEUE,
@@ -108,6 +109,7 @@ def workload(
             "active": True,
             "podSets": [{"name": "main", "count": pods, "template": {"spec": _pod(requests)}}],
             **({} if priority is None else {"priority": priority}),
+            **({} if limit is None else {"maximumExecutionTimeSeconds": limit}),
         },
     }
 

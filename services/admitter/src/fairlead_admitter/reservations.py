@@ -1,0 +1,238 @@
+"""What is told of reserve mode: metrics, log lines, and an event for each promise and each pass."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+from prometheus_client import Counter, Gauge
+
+from fairlead_contracts.events import Reserving
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.state import JobState, Phase
+from fairlead_policy import Breach, Cause, Obstacle, Pass, Promise, Reservation
+from fairlead_runtime import Metrics
+
+_UNHEARD = 1_000
+"""News that nobody has taken yet; more are counted as lost."""
+
+type JobOf = Callable[[str], JobState | None]
+
+
+class News(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened to a job."""
+
+    job: JobState
+    what: Reserving
+    pool: str
+    mark: str
+    """Tells this from the same thing at another time."""
+    by: Micros | None = None
+    head: str | None = None
+    because: str
+
+
+class _Open(msgspec.Struct):
+    """What was told last of a pool."""
+
+    promise: Promise | None = None
+    passes: dict[str, Pass] = {}
+    obstacle: Obstacle | None = None
+
+
+class ReservationRecord:
+    """Metrics, log and news. Labels are pools, outcomes and causes; never a job."""
+
+    def __init__(self, metrics: Metrics, cluster: str) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
+        self._held_back: Gauge = metrics.gauge(
+            "reserve_held_back",
+            "1 while the policy wants starts promised in the pool and they cannot be: it is steered as `advise`.",
+            labels=["pool"],
+        )
+        self._shadow: Gauge = metrics.gauge(
+            "promised_start_seconds",
+            "Unix time by which the head of the pool starts at the latest; 0 without a promise.",
+            labels=["pool"],
+        )
+        self._promises: Counter = metrics.counter(
+            "promises", "Promises of reserve mode, by outcome.", labels=["pool", "outcome"]
+        )
+        self._broken: Counter = metrics.counter(
+            "promises_broken", "Promises that were not kept, by cause.", labels=["pool", "cause"]
+        )
+        self._passes: Counter = metrics.counter(
+            "passes", "Passes of reserve mode, by outcome.", labels=["pool", "outcome"]
+        )
+        self._lost: Counter = metrics.counter("reserve_news_lost", "News of reserve mode that nobody took.")
+        self._why: dict[str, str] = {}
+        self._open: dict[str, _Open] = {}
+        self._news: deque[News] = deque()
+
+    def begin_anew(self) -> None:
+        """Another replica may have told of what is open."""
+        for pool in self._open:
+            self._shadow.labels(pool).set(0)
+        self._open.clear()
+
+    def not_wanted(self, pool: str) -> None:
+        """The policy promises no starts in the pool."""
+        self._told(pool, "")
+        self._close(pool)
+
+    def held_back(self, pool: str, why: str) -> None:
+        """Why starts cannot be promised although the policy wants them; empty where they can."""
+        self._told(pool, why)
+        if why:
+            self._close(pool)
+
+    def told(self) -> str | None:
+        """For people: what is promised where, and where nothing can be and why; None without reserve mode."""
+        lines = [f"{pool}: steered as advise: {why}" for pool, why in sorted(self._why.items())]
+        for pool, known in sorted(self._open.items()):
+            promise = known.promise
+            if promise is not None:
+                lines.append(
+                    f"{pool}: {promise.uid} starts by {_clock(promise.shadow)}, {len(known.passes)} passes"
+                )
+            elif known.obstacle is not None:
+                lines.append(f"{pool}: no promise: {OBSTACLES[known.obstacle]}")
+        return "; ".join(lines) or None
+
+    def decided(self, pool: str, found: Reservation, job_of: JobOf) -> None:
+        """What was decided anew, and what became of what was decided before."""
+        known = self._open.setdefault(pool, _Open())
+        news = [
+            *self._of_passes(pool, known, found, job_of),
+            *self._of_promise(pool, known, found, job_of),
+        ]
+        known.promise, known.obstacle = found.promise, found.obstacle
+        known.passes = {uid: one for uid, one in found.standing.passes.items() if one.withdrawn is None}
+        self._shadow.labels(pool).set(0 if found.promise is None else found.promise.shadow / SECOND)
+        for one in news:
+            self._tell(one)
+
+    def take_news(self) -> list[News]:
+        """What happened since it was last asked."""
+        taken = list(self._news)
+        self._news.clear()
+        return taken
+
+    # --- what became of what
+
+    def _of_passes(self, pool: str, known: _Open, found: Reservation, job_of: JobOf) -> Iterator[News]:
+        withdrawn = {one.uid: one for one in found.withdrawn}
+        for uid, one in known.passes.items():
+            job = job_of(uid)
+            if job is None or (job.phase is not Phase.WAITING and job.started is None):
+                self._passes.labels(pool, "left").inc()
+            elif job.phase is not Phase.WAITING:
+                yield _of_pass(
+                    one,
+                    job,
+                    Reserving.TAKEN,
+                    pool=pool,
+                    head=known.promise,
+                    because="the frontend started it",
+                )
+            elif uid in withdrawn:
+                why = WITHDRAWALS[str(withdrawn[uid].withdrawn)]
+                yield _of_pass(one, job, Reserving.WITHDRAWN, pool=pool, head=known.promise, because=why)
+        for one in found.given:
+            job = job_of(one.uid)
+            if job is not None:
+                because = (
+                    "the head fits beside it" if one.beside else "it ends before the head's promised start"
+                )
+                yield _of_pass(one, job, Reserving.PASSED, pool=pool, head=found.promise, because=because)
+
+    def _of_promise(self, pool: str, known: _Open, found: Reservation, job_of: JobOf) -> Iterator[News]:
+        before, after = known.promise, found.promise
+        if before is not None and (after is None or (after.uid, after.made) != (before.uid, before.made)):
+            job = job_of(before.uid)
+            if job is not None:
+                yield self._ended(pool, before, job, found.breach)
+            else:
+                self._promises.labels(pool, Reserving.LET_GO).inc()
+        if after is not None and (before is None or (after.uid, after.made) != (before.uid, before.made)):
+            job = job_of(after.uid)
+            if job is not None:
+                because = "by then enough has ended of what runs, by its limits and the grace"
+                yield _of_promise(pool, after, job, Reserving.PROMISED, because)
+
+    def _ended(self, pool: str, promise: Promise, job: JobState, breach: Breach | None) -> News:
+        if breach is not None:
+            self._broken.labels(pool, breach.cause.value).inc()
+            return _of_promise(pool, promise, job, Reserving.BROKEN, CAUSES[breach.cause])
+        if job.phase is Phase.WAITING or job.started is None:
+            return _of_promise(pool, promise, job, Reserving.LET_GO, "it waits no more, or in another class")
+        if job.started > promise.shadow:
+            self._broken.labels(pool, "late").inc()
+            return _of_promise(pool, promise, job, Reserving.BROKEN, "it started later")
+        return _of_promise(pool, promise, job, Reserving.KEPT, "it started in time")
+
+    def _tell(self, news: News) -> None:
+        counter = self._promises if news.head is None else self._passes
+        counter.labels(news.pool, news.what.value).inc()
+        say = self._log.warning if news.what is Reserving.BROKEN else self._log.info
+        by = None if news.by is None else _clock(news.by)
+        say(f"reserve: {news.what}", pool=news.pool, job=news.job.id, by=by, because=news.because)
+        if len(self._news) >= _UNHEARD:
+            self._lost.inc()
+            self._news.popleft()
+        self._news.append(news)
+
+    def _told(self, pool: str, why: str) -> None:
+        if self._why.get(pool, "") == why:
+            return
+        self._held_back.labels(pool).set(bool(why))
+        if why:
+            self._why[pool] = why
+            self._log.warning("no start can be promised: the pool is steered as advise", pool=pool, why=why)
+        else:
+            del self._why[pool]
+
+    def _close(self, pool: str) -> None:
+        known = self._open.pop(pool, None)
+        if known is not None:
+            self._shadow.labels(pool).set(0)
+            if known.promise is not None:
+                self._promises.labels(pool, Reserving.LET_GO).inc()
+                self._log.warning("promise let go: starts are not promised here any more", pool=pool)
+
+
+CAUSES = {
+    Cause.HIGHER_CLASS: "a job of a higher class came that does not fit either",
+    Cause.OVERDUE: "something runs beyond its limit and grace",
+    Cause.CAPACITY: "the pool has less than when it was promised",
+    Cause.NOT_STARTED: "it fits by quota, and the frontend does not start it",
+    Cause.OVERTAKEN: "others were started before it: of a higher class, or lifted by somebody else",
+}
+OBSTACLES = {
+    Obstacle.NO_HEAD: "all that waits fits",
+    Obstacle.STARTING: "the head, or jobs before it, are about to start",
+    Obstacle.NOT_IN_PLACE: "the head is not seen in front for long enough yet",
+    Obstacle.ENDLESS: "runs without a limit are in the head's way",
+    Obstacle.OVERDUE: "runs beyond their limit are in the head's way",
+}
+WITHDRAWALS = {
+    "unused": "the frontend did not start it although it seemed to fit",
+    "head-gone": "the head that it went before has started, or waits no more",
+    "promise-lost": "the head that it went before has no promise any more",
+}
+
+
+def _of_pass(
+    one: Pass, job: JobState, what: Reserving, *, pool: str, head: Promise | None, because: str
+) -> News:
+    uid = "" if head is None else head.uid
+    return News(job=job, what=what, pool=pool, mark=str(one.given), by=one.ends, head=uid, because=because)
+
+
+def _of_promise(pool: str, promise: Promise, job: JobState, what: Reserving, because: str) -> News:
+    return News(job=job, what=what, pool=pool, mark=str(promise.made), by=promise.shadow, because=because)
+
+
+def _clock(at: Micros) -> str:
+    return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="seconds")

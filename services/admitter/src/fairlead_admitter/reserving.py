@@ -1,0 +1,195 @@
+"""Reserve mode beside a frontend: who heads each pool's line, what was promised to it, and who may pass.
+
+The decision is policy's (`reserve`); here it gets its facts, from the state and from the trail of writes, and is kept
+in memory between two turns. Nothing of it is stored: who takes over finds the head by the level that it stands at, and
+what it promises then is never later than what was promised before (see `reserve`).
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.reservations import ReservationRecord
+from fairlead_admitter.segments import Segment
+from fairlead_admitter.standings import FrontendOrder
+from fairlead_admitter.window import Ranked
+from fairlead_admitter.written import Written
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.state import JobState, Phase, PoolState, QueueState
+from fairlead_policy import (
+    Band,
+    Reservation,
+    Run,
+    Scene,
+    Standing,
+    Timing,
+    Waiting,
+    recalled,
+    reserve,
+    reserves,
+    timing_of,
+)
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's queue, as far as it is reserved."""
+
+    pool: str
+    queue: str
+    capacity: Mapping[str, int]
+    timing: Timing
+    strict: bool
+    """Whether classes are."""
+    bands: Mapping[str, Band]
+    """Of each class."""
+
+
+class _Kept(msgspec.Struct):
+    """What is remembered of a pool between two turns."""
+
+    standing: Standing
+    ranked: dict[str, Ranked] = {}
+    """The head and those that pass: they keep their place though the order may put them out of sight."""
+    wake: Micros | None = None
+
+
+class Reserving:
+    """Keeps promises, pool by pool.
+
+    Args:
+        facts: of the cluster.
+        written: the trail of writes.
+        record: what is told of it.
+    """
+
+    def __init__(self, facts: ClusterFacts, written: Written, record: ReservationRecord) -> None:
+        self._facts = facts
+        self._frontend = FrontendOrder(facts, written)
+        self._record = record
+        self._kept: dict[str, _Kept] = {}
+
+    def begin_anew(self) -> None:
+        """This replica leads from now on, or stands by: what stands in the frontend counts."""
+        self._kept.clear()
+        self._record.begin_anew()
+
+    def keep(self, pools: Collection[str]) -> None:
+        """Only these pools are there at all."""
+        for pool in self._kept.keys() - set(pools):
+            self.let_go(pool)
+
+    def let_go(self, pool: str) -> None:
+        """No start is promised in the pool."""
+        self._kept.pop(pool, None)
+        self._record.not_wanted(pool)
+
+    def line(
+        self,
+        pool: str,
+        queues: Sequence[QueueState],
+        document: PolicyDocument,
+        segments: Sequence[Segment],
+    ) -> Line | None:
+        """The pool's line, if starts are promised there. Where the policy wants them and they cannot be, it is told."""
+        if not reserves(document, pool):
+            self.let_go(pool)
+            return None
+        stated = {queue.pool: self._facts.pools.get(queue.pool) for queue in queues}
+        why = why_not(queues, [found for found in stated.values() if found is not None])
+        self._record.held_back(pool, why)
+        if why:
+            self._kept.pop(pool, None)
+            return None
+        [queue] = queues
+        [found] = stated.values()
+        return Line(
+            pool=pool,
+            queue=queue.name,
+            capacity={} if found is None else found.capacity,
+            timing=timing_of(document),
+            strict=document.class_mode == "strict",
+            bands={segment.urgency or "": segment.band for segment in segments},
+        )
+
+    def arrange(self, line: Line, known: Sequence[Ranked], more: int, now: Micros) -> list[Ranked]:
+        """The window as the promise wants it.
+
+        Args:
+            line: of the pool.
+            known: the pool's order as far as it is known, of this queue.
+            more: how many places behind the head are labelled, too.
+            now: the instant.
+        """
+        ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line.pool, known)]}
+        scene = self._scene(line, list(ranked.values()), now)
+        before = self._before(line, scene, ranked)
+        found = reserve(scene, before)
+        self._remember(line.pool, found, ranked)
+        self._record.decided(line.pool, found, self._facts.job)
+        held = [*found.passing, *([] if found.head is None else [found.head.uid])]
+        front = max((found.order.index(uid) + 1 for uid in held), default=0)
+        return [ranked[uid] for uid in found.order[: front + more]]
+
+    def wake_in(self, now: Micros) -> float | None:
+        """Seconds until a pass must be taken back or a promise be kept; None where nothing is due."""
+        due = [kept.wake for kept in self._kept.values() if kept.wake is not None]
+        return max(0.0, (min(due) - now) / SECOND) if due else None
+
+    def _out_of_sight(self, pool: str, known: Sequence[Ranked]) -> Iterator[Ranked]:
+        """Whoever was promised something, and stands in no front of the order any more."""
+        seen = {one.job.uid for one in known}
+        kept = self._kept.get(pool)
+        for uid, one in ({} if kept is None else kept.ranked).items():
+            job = self._facts.job(uid)
+            if uid not in seen and job is not None and job.phase is Phase.WAITING:
+                yield Ranked(one.rank, one.place, job)
+
+    def _before(self, line: Line, scene: Scene, ranked: Mapping[str, Ranked]) -> Standing:
+        """What was decided before, of those that still wait."""
+        kept = self._kept.get(line.pool)
+        if kept is None:
+            return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
+        standing = kept.standing
+        return msgspec.structs.replace(
+            standing, passes={uid: one for uid, one in standing.passes.items() if uid in ranked}
+        )
+
+    def _scene(self, line: Line, ranked: Sequence[Ranked], now: Micros) -> Scene:
+        return Scene(
+            now=now,
+            timing=line.timing,
+            capacity=line.capacity,
+            running=[_run(job, line.timing.grace) for job in self._facts.running.of(line.queue)],
+            order=[self._waiting(one.job, strict=line.strict) for one in ranked],
+            ahead=lambda uid: self._frontend.ahead(uid, line.bands),
+        )
+
+    def _waiting(self, job: JobState, *, strict: bool) -> Waiting:
+        urgency = (self._facts.urgency(job.uid) or "") if strict else ""
+        return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.run_limit)
+
+    def _remember(self, pool: str, found: Reservation, ranked: Mapping[str, Ranked]) -> None:
+        standing = found.standing
+        uids = [*standing.passes, *([] if standing.promise is None else [standing.promise.uid])]
+        self._kept[pool] = _Kept(
+            standing=standing, ranked={uid: ranked[uid] for uid in uids}, wake=found.wake
+        )
+
+
+def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
+    """Why no start can be promised in a pool of one cluster, in words; empty where it can."""
+    if len(queues) != 1 or len(pools) != 1:
+        return f"the pool has {len(queues)} queues here: it takes one that is alone"
+    if not queues[0].active:
+        return f"queue {queues[0].name} starts nothing just now"
+    if not pools[0].reservable:
+        return (
+            pools[0].reservable_why or "nobody says that its queue keeps a place for a job that does not fit"
+        )
+    return ""
+
+
+def _run(job: JobState, grace: Micros) -> Run:
+    return Run(uid=job.uid, demand=job.demand, ends=None if job.ends_by is None else job.ends_by + grace)

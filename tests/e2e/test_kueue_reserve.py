@@ -1,0 +1,136 @@
+"""Reserve mode on a real Kueue: a gang starts as promised under a stream of small jobs, and starves where gaps are filled."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.document import Reserve
+from fairlead_contracts.events import EVENT, JobReserved, Reserving
+from fairlead_testkit.admissions import AdmissionLog, Step
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import KubeLab
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(180)]
+
+GPUS = 8
+SMALL, LARGE, LONG = "small", "large", "long"
+LIMIT, LASTS, EVERY = 4, 3.0, 0.3
+"""Of small jobs, seconds: how long they may run, how long they do, and how long until the next one comes."""
+LONG_LIMIT = 26
+RESERVE = Reserve(reaction_seconds=2, grace_seconds=2, rest_seconds=10)
+
+
+class Stream:
+    """More small jobs than fit, each ended when its time is over; and one long one.
+
+    Args:
+        estate: with tenants SMALL, LARGE and LONG.
+        log: of its admissions.
+    """
+
+    def __init__(self, estate: Estate, log: AdmissionLog) -> None:
+        self._estate = estate
+        self._log = log
+        self._ended: set[str] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._come())
+            group.create_task(self._go())
+
+    async def _come(self) -> None:
+        for number in itertools.count():
+            await asyncio.to_thread(self._estate.workload, SMALL, f"{SMALL}-{number}", limit=LIMIT)
+            await asyncio.sleep(EVERY)
+
+    async def _go(self) -> None:
+        while True:
+            now = time.monotonic()
+            for step in list(self._log.steps):
+                lasts = LONG_LIMIT - 1 if step.name == LONG else LASTS
+                over = step.what == "admitted" and step.at + lasts <= now
+                if over and step.name not in self._ended:
+                    self._ended.add(step.name)
+                    await asyncio.to_thread(self._estate.finish, step.tenant, step.name)
+            await asyncio.sleep(0.1)
+
+
+@contextlib.asynccontextmanager
+async def stream(estate: Estate, log: AdmissionLog) -> AsyncIterator[None]:
+    """A long job of a quarter of the pool, and the stream beside it, for the time of the block."""
+    estate.workload(LONG, LONG, GPUS // 4, limit=LONG_LIMIT)
+    log.wait(1)
+    task = asyncio.create_task(Stream(estate, log).run())
+    try:
+        await eventually(lambda: len(estate.admitted()) > GPUS // 2, 30, what="the pool is nearly full")
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@contextlib.asynccontextmanager
+async def told(bus: Bus) -> AsyncIterator[list[JobReserved]]:
+    """What happens to promises and passes, as events tell it, for the time of the block."""
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(KUBE_CLUSTER), since=0)
+    events: list[JobReserved] = []
+
+    async def listen() -> None:
+        async for delivery in follower:
+            event = EVENT.decode(delivery.payload)
+            if isinstance(event, JobReserved):
+                events.append(event)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(listen())
+        try:
+            yield events
+        finally:
+            task.cancel()
+
+
+def started(log: AdmissionLog, name: str) -> float | None:
+    """When a job was admitted, in monotonic seconds."""
+    return next((step.at for step in log.steps if step.what == "admitted" and step.name == name), None)
+
+
+def started_between(steps: Sequence[Step], since: float, until: float) -> int:
+    """How many small jobs were admitted."""
+    return sum(step.what == "admitted" and since < step.at < until for step in steps)
+
+
+def happened(events: Sequence[JobReserved], what: Reserving, job: str) -> list[JobReserved]:
+    """The events of one kind about one job."""
+    return [one for one in events if one.what is what and one.job == job]
+
+
+async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: KubeLab, tmp_path: Path) -> None:
+    with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("strict", GPUS, strategy="StrictFIFO")
+        policy = fair_policy(
+            estate, dict.fromkeys(estate.namespaces, 1.0), pool, mode="reserve", reserve=RESERVE
+        )
+        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1)
+        async with fleet.running() as bus, told(bus) as events, stream(estate, log):
+            estate.workload(LARGE, LARGE, GPUS, limit=5)
+            await eventually(lambda: happened(events, Reserving.KEPT, LARGE), 50, what="a promise is kept")
+        clock = time.time() - time.monotonic()
+        at = started(log, LARGE)
+        promised = happened(events, Reserving.PROMISED, LARGE)
+        assert at is not None
+        assert all(one.by is not None and at + clock <= one.by.timestamp() for one in promised)
+        assert not [one for one in events if one.what is Reserving.BROKEN]
+        passed = started_between(log.steps, promised[0].at.timestamp() - clock, at)
+        assert passed >= GPUS, "small jobs went on"
+        assert len([one for one in events if one.what is Reserving.TAKEN]) >= passed // 2
