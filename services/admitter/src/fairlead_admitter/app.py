@@ -20,6 +20,9 @@ from fairlead_admitter.patience import Patience
 from fairlead_admitter.planning import Planner
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
+from fairlead_admitter.reservations import ReservationRecord
+from fairlead_admitter.reserve_events import ReserveEvents
+from fairlead_admitter.reserving import Reserving
 from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_admitter.steersman import Carrier, Steersman
@@ -71,6 +74,7 @@ class Admitter:
         self._record = Record(lifecycle.metrics, settings.cluster)
         self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
+        self._reservations = ReservationRecord(lifecycle.metrics, settings.cluster)
         self._setbacks = Setbacks(time.monotonic, settings.stale_after_seconds)
         self._release = Release(
             frontend.sweep, self._record, Setbacks(time.monotonic, settings.stale_after_seconds)
@@ -144,6 +148,7 @@ class Admitter:
             record=self._record,
             patience=self._patience,
             release=self._release,
+            reserving=Reserving(self._watch.facts, self._written, self._reservations),
             tick=self._settings.tick_seconds,
             rehearsed=self._settings.dry_run,
         )
@@ -153,6 +158,8 @@ class Admitter:
             carrier,
             self._written,
             events=LevelEvents(self._bus, self._watch.policy, self._record),
+            reservations=self._reservations,
+            reserve_events=ReserveEvents(self._bus, self._watch.policy, self._record),
             record=self._record,
             patience=self._patience,
             setbacks=self._setbacks,
@@ -237,6 +244,7 @@ class Admitter:
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
         readiness.tell("resting", self._written.rests.told)
         readiness.tell("withheld", self._record.restraints.told)
+        readiness.tell("reserve", self._reservations.told)
 
     def _frontend_trouble(self) -> str | None:
         held = self._creator.held

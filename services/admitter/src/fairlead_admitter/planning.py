@@ -12,9 +12,10 @@ from fairlead_admitter.patience import Patience
 from fairlead_admitter.protection import Protection
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
+from fairlead_admitter.reserving import Line, Reserving
 from fairlead_admitter.segments import Segment, bands_of, segments_of
 from fairlead_admitter.steering import LevelWrite, SteeringPlan, steer, take_back
-from fairlead_admitter.window import Extent, Window, take_window
+from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
@@ -35,6 +36,7 @@ class Planner:
         record: metrics and log.
         patience: how long pools have lacked an order.
         release: cleans what a release leaves behind.
+        reserving: keeps promises where the policy wants them.
         tick: seconds for which an order is kept that nothing but time changes.
         rehearsed: what is decided is only said.
     """
@@ -47,6 +49,7 @@ class Planner:
         record: Record,
         patience: Patience,
         release: Release,
+        reserving: Reserving,
         tick: float,
         rehearsed: bool = False,
     ) -> None:
@@ -56,6 +59,7 @@ class Planner:
         self._record = record
         self._patience = patience
         self._release = release
+        self._reserving = reserving
         self._tick = tick
         self.pace = Pace()
         self.newcomers = Newcomers()
@@ -67,11 +71,17 @@ class Planner:
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self.pace.keep(pools)
         self._record.keep_withheld(pools)
+        self._reserving.keep(pools)
 
     def begin_anew(self) -> None:
         """This replica leads from now on, or stands by."""
         self.protection.begin_anew(self._watch.facts)
         self._release.begin_anew()
+        self._reserving.begin_anew()
+
+    def wake_in(self) -> float | None:
+        """Seconds until time alone makes something due; None where nothing is."""
+        return self._reserving.wake_in(wall_clock())
 
     def origins(self, pool: str) -> Mapping[str, Origin]:
         """Which decision placed a job, by uid."""
@@ -89,6 +99,7 @@ class Planner:
         self._record.withheld(pool, withheld)
         if withheld:
             self._patience.excuse(pool)
+            self._reserving.let_go(pool)
             return _NOTHING
         with self._record.pass_time.labels(pool).time():
             return self._follow(pool, queues, rulebook)
@@ -109,6 +120,7 @@ class Planner:
 
     def _take_back(self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]) -> SteeringPlan:
         self._patience.excuse(pool)
+        self._reserving.let_go(pool)
         cluster, policy = self._watch.facts.cluster, self._watch.policy
         uncleared = why_uncleared(queues, policy.clearance(cluster))
         self._record.withheld(pool, uncleared or "released by an operator")
@@ -138,14 +150,20 @@ class Planner:
             return _NOTHING
         self._patience.satisfy(pool)
         names = [queue.name for queue in queues]
-        window = self._take_window(pool, front, rulebook, names)
+        line = self._reserving.line(pool, queues, rulebook.document, segments)
+        window = self._take_window(pool, front, rulebook, self._extent(pool, rulebook, names, line))
+        if line is not None:
+            window = self._reserving.arrange(
+                line, window, more=self._labelled(pool, rulebook), now=wall_clock()
+            )
         plan = steer(
-            window.ranked,
+            window,
             self._watch.facts,
             names,
             self._written,
             segments,
             newcomers=self._undecided(front, rulebook),
+            sealed=line is not None,
         )
         self._record.planned(pool, kept=plan.kept, window=plan.window)
         return SteeringPlan(
@@ -169,13 +187,19 @@ class Planner:
         names = {queue.name for queue in queues if may_preempt([queue])}
         return self.protection.lifts(names, segments, self._watch.policy.urgency_of)
 
-    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, names: list[str]) -> Window:
+    def _extent(self, pool: str, rulebook: Rulebook, names: list[str], line: Line | None) -> Extent:
+        most = rulebook.document.window
+        if line is not None:
+            return Extent(least=most, most=most)  # all that may pass is looked at; not all of it is labelled
+        room = self._watch.facts.running.largest(names)
+        return Extent(least=self._labelled(pool, rulebook), most=most, room=room)
+
+    def _labelled(self, pool: str, rulebook: Rulebook) -> int:
+        return self.pace.size(pool, rulebook.document.window)
+
+    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
         merged = self._merge(pool, front, rulebook)
         waiting = front.waiting(self._watch.facts.cluster)
-        most = rulebook.document.window
-        extent = Extent(
-            least=self.pace.size(pool, most), most=most, room=self._watch.facts.running.largest(names)
-        )
         window = take_window(
             merged.beginning, waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
         )
@@ -183,7 +207,7 @@ class Planner:
             window = take_window(
                 merged.deepen(), waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
             )
-        return window
+        return window.ranked
 
     def _undecided(self, front: PoolFront, rulebook: Rulebook) -> set[str]:
         """Jobs that came after what the pool's decisions were made from."""

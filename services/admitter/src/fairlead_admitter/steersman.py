@@ -15,6 +15,8 @@ from fairlead_admitter.observing import Sight, Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.planning import Planner
 from fairlead_admitter.record import Record
+from fairlead_admitter.reservations import ReservationRecord
+from fairlead_admitter.reserve_events import ReserveEvents
 from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan
 from fairlead_admitter.written import Written
@@ -43,6 +45,8 @@ class Steersman:
         carrier: carries plans out.
         written: the trail of writes, as `carrier` keeps it.
         events: logs each level written on the event stream.
+        reservations: what happened to promises and passes.
+        reserve_events: logs that there, too.
         record: metrics and log.
         patience: how long pools have lacked an order.
         setbacks: how long to leave the frontend alone.
@@ -59,6 +63,8 @@ class Steersman:
         written: Written,
         *,
         events: LevelEvents,
+        reservations: ReservationRecord,
+        reserve_events: ReserveEvents,
         record: Record,
         patience: Patience,
         setbacks: Setbacks,
@@ -71,6 +77,8 @@ class Steersman:
         self._carrier = carrier
         self._written = written
         self._events = events
+        self._reservations = reservations
+        self._reserve_events = reserve_events
         self._record = record
         self._patience = patience
         self._setbacks = setbacks
@@ -83,8 +91,13 @@ class Steersman:
     async def run(self) -> None:
         """Turn after turn, until cancelled."""
         while True:
-            await wake_or_timeout(self._wake, min(self._tick, self._setbacks.seconds_left or self._tick))
+            await wake_or_timeout(self._wake, self._rest())
             await self.turn()
+
+    def _rest(self) -> float:
+        """Seconds until a turn is made although nothing is new."""
+        due = self._planner.wake_in()
+        return min(self._tick, self._setbacks.seconds_left or self._tick, self._tick if due is None else due)
 
     async def turn(self) -> None:
         """Observe, and for each pool decide, apply and record."""
@@ -99,6 +112,7 @@ class Steersman:
         plans = {
             pool: self._planner.decide(pool, queues, self._permit(pool)) for pool, queues in pools.items()
         }
+        await self._reserve_events.log(self._reservations.take_news())
         if self._setbacks.seconds_left:
             return
         if not any(plan.writes for plan in plans.values()) and not self._written.rests:
