@@ -33,6 +33,7 @@ from fairlead_contracts.snapshot_checks import SnapshotChecks, pools_of_tenants
 from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot_parts import (
     CardUse,
+    OpenedSnapshot,
     Snapshot,
     SnapshotCard,
     SnapshotGang,
@@ -65,7 +66,7 @@ __all__ = [
     "read_snapshot",
 ]
 
-_decoder = msgspec.json.Decoder(WrittenSnapshot)
+_decoder = msgspec.json.Decoder(OpenedSnapshot)
 
 
 def decode_snapshot(payload: bytes) -> Snapshot:
@@ -75,11 +76,11 @@ def decode_snapshot(payload: bytes) -> Snapshot:
         DocumentError: with every problem found.
     """
     try:
-        written = _decoder.decode(payload)
+        opened = _decoder.decode(payload)
+        return _checked(opened.written(), StructReader(), {}, opened.jobs)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # Told again key by key. Python's own parser reads numbers that fit nowhere, so that their place can be named.
         return read_snapshot(_plain(payload))
-    return _checked(written, StructReader(), {})
 
 
 def _plain(payload: bytes) -> object:
@@ -104,8 +105,13 @@ def read_snapshot(found: object) -> Snapshot:
     return _checked(written or WrittenSnapshot(), reader, stated)
 
 
-def _checked(written: WrittenSnapshot, reader: StructReader, stated: dict[str, set[str]]) -> Snapshot:
-    checks = SnapshotChecks(written, reader.kept, stated)
+def _checked(
+    written: WrittenSnapshot,
+    reader: StructReader,
+    stated: dict[str, set[str]],
+    unread: list[msgspec.Raw] | None = None,
+) -> Snapshot:
+    checks = SnapshotChecks(written, reader.kept, stated, unread)
     snapshot = checks.snapshot()
     problems = reader.problems + checks.problems
     if problems or snapshot is None:

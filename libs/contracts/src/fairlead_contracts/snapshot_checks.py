@@ -17,7 +17,7 @@ from fairlead_contracts.document import (
 from fairlead_contracts.document_parts import PolicyDocument
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.instants import SECOND, Micros, Moment, from_datetime, from_seconds
-from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.quantities import MAX_QUANTITY, base_units, parse_quantity
 from fairlead_contracts.snapshot_gangs import Amounts, Fail, check_gang, check_node
 from fairlead_contracts.snapshot_parts import (
     Snapshot,
@@ -31,7 +31,7 @@ from fairlead_contracts.snapshot_parts import (
     WrittenSnapshot,
     WrittenTenant,
 )
-from fairlead_contracts.snapshot_quick import QuickJobs
+from fairlead_contracts.snapshot_quick import Checked, Limits, QuickJobs
 from fairlead_contracts.tree import check_tree, inner_nodes
 
 NOT_ACTED_ON: Mapping[str, tuple[object, ...]] = {
@@ -54,13 +54,19 @@ class SnapshotChecks:
         written: as far as it could be read.
         kept: by list, the positions in the file of the entries that are in it; by default all are.
         stated: names of pools and tenants that the file has, also of entries that could not be read.
+        unread: the jobs, in place of those in `written`, where their JSON has not been read yet.
     """
 
     def __init__(
-        self, written: WrittenSnapshot, kept: Mapping[str, list[int]], stated: Mapping[str, set[str]]
+        self,
+        written: WrittenSnapshot,
+        kept: Mapping[str, list[int]],
+        stated: Mapping[str, set[str]],
+        unread: Iterable[msgspec.Raw] | None = None,
     ) -> None:
         self.problems: list[FieldError] = []
         self._written = written
+        self._unread = unread
         self._kept = kept
         self._policy: PolicyDocument | None = None
         self._classes: list[str] = []
@@ -234,34 +240,22 @@ class SnapshotChecks:
 
     def _jobs(self) -> list[SnapshotJob]:
         """Each job, at once where it is right beyond doubt."""
+        if self._unread is None:
+            return [self._job(at, job) for at, job in enumerate(self._written.jobs)]
+        limits = Limits(_FIRST_SECOND, _LAST_SECOND, MAX_NAME, MAX_LEVEL)
         quick = QuickJobs(
-            pool_of=self._sure_pools(),
-            classes=self._classes,
+            ids=self._ids,
+            uids=self._uids,
+            check=self._closely,
             resources=self._resources,
-            quantities=self._quantities,
-            names=self._good_names,
-            frontends={None, *FRONTENDS},
-            times=(_FIRST_SECOND, _LAST_SECOND),
+            quantity=_quantity_of,
+            limits=limits,
         )
-        ids, uids, jobs = self._ids, self._uids, []
-        for at, written in enumerate(self._written.jobs):
-            name = written.id
-            job = quick.take(written) if name not in ids and name not in uids else None
-            if job is None or not (0 < len(name) <= MAX_NAME and name.isprintable()):
-                job = self._job(at, written)
-            else:
-                ids.add(name)
-                uids.add(name)
-            jobs.append(job)
-        return jobs
+        return list(quick.read(self._unread))
 
-    def _sure_pools(self) -> dict[str, str]:
-        """By tenant that may have jobs, the pool that they stand in where they do not say."""
-        return {
-            tenant: pool
-            for tenant, pool in self._pool_of.items()
-            if pool in self._pool_names and pool in self._resources and tenant not in self._inner
-        }
+    def _closely(self, at: int, job: WrittenJob) -> Checked:
+        known = len(self.problems)
+        return Checked(self._job(at, job), right=len(self.problems) == known)
 
     def _job(self, at: int, job: WrittenJob) -> SnapshotJob:
         uid = self._uid(at, job)
@@ -435,7 +429,7 @@ class SnapshotChecks:
         if isinstance(found, str | datetime):
             try:
                 return from_datetime(msgspec.convert(found, Moment))
-            except (msgspec.ValidationError, OverflowError):
+            except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
                 pass
         field = key if at is None else self._field(key, at, name)
         reason = "must be a time: Unix seconds, or RFC 3339 with its offset, in the years 1 to 9999"
@@ -503,6 +497,15 @@ def _inherited(name: str, pools: Mapping[str, str | None], parents: Mapping[str,
         way.add(above)
         above = parents.get(above)
     return None
+
+
+def _quantity_of(resource: str, value: float | str) -> int | None:
+    if type(value) is int and 0 <= (amount := value * base_units(resource)) <= MAX_QUANTITY:
+        return amount
+    try:
+        return parse_quantity(resource, value)
+    except FieldError:
+        return None
 
 
 def _listed(names: Collection[str]) -> str:

@@ -161,6 +161,29 @@ class WrittenSnapshot(Strict, frozen=True, kw_only=True):
     jobs: list[WrittenJob] = []
 
 
+class OpenedSnapshot(Strict, frozen=True, kw_only=True):
+    """The same with its jobs still unread: there may be a million of them."""
+
+    now: object = None
+    policy: dict[str, object] = {}
+    pools: list[WrittenPool] = []
+    tenants: list[WrittenTenant] = []
+    nodes: list[WrittenNode] = []
+    running: list[WrittenRunning] = []
+    jobs: list[msgspec.Raw] = []
+
+    def written(self) -> WrittenSnapshot:
+        """All but the jobs."""
+        return WrittenSnapshot(
+            now=self.now,
+            policy=self.policy,
+            pools=self.pools,
+            tenants=self.tenants,
+            nodes=self.nodes,
+            running=self.running,
+        )
+
+
 # As checked: quantities in base units, instants in microseconds -------------------------------------------------------
 
 
