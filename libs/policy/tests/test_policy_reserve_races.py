@@ -262,19 +262,19 @@ def world_of(seed: int, reaction: int, **more: object) -> World:
     return World(rng=rng, reaction=reaction, capacity=capacity, **(fields | more))  # type: ignore[arg-type] # passed on
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0, 1, 2, 4, 8]))
 def test_no_promise_is_broken_however_slow_the_writer_is(seed: int, reaction: int) -> None:
     assert world_of(seed, reaction).run() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0, 1, 2, 4, 8]), st.integers(0, HORIZON // 2))
 def test_no_promise_is_broken_whenever_the_writer_dies(seed: int, reaction: int, dies: int) -> None:
     assert world_of(seed, reaction, dies=dies).run() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 4]), st.lists(st.integers(0, HORIZON), max_size=20))
 def test_what_a_predecessor_promised_is_kept_by_who_takes_over(
     seed: int, reaction: int, forgets: list[int]
@@ -336,16 +336,26 @@ def test_jobs_pass_and_promises_are_made() -> None:
 @pytest.mark.parametrize("variant", [never_taking_back, not_looking])
 def test_each_care_that_is_left_out_breaks_a_promise(variant: Deciding) -> None:
     misfit = frozenset(f"small-{number}" for number in range(0, 60, 3))
-    assert broken(worlds(40, 4, misfit=misfit)) == 0
-    assert broken(worlds(40, 4, misfit=misfit, decide=variant)) > 0
+    assert broken(worlds(25, 4, misfit=misfit)) == 0
+    assert broken(worlds(25, 4, misfit=misfit, decide=variant)) > 0
+
+
+def two_units(seed: int, decide: Deciding) -> World:
+    """One unit is held until 20; the head wants both; each small job may hold the other one until shortly before 20."""
+
+    def job(uid: str, at: int, demand: int, lasts: int) -> Job:
+        return Job(uid=uid, arrives=at, demand=demand, limit=lasts, lasts=lasts, key=at, tie=(at, uid))
+
+    jobs = [job("runs", 0, 1, 20), job("head", 1, 2, 5), job("one", 2, 1, 10), job("two", 3, 1, 10)]
+    timing = Timing(reaction=1, grace=0, rest=20)
+    return World(
+        rng=random.Random(seed), reaction=1, believed=timing, jobs=jobs, capacity=2, dies=8, decide=decide
+    )
 
 
 def test_a_unit_that_is_given_twice_breaks_a_promise_when_nobody_can_take_it_back() -> None:
-    def dying(decide: Deciding) -> Iterator[World]:
-        return (world_of(seed, 4, dies=30 + seed % 60, decide=decide) for seed in range(150))
-
-    assert broken(dying(reserve)) == 0
-    assert broken(dying(without_counting)) > 0
+    assert broken(two_units(seed, reserve) for seed in range(20)) == 0
+    assert broken(two_units(seed, without_counting) for seed in range(20)) > 0
 
 
 @pytest.mark.parametrize("believed", [as_if_at_once, as_if_killed_at_once])
@@ -357,9 +367,9 @@ def test_time_that_is_not_reckoned_with_breaks_a_promise(believed: Callable[[int
 
 
 def test_arrivals_above_a_head_at_the_default_level_break_a_promise() -> None:
-    assert broken(worlds(40, 2, sealed=False)) > 0
+    assert broken(worlds(25, 2, sealed=False)) > 0
 
 
 def test_a_second_queue_on_the_same_quota_breaks_a_promise() -> None:
     """So a pool is reserved only where nobody else can take its quota."""
-    assert broken(worlds(20, 2, thief=True)) > 0
+    assert broken(worlds(6, 2, thief=True)) > 0
