@@ -7,10 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, RunKey, WaitingJob
 
 TENANTS = ("ada", "bob", "cyd")
 CLASSES = ("urgent", "normal")
+DECAY = Decay(half_life=40, tick=10)
 
 uids = st.integers(0, 9).map(lambda number: f"u{number}")
 tenants = st.sampled_from(TENANTS)
@@ -51,10 +52,15 @@ class AnyHistory(RuleBasedStateMachine):
         self.kept = PoolOrder(self.current)
         self.waiting: dict[str, WaitingJob] = {}
         self.running: dict[str, tuple[str, dict[str, int]]] = {}
+        self.clock = 0
+        self.use = self.nobodys_use()
+        self.runs: dict[RunKey, tuple[str, int | None, dict[str, int]]] = {}
+        """Every run that there ever was: whose, until when, of what."""
 
     @rule(job=jobs)
     def a_job_waits(self, job: WaitingJob) -> None:
         self.kept.wait(job)
+        self.it_ran(job.uid)
         self.running.pop(job.uid, None)
         self.waiting[job.uid] = job
 
@@ -71,6 +77,10 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(uid=uids, tenant=tenants, demand=demands)
     def a_job_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
         self.kept.run(uid, tenant, demand)
+        self.it_ran(uid)
+        self.clock += 3
+        self.runs[uid, self.clock] = (tenant, None, demand)
+        self.use.run((uid, self.clock), tenant, demand)
         self.waiting.pop(uid, None)
         self.running[uid] = (tenant, demand)
 
@@ -83,8 +93,25 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(uid=uids)
     def a_job_goes(self, uid: str) -> None:
         self.kept.forget(uid)
+        self.it_ran(uid)
         self.waiting.pop(uid, None)
         self.running.pop(uid, None)
+
+    @rule(ticks=st.integers(1, 4), settled=st.integers(0, 6))
+    def time_passes(self, ticks: int, settled: int) -> None:
+        self.clock += ticks * DECAY.tick
+        for tenant, past in self.use.advance(self.clock // DECAY.tick).items():
+            self.kept.remember(tenant, past)
+        self.use.settle(self.use.now - settled)
+
+    @rule()
+    def somebody_takes_over(self) -> None:
+        """From what was settled and all runs, told from the beginning."""
+        heir = PastUse(DECAY)
+        heir.begin(self.use.settled or 0, self.use.kept())
+        self.tell(heir)
+        heir.advance(self.use.now)
+        self.use = heir
 
     @rule(changed=rules)
     def the_rules_change(self, changed: PoolRules) -> None:
@@ -113,7 +140,30 @@ class AnyHistory(RuleBasedStateMachine):
             fresh.wait(job)
         for uid, (tenant, demand) in self.running.items():
             fresh.run(uid, tenant, demand)
+        use = self.nobodys_use()
+        self.tell(use)
+        for tenant, past in use.advance(self.use.now).items():
+            fresh.remember(tenant, past)
         return fresh
+
+    def it_ran(self, uid: str) -> None:
+        """Whatever ran under the uid is over now."""
+        for (name, started), (tenant, ended, demand) in self.runs.items():
+            if name == uid and ended is None:
+                self.runs[name, started] = (tenant, self.clock, demand)
+                self.use.end((name, started), tenant, self.clock, demand)
+
+    def tell(self, use: PastUse) -> None:
+        for key, (tenant, ended, demand) in reversed(self.runs.items()):
+            if ended is None:
+                use.run(key, tenant, demand)
+            else:
+                use.end(key, tenant, ended, demand)
+
+    def nobodys_use(self) -> PastUse:
+        use = PastUse(DECAY)
+        use.begin(0, {})
+        return use
 
 
 AnyHistory.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

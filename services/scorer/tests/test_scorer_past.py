@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 import pytest
@@ -135,11 +135,16 @@ class World:
         ledger = Ledger()
         heard = [*self.events, *self.dice.choices(self.events, k=len(self.events))] if self.events else []
         self.dice.shuffle(heard)
-        steps = [
+
+        def follow() -> None:
+            for keeping in keepings(self.contents):
+                ledger.follow(keeping, ours=False)
+
+        steps: list[Callable[[], None]] = [
             lambda: ledger.adopt(self.document, 1),
             lambda: ledger.learn(self.state),
             lambda: ledger.hear(heard),
-            lambda: [ledger.follow(keeping, ours=False) for keeping in keepings(self.contents)],
+            follow,
         ]
         self.dice.shuffle(steps)
         for step in steps:

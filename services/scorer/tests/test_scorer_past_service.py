@@ -113,13 +113,13 @@ class Truth:
         """Wait until decisions of these owners, of a tick that begins now or later, say exactly this; gives the tick."""
         since = wall_clock() // TICK + 1
 
-        def right() -> int | None:
+        def right() -> int:
             shards = self.arena.shards(POOL)
             ticks = {decision.basis.past for decision in shards if decision.basis is not None}
             if {one.owner for one in shards} != set(owners) or len(ticks) != 1 or min(ticks) < since:
-                return None
+                return 0
             [tick] = ticks
-            return tick if said(shards) == self.at(tick) else None
+            return tick if said(shards) == self.at(tick) else 0
 
         return await eventually(right, 20, on=self.arena.changed, what=f"{owners} say what was used")
 
@@ -166,7 +166,8 @@ async def test_a_restart_of_nats_and_old_news_change_nothing(truth: Truth, nats_
         nats_server.kill()
         nats_server.start()
         await eventually(
-            lambda: arena.bus.connected and arena.bus.incarnation != before, what="connected to the new server"
+            lambda: arena.bus.connected and arena.bus.incarnation != before,
+            what="connected to the new server",
         )
         await arena.mark()
         await truth.is_deleted(other)

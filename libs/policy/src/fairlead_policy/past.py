@@ -178,7 +178,7 @@ class PastUse:
         parts = {tenant: self._parts_at(tenant, tick) for tenant in tenants}
         self._settled = {tenant: found for tenant, found in parts.items() if found}
         self.settled = tick
-        self._sort_runs()
+        self._pass_line()
 
     def kept(self) -> dict[str, dict[str, int]]:
         """What is settled, in parts, by tenant."""
@@ -221,8 +221,21 @@ class PastUse:
         else:
             self._edges.setdefault(run.tenant, {})[key] = run
 
+    def _pass_line(self) -> None:
+        """The settled tick moved on. Runs that are settled whole are forgotten; those that go on from before are steady."""
+        line = self._line()
+        for tenant, edges in list(self._edges.items()):
+            self._edges[tenant] = {}
+            for key, run in edges.items():
+                if run.ended is None or run.ended > line:
+                    self._sort(key, run)
+                else:
+                    del self._runs[key]
+            if not self._edges[tenant]:
+                del self._edges[tenant]
+
     def _sort_runs(self) -> None:
-        """The settled tick is another: which runs lie across it is, too. Runs that are settled whole are forgotten."""
+        """The settled tick is any other: which runs lie across it is, too."""
         line = self._line()
         self._runs = {key: run for key, run in self._runs.items() if run.ended is None or run.ended > line}
         self._steady, self._edges = {}, {}

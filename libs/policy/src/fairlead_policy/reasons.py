@@ -75,7 +75,7 @@ class Wording:
         standing = self._standings.get(tenant)
         found = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
-            past = " beside its past use" if standing.past else ""
+            past = _past(standing)
             found = (
                 f"Tenant {tenant} (weight {standing.weight:g}) holds {percent(standing.share)} of the pool with "
                 f"{standing.running} running{past}. With its jobs before this one it comes to "
@@ -96,6 +96,15 @@ class Wording:
             beyond = ""
         worth = percent(self._over * age / self._under)
         return f"It has waited {waited}{beyond}: worth {worth} of share at {self._hourly} an hour."
+
+
+def _past(standing: Standing) -> str:
+    """What of its share is past use, of the resource that it is counted by."""
+    amount = standing.past.get(standing.dominant, 0)
+    if not amount:
+        return ""
+    used = format_quantity(standing.dominant, amount)
+    return f" and {used} {standing.dominant} of past use"
 
 
 def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, now: Micros) -> list[str]:

@@ -28,8 +28,17 @@ class _Counted(msgspec.Struct, frozen=True):
     tenant: str
 
 
+type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""By pool and tenant, base units by resource."""
+
+
 def snapshot_of(
-    states: Mapping[str, State], document: PolicyDocument, now: Micros, *, pool: str | None = None
+    states: Mapping[str, State],
+    document: PolicyDocument,
+    now: Micros,
+    *,
+    pool: str | None = None,
+    past: PastUses | None = None,
 ) -> Snapshot:
     """The snapshot of all pools, or of one. Held and ended jobs are in no order and are left out.
 
@@ -38,6 +47,8 @@ def snapshot_of(
         document: the policy that is in force.
         now: the instant of the snapshot.
         pool: the only pool, by its policy name; a name that no cluster states gives an empty snapshot.
+        past: past use as it counts now, of tenants that have jobs of their own. A snapshot has room for what a tenant
+            used in one pool; of one that is in several, it is left out.
     """
     rulebook = Rulebook(document, revision=0)
     capacity = {
@@ -48,7 +59,8 @@ def snapshot_of(
         for resource in one.job.demand:
             capacity[one.pool].setdefault(resource, 0)
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
-    tenants = _tenants(counted, rulebook)
+    used = {name: found for name, found in (past or {}).items() if name in capacity}
+    tenants = _tenants(counted, rulebook, used)
     names = _names(counted)
     several = len({one.job.cluster for one in counted}) > 1
     return Snapshot(
@@ -98,17 +110,21 @@ def _counted(states: Mapping[str, State], rulebook: Rulebook) -> list[_Counted]:
     return sorted(counted.values(), key=lambda one: (one.job.submitted, one.job.uid))
 
 
-def _tenants(counted: Iterable[_Counted], rulebook: Rulebook) -> list[SnapshotTenant]:
-    """Each tenant that waits or runs. A weight is said only where the policy does not: it is changed in one place."""
+def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
+    """Each tenant that waits or runs, or did of late. A weight is said only where the policy does not: it is changed in one place."""
     pools: dict[str, set[str]] = {}
     for one in counted:
         pools.setdefault(one.tenant, set()).add(one.pool)
+    for pool, tenants in past.items():
+        for name in tenants:
+            pools.setdefault(name, set()).add(pool)
     listed = {tenant.name: tenant.pool for tenant in rulebook.document.tenants}
     return [
         SnapshotTenant(
             name=name,
             weight=None if name in listed else float(rulebook.weight_of(name)),
             pool=next(iter(found)) if len(found) == 1 and listed.get(name) is None else None,
+            past_use=dict(past.get(next(iter(found)), {}).get(name, {})) if len(found) == 1 else {},
         )
         for name, found in sorted(pools.items())
     ]

@@ -98,8 +98,6 @@ def as_yaml(document: PolicyDocument) -> str:
 async def put_in_force(nats: str | None, path: Path) -> None:
     """Check a file and make it the policy; say what happened."""
     document = read_policy(path)
-    if document.half_life_hours is not None:
-        warn("half_life_hours counts in `fairlead order` alone: services do not keep past use yet")
     if document.fit.strategy != "none":
         warn("fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods")
     if document.mode != "advise":

@@ -137,7 +137,8 @@ def tenants_table(pool: PoolTenants, *, narrow: bool = False) -> Table:
 
 
 def _use(standing: Standing) -> str:
-    return demand({name: amount for name, amount in standing.use.items() if amount})
+    use = demand({name: amount for name, amount in standing.use.items() if amount})
+    return f"{use}; of late {demand(standing.past)}" if standing.past else use
 
 
 def explain_view(reply: ExplainReply) -> RenderableType:
@@ -179,7 +180,9 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
     if found.refused_class:
         yield "class refused", found.refused_class
     if found.standing is not None:
-        yield "its tenant", f"weight {found.standing.weight:g}, holds {found.standing.share:.1%} of the pool"
+        late = f", past use of {demand(found.standing.past)} among it" if found.standing.past else ""
+        holds = f"holds {found.standing.share:.1%} of the pool{late}"
+        yield "its tenant", f"weight {found.standing.weight:g}, {holds}"
     if found.ahead:
         yield "before it", ", ".join(f"{part.jobs} of {part.tenant}" for part in found.ahead)
     yield "level", str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)"

@@ -9,6 +9,7 @@ from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import CommandError
 from fairlead_cli.policy_files import stored_policy
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.snapshot import Snapshot, encode_snapshot
 from fairlead_contracts.state import STATE, QueueState, State, SyncMark
 from fairlead_policy import PLAIN_BAND, Band, Rulebook, snapshot_of
@@ -39,7 +40,8 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
     states = await _mirrored(bus)
     now = time.time_ns() // _NANOS_PER_MICRO
     rulebook = Rulebook(document, revision)
-    snapshot = snapshot_of(states, document, now, pool=pool)
+    past = {} if rulebook.half_life is None else await _past_uses(bus, rulebook)
+    snapshot = snapshot_of(states, document, now, pool=pool, past=past)
     if not snapshot.pools:
         known = ", ".join(one.name for one in snapshot_of(states, document, now).pools) or "none yet"
         raise CommandError(
@@ -51,8 +53,26 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
     return snapshot
 
 
+async def _past_uses(bus: Bus, rulebook: Rulebook) -> dict[str, dict[str, dict[str, int]]]:
+    """By pool and tenant, as the last decisions say; of a tenant with children, theirs say it."""
+    decisions: Mirror[Decision] = Mirror(
+        bus,
+        stream=topology.DECISION,
+        filter=subjects.decision_filter(),
+        codec=DECISION,
+        wake=asyncio.Event(),
+    )
+    above = {tenant.parent for tenant in rulebook.document.tenants}
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for decision in (await _complete(decisions, "the decisions were")).values():
+        for standing in decision.standings:
+            if standing.past and standing.tenant not in above:
+                found.setdefault(decision.pool, {})[standing.tenant] = standing.past
+    return found
+
+
 async def _mirrored(bus: Bus) -> dict[str, State]:
-    """All state that stands, once it is complete."""
+    """All state that stands."""
     mirror: Mirror[State] = Mirror(
         bus,
         stream=topology.STATE,
@@ -61,13 +81,18 @@ async def _mirrored(bus: Bus) -> dict[str, State]:
         wake=asyncio.Event(),
         stamp=lambda state: (state.epoch, state.rev),
     )
+    return await _complete(mirror, "the state was")
+
+
+async def _complete[T](mirror: Mirror[T], what: str) -> dict[str, T]:
+    """All that stands, once it is complete."""
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(mirror.run(), name="state mirror")
+        following = group.create_task(mirror.run(), name="mirror")
         try:
             async with asyncio.timeout(REPLAY_SECONDS):
                 await mirror.wait_complete()
         except TimeoutError as error:
-            raise CommandError(f"the state was not complete within {REPLAY_SECONDS:g} s") from error
+            raise CommandError(f"{what} not complete within {REPLAY_SECONDS:g} s") from error
         following.cancel()
     return dict(mirror.values)
 
