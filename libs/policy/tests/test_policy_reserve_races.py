@@ -347,9 +347,9 @@ def two_units(seed: int, decide: Deciding) -> World:
         return Job(uid=uid, arrives=at, demand=demand, limit=lasts, lasts=lasts, key=at, tie=(at, uid))
 
     jobs = [job("runs", 0, 1, 20), job("head", 1, 2, 5), job("one", 2, 1, 10), job("two", 3, 1, 10)]
-    timing = Timing(reaction=1, grace=0, rest=20)
+    timing = Timing(reaction=2, grace=0, rest=20)
     return World(
-        rng=random.Random(seed), reaction=1, believed=timing, jobs=jobs, capacity=2, dies=8, decide=decide
+        rng=random.Random(seed), reaction=2, believed=timing, jobs=jobs, capacity=2, dies=9, decide=decide
     )
 
 
