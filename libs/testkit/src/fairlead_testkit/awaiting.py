@@ -54,21 +54,24 @@ async def eventually[T](
     while True:
         if on is not None:
             on.clear()
+        asked = time.monotonic()
         found = condition()
         value = await found if inspect.isawaitable(found) else found
         if value:
             return value
-        left = deadline - time.monotonic()
+        now = time.monotonic()
+        left = deadline - now
         if left <= 0:
             raise NeverHappenedError(
                 f"not within {timeout} s: {what or condition}; the last value was {value!r}"
             )
-        await _pause(on, left)
+        await _pause(on, left, now - asked)
 
 
-async def _pause(on: asyncio.Event | None, left: float) -> None:
+async def _pause(on: asyncio.Event | None, left: float, cost: float) -> None:
     if on is None:
-        await asyncio.sleep(min(POLL_SECONDS, left))
+        # A question that takes long (a list of a thousand Jobs) shall not keep busy who is to get there.
+        await asyncio.sleep(min(max(POLL_SECONDS, cost), left))
         return
     try:
         async with asyncio.timeout(left):
