@@ -133,7 +133,7 @@ def test_the_same_facts_give_the_same_bytes(rng: random.Random) -> None:
     def printed(found: dict[str, object]) -> tuple[bytes, list[str]]:
         snapshot = read_snapshot(found)
         planned = order(snapshot, levels=True)
-        return as_json(planned, snapshot.now), list(as_lines(planned, snapshot))
+        return b"".join(as_json(planned, snapshot.now)), list(as_lines(planned, snapshot))
 
     mixed = dict(SNAPSHOT)
     for key, entries in SNAPSHOT.items():

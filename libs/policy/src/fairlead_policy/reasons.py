@@ -9,6 +9,7 @@ from fairlead_policy.rules import PoolRules, override_of
 
 _SMALL_SHARE = 0.0005
 _MINUTE = 60.0
+_WHOLE_MINUTE = 60 * SECOND
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (_MINUTE, "min"))
 
 
@@ -32,6 +33,8 @@ class Wording:
         self._hourly = percent(rate.numerator * HOUR / rate.denominator)
         self._classes: dict[str, str] = {}
         self._tenants: dict[str, str] = {}
+        self._durations: dict[int, str] = {}
+        self._capped: dict[str, str] = {}
 
     def reasons(self, place: Place) -> list[str]:
         """What the class does to its place, and the terms."""
@@ -84,18 +87,35 @@ class Wording:
         return found
 
     def _waiting(self, place: Place) -> str:
-        age = self._now - place.submitted
-        age = max(age, 0)
-        waited = duration(age / SECOND)
-        if not self._over:
-            return f"It has waited {waited}; waiting counts nothing in this policy."
+        age = max(self._now - place.submitted, 0)
         cap = self._rules.cap
+        if not self._over:
+            return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
         if cap is not None and age > cap:
-            beyond, age = f", of which {duration(cap / SECOND)} count", cap
-        else:
-            beyond = ""
+            return self._beyond_cap(age, cap)
         worth = percent(self._over * age / self._under)
-        return f"It has waited {waited}{beyond}: worth {worth} of share at {self._hourly} an hour."
+        return f"It has waited {self._duration(age)}: worth {worth} of share at {self._hourly} an hour."
+
+    def _beyond_cap(self, age: Micros, cap: Micros) -> str:
+        waited = self._duration(age)
+        found = self._capped.get(waited)
+        if found is None:
+            worth = percent(self._over * cap / self._under)
+            found = self._capped[waited] = (
+                f"It has waited {waited}, of which {duration(cap / SECOND)} count: worth {worth} of share at "
+                f"{self._hourly} an hour."
+            )
+        return found
+
+    def _duration(self, age: Micros) -> str:
+        """Beyond an hour the words change at whole minutes alone: between two of these they are found once."""
+        minute, rest = divmod(age, _WHOLE_MINUTE)
+        if age < HOUR or not rest:
+            return duration(age / SECOND)
+        words = self._durations.get(minute)
+        if words is None:
+            words = self._durations[minute] = duration(age / SECOND)
+        return words
 
 
 def _past(standing: Standing) -> str:

@@ -1,15 +1,21 @@
 """The order of a snapshot as JSON and as lines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
 from fairlead_cli.ordering.fitting import FitLine, fit_cell, fit_line, fit_reasons
 from fairlead_cli.words import duration, reason, short_resource
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.instants import HOUR, SECOND, Micros, to_seconds
+from fairlead_contracts.snapshot import Snapshot, SnapshotJob
 from fairlead_policy import JobFit, OrderedPool, PlannedLevels, Wording
+
+_AT_ONCE = 4096
+_MINUTE = 60 * SECOND
+_APART = "\0"
+"""Between the cells of a row; no name in a snapshot holds it."""
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, rename={"urgency": "class"}, gc=False):
@@ -38,21 +44,6 @@ class LevelLine(msgspec.Struct, frozen=True, kw_only=True):
     level: int
 
 
-class PoolResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool in order."""
-
-    name: str
-    order: list[JobLine]
-    writes: list[LevelLine] | msgspec.UnsetType = msgspec.UNSET
-    """In the order in which they are safe."""
-
-
-class OrderResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Every pool in order."""
-
-    pools: list[PoolResult]
-
-
 class PlannedPool(msgspec.Struct, frozen=True):
     """A pool in order, with the levels that this takes where they were asked for."""
 
@@ -62,20 +53,42 @@ class PlannedPool(msgspec.Struct, frozen=True):
     """By uid, where the policy asks for that."""
 
 
-def as_json(planned: Iterable[PlannedPool], now: Micros) -> bytes:
-    """The result as JSON, the same bytes for the same facts."""
-    return msgspec.json.encode(OrderResult(pools=[_result(one, now) for one in planned]))
+def as_json(planned: Iterable[PlannedPool], now: Micros) -> Iterator[bytes]:
+    """The result as JSON, part by part; the same bytes for the same facts.
+
+    `{"pools": [{"name", "order": [JobLine], "writes": [LevelLine]}]}`, the writes in the order in which they are safe, and
+    only where levels were asked for.
+    """
+    yield b'{"pools":['
+    for number, one in enumerate(planned):
+        yield b"," if number else b""
+        yield from _pool_as_json(one, now)
+    yield b"]}"
 
 
-def _result(planned: PlannedPool, now: Micros) -> PoolResult:
-    pool, plan = planned.pool, planned.plan
+def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
+    pool, plan, encode = planned.pool, planned.plan, msgspec.json.encode
     wording = Wording(pool.rules, pool.standings, now)
-    order = [_job_line(rank, place, planned, wording) for rank, place in enumerate(pool.places)]
-    if plan is None:
-        return PoolResult(name=pool.name, order=order)
-    ids = {place.uid: place.id for place in pool.places}
-    writes = [LevelLine(id=ids[uid], level=level) for uid, level in plan.writes]
-    return PoolResult(name=pool.name, order=order, writes=writes)
+    written = dict(plan.writes) if plan is not None else {}
+    ids: dict[str, str] = {}
+    yield b'{"name":' + encode(pool.name) + b',"order":['
+    for start, places in _parts(pool.places):
+        lines = [_job_line(rank, place, planned, wording) for rank, place in enumerate(places, start)]
+        yield (b"," if start else b"") + encode(lines)[1:-1]
+        if written:
+            ids |= {place.uid: place.id for place in places if place.uid in written}
+    yield b"]"
+    if plan is not None:
+        yield b',"writes":' + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
+    yield b"}"
+
+
+def _parts(places: Sequence[Place]) -> Iterator[tuple[int, list[Place]]]:
+    """Places some thousand at a time, with the number of the first of them: a million lines are never held at once."""
+    found, start = iter(places), 0
+    while part := list(islice(found, _AT_ONCE)):
+        yield start, part
+        start += len(part)
 
 
 def _job_line(rank: int, place: Place, planned: PlannedPool, wording: Wording) -> JobLine:
@@ -96,7 +109,6 @@ def _job_line(rank: int, place: Place, planned: PlannedPool, wording: Wording) -
 
 def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str]:
     """The result as a person reads it; ranks count from 1."""
-    before = {job.uid: job.level for job in snapshot.jobs}
     for one in planned:
         yield f"pool {one.pool.name}: {len(one.pool.places)} waiting"
         if one.pool.places:
@@ -104,38 +116,62 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
         if one.fits is not None:
             yield from fit_reasons(one.pool.places, one.fits)
         if one.plan is not None:
-            yield from _writes(one.pool, one.plan, before)
+            yield from _writes(one.plan, {job.uid: job for job in snapshot.jobs})
         yield ""
 
 
-def _order_rows(planned: PlannedPool, now: Micros) -> list[tuple[str, ...]]:
-    plan, fits = planned.plan, planned.fits
+def _order_rows(planned: PlannedPool, now: Micros) -> Iterator[tuple[str, ...]]:
+    plan, fits, ages = planned.plan, planned.fits, _Ages(now)
     level = (() if plan is None else ("level",)) + (() if fits is None else ("fit",))
     named = ("#", "job", "tenant", "class", "tag", "key", "dominant")
-    rows: list[tuple[str, ...]] = [(*named, *level, "waited", "why here: its tenant")]
+    yield (*named, *level, "waited", "why here: its tenant")
     for rank, place in enumerate(planned.pool.places, start=1):
         tag, key = ("∞", "∞") if place.unbounded else (f"{place.tag:.6f}", f"{place.key:.6f}")
-        age = duration(max(0.0, to_seconds(now - place.submitted)))
         standing: tuple[str, ...] = () if plan is None else (str(plan.levels[place.uid]),)
         standing += () if fits is None else (fit_cell(fits[place.uid]),)
         names = (place.id, place.tenant, place.urgency, tag, key, short_resource(place.dominant) or "-")
-        rows.append((str(rank), *names, *standing, age, reason(place)))
-    return rows
+        yield (str(rank), *names, *standing, ages.of(place.submitted), reason(place))
 
 
-def _writes(pool: OrderedPool, plan: PlannedLevels, before: dict[str, int]) -> Iterator[str]:
+class _Ages:
+    """How long jobs have waited, in words: beyond an hour each minute is put in words once."""
+
+    def __init__(self, now: Micros) -> None:
+        self._now = now
+        self._known: dict[int, str] = {}
+
+    def of(self, submitted: Micros) -> str:
+        """Since then."""
+        age = max(self._now - submitted, 0)
+        if age < HOUR:
+            return duration(to_seconds(age))
+        minute = age // _MINUTE
+        words = self._known.get(minute)
+        if words is None:
+            words = self._known[minute] = duration(to_seconds(age))
+        return words
+
+
+def _writes(plan: PlannedLevels, jobs: Mapping[str, SnapshotJob]) -> Iterator[str]:
     if not plan.writes:
         yield "no level has to be written: the frontend goes that way already"
         return
     yield f"writes: {len(plan.writes)}, in this order"
-    ids = {place.uid: place.id for place in pool.places}
-    rows = [(ids[uid], str(before[uid]), str(level)) for uid, level in plan.writes]
+    rows = [(jobs[uid].id, str(jobs[uid].level), str(level)) for uid, level in plan.writes]
     yield from _aligned([("job", "level", "to"), *rows])
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows as lines with their columns one below another: a million of them take seconds, as a drawn table minutes."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  " + "  ".join(cells).rstrip()
+def _aligned(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Rows as lines with their columns one below another: a million of them take seconds, as a drawn table minutes.
+
+    All of them have to be known before the first is told: until then each is kept as one text.
+    """
+    found, kept, widths = iter(rows), list[str](), list[int]()
+    while part := list(islice(found, _AT_ONCE)):
+        longest = [max(map(len, column)) for column in zip(*part, strict=True)]
+        widths = [max(pair) for pair in zip(widths or longest, longest, strict=True)]
+        kept += map(_APART.join, part)
+    # The last column needs no room behind it.
+    line = "  " + "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
+    for row in kept:
+        yield line % tuple(row.split(_APART))

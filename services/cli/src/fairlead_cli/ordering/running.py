@@ -33,7 +33,8 @@ def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
                 f"pool {one.pool.name}: {one.plan.dropped} jobs of the window get no level, the band is too narrow"
             )
     if json:
-        sys.stdout.buffer.write(as_json(planned, snapshot.now) + b"\n")
+        sys.stdout.buffer.writelines(as_json(planned, snapshot.now))
+        sys.stdout.buffer.write(b"\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
     sys.stdout.flush()
