@@ -1,7 +1,7 @@
 """What stands around a place: the jobs directly before and behind it, what those before it ask for, who holds what.
 
 Each shard tells its part; `join_around` puts parts together exactly. Tuples ascend along every top-level tenant's sequence,
-so a part costs a binary search a tenant, and the nearest jobs are among those of a few tenants.
+so a part costs a binary search a tree; tenants that stand alone are looked at side by side.
 """
 
 from bisect import bisect_left
@@ -20,12 +20,12 @@ from fairlead_policy.places import (
     merge_places,
     place_in,
     place_of,
-    sort_key,
     sort_key_at,
     sort_key_in,
 )
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.sequence import Sequence as JobSequence
+from fairlead_policy.side_by_side import SideBySide
 from fairlead_policy.terms import top_of
 
 MOST_HOLDERS = 3
@@ -55,6 +55,10 @@ class Chain:
             return place_of(self._part, at, self._now)
         return place_in(self._part, at, self._now)
 
+    def uid_at(self, at: int) -> str:
+        """The uid of a job."""
+        return self._part.uid_at(at)
+
     def before(self, bar: SortKey) -> int:
         """How many of its jobs stand before a place."""
         return bisect_left(range(len(self)), bar, key=self.key_at)
@@ -75,66 +79,83 @@ class Chain:
         return Counter(dict(zip(rules.resources, sums, strict=True)))
 
 
-def around(chains: Iterable[Chain], place: Place, rules: PoolRules, now: Micros, count: int) -> Around:
-    """What stands around a place, of these chains; who holds what is not known here.
+def around(side: SideBySide, chains: Sequence[Chain], place: Place, rules: PoolRules, count: int) -> Around:
+    """What stands around a place, of these jobs; who holds what is not known here.
 
     Args:
-        chains: all of one instant.
-        place: may be of a chain that is not among them.
+        side: the jobs of tenants that stand alone, as they stand to the place.
+        chains: of all others, of the same instant.
+        place: may be of none of them.
         rules: of the pool.
-        now: the instant.
         count: how many neighbours on each side.
     """
-    bar, top = sort_key(place, rules, now), top_of(place)
+    bar, top = side.bar, top_of(place)
+    own = next((number for number, lane in enumerate(side.lanes) if lane.tenant == top), None)
     found = [(chain, chain.before(bar)) for chain in chains]
-    asked: Counter[str] = Counter()
+    asked = Counter(dict(zip(rules.resources, side.asked(len(rules.resources)), strict=True)))
     for chain, ahead in found:
         asked.update(chain.asked(ahead, rules))
-    others = [(chain, chain.leads(bar[0], ahead), ahead) for chain, ahead in found if chain.top != top]
-    passable = [
-        (chain.key_at(first), number) for number, (chain, first, ahead) in enumerate(others) if first < ahead
-    ]
-    foremost = None
-    if passable:
-        chain, first, _ = others[min(passable)[1]]
-        foremost = chain.place_at(first)
-    own = sum(ahead for chain, ahead in found if chain.top == top)
+    foremost, higher = _foremost(side, own, [part for part in found if part[0].top != top], bar)
+    mine = sum(ahead for chain, ahead in found if chain.top == top)
     return Around(
-        nearest=_nearest(found, count),
-        behind=_behind(found, place, count),
+        nearest=_nearest(side, found, count),
+        behind=_behind(side, own, found, place, count),
         foremost=foremost,
-        fixed=own + sum(first for _, first, _ in others),
+        fixed=higher + mine + (0 if own is None else int(side.ahead[own])),
         asked=_of(asked, place),
     )
 
 
-def _nearest(found: Sequence[tuple[Chain, int]], count: int) -> list[Place]:
-    """The last jobs before the place: among the last ones of those chains whose last one is nearest."""
-    last = [(chain.key_at(ahead - 1), number) for number, (chain, ahead) in enumerate(found) if ahead]
-    keys = [
-        (found[number][0].key_at(at), number, at)
-        for _, number in nlargest(count, last)
-        for at in range(max(0, found[number][1] - count), found[number][1])
+type _Job = tuple[SortKey, Chain, int]
+"""A job with its chain and its position there."""
+
+
+def _foremost(
+    side: SideBySide, own: int | None, others: Sequence[tuple[Chain, int]], bar: SortKey
+) -> tuple[Place | None, int]:
+    """The first job of others that a place may pass, and how many stand before it by their class."""
+    first = [(chain, chain.leads(bar[0], ahead), ahead) for chain, ahead in others]
+    found = [*_of_lanes(side, side.foremost(own))]
+    found += [(chain.key_at(at), chain, at) for chain, at, ahead in first if at < ahead]
+    higher = side.higher(own) + sum(at for _, at, _ in first)
+    if not found:
+        return None, higher
+    _, chain, at = min(found, key=_key)
+    return chain.place_at(at), higher
+
+
+def _nearest(side: SideBySide, found: Sequence[tuple[Chain, int]], count: int) -> list[Place]:
+    jobs = [
+        *_of_lanes(side, side.nearest(count)),
+        *(
+            (chain.key_at(at), chain, at)
+            for chain, ahead in found
+            for at in range(max(0, ahead - count), ahead)
+        ),
     ]
-    return [found[number][0].place_at(at) for _, number, at in nlargest(count, keys)]
+    return [chain.place_at(at) for _, chain, at in nlargest(count, jobs, key=_key)]
 
 
-def _behind(found: Sequence[tuple[Chain, int]], place: Place, count: int) -> list[Place]:
-    starts = []
+def _behind(
+    side: SideBySide, own: int | None, found: Sequence[tuple[Chain, int]], place: Place, count: int
+) -> list[Place]:
+    skipped = None
+    if own is not None and side.ahead[own] < len(side.lanes[own]):
+        skipped = own if side.lanes[own].uid_at(int(side.ahead[own])) == place.uid else None
+    jobs = _of_lanes(side, side.next_behind(skipped, count))
     for chain, ahead in found:
-        itself = chain.top == top_of(place) and ahead < len(chain) and chain.place_at(ahead).uid == place.uid
-        starts.append(ahead + itself)
-    first = [
-        (chain.key_at(start), number)
-        for number, ((chain, _), start) in enumerate(zip(found, starts, strict=True))
-        if start < len(chain)
-    ]
-    keys = [
-        (found[number][0].key_at(at), number, at)
-        for _, number in nsmallest(count, first)
-        for at in range(starts[number], min(len(found[number][0]), starts[number] + count))
-    ]
-    return [found[number][0].place_at(at) for _, number, at in nsmallest(count, keys)]
+        itself = chain.top == top_of(place) and ahead < len(chain) and chain.uid_at(ahead) == place.uid
+        ends = min(len(chain), ahead + itself + count)
+        jobs += [(chain.key_at(at), chain, at) for at in range(ahead + itself, ends)]
+    return [chain.place_at(at) for _, chain, at in nsmallest(count, jobs, key=_key)]
+
+
+def _of_lanes(side: SideBySide, rows: Iterable[tuple[int, int]]) -> list[_Job]:
+    return [(side.key_of(lane, row), Chain(side.lanes[lane], side.now), row) for lane, row in rows]
+
+
+def _key(job: _Job) -> SortKey:
+    return job[0]
 
 
 def holders_of(lanes: Iterable[Lane], place: Place) -> tuple[dict[str, int], list[Holder]]:

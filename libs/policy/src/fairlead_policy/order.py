@@ -20,9 +20,10 @@ from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.lane import Lane, QueueNumbers
 from fairlead_policy.makeup import makeup_of
 from fairlead_policy.moves import ends_to_pass, stands_alone
-from fairlead_policy.places import place_in, place_of, sort_key, sort_key_at, sort_key_in
+from fairlead_policy.places import place_in, place_of, sort_key, sort_key_in
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Measure
+from fairlead_policy.side_by_side import SideBySide
 from fairlead_policy.standing import standing_of
 from fairlead_policy.supposing import Ends, least_end
 from fairlead_policy.terms import top_of
@@ -163,12 +164,12 @@ class PoolOrder:
         """How many jobs stand before the place, by tenant. The place may be another shard's."""
         bar = sort_key(place, self.rules, now)
         counts: dict[str, int] = {}
+        lanes = self._alone(tenants)
+        side = SideBySide(lanes, bar, self.rules, now)
+        counts |= {
+            lane.tenant: ahead for lane, ahead in zip(lanes, side.ahead.tolist(), strict=True) if ahead
+        }
         # Tuples ascend along a sequence: a binary search finds where the place would stand.
-        for lane in self._alone(tenants):
-            lane.scored()
-            ahead = bisect_left(range(len(lane)), bar, key=partial(sort_key_at, lane, now=now))
-            if ahead:
-                counts[lane.tenant] = ahead
         for family, chosen in self._chosen_families(tenants):
             sequence = family.sequence(now)
             ahead = bisect_left(range(len(sequence)), bar, key=partial(sort_key_in, sequence, now=now))
@@ -186,7 +187,9 @@ class PoolOrder:
             tenants: with each of them, all below its top-level tenant.
         """
         names = None if tenants is None else list(tenants)
-        found = around(self._chains(now, names), place, self.rules, now, count)
+        chains = [Chain(family.sequence(now), now) for family, _ in self._chosen_families(names)]
+        side = SideBySide(self._alone(names), sort_key(place, self.rules, now), self.rules, now)
+        found = around(side, chains, place, self.rules, count)
         lanes = self._lanes
         held = lanes.values() if names is None else [lanes[name] for name in names if name in lanes]
         used, holders = holders_of(held, place)
@@ -266,13 +269,6 @@ class PoolOrder:
 
         return least_end(dict(lane.use), place.dominant, moves)
 
-    def _chains(self, now: Micros, tenants: list[str] | None) -> list[Chain]:
-        """Those of the chosen tenants that have jobs waiting, each with all of its top-level tenant's."""
-        return [
-            *(Chain(lane, now) for lane in self._alone(tenants)),
-            *(Chain(family.sequence(now), now) for family, _ in self._chosen_families(tenants)),
-        ]
-
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.
 
@@ -341,6 +337,10 @@ class PoolOrder:
         if tenant in self.rules.children:
             # Nobody's below: it counts for the tenant itself and those above it.
             self._family(self.rules.top_of(tenant)).remember(tenant, past)
+            if tenant in self._lanes:
+                # It had no children under the policy before: its lane would count the same once more.
+                self._lane(tenant).remember({})
+                self._drop_idle(tenant)
         else:
             self._lane(tenant).remember(past)
             self._drop_idle(tenant)
