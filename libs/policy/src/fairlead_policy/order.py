@@ -341,10 +341,6 @@ class PoolOrder:
                 # It had no children under the policy before: its lane would count the same once more.
                 self._lane(tenant).remember({})
                 self._drop_idle(tenant)
-            if tenant in self._lanes:
-                # It had no children under the policy before: its lane would count the same once more.
-                self._lane(tenant).remember({})
-                self._drop_idle(tenant)
         else:
             self._lane(tenant).remember(past)
             self._drop_idle(tenant)
