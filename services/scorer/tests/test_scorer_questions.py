@@ -30,7 +30,7 @@ from fairlead_contracts.state import Outcome, Phase
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.arena import Arena
-from fairlead_testkit.builders import NOON, NOW, a_document, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.builders import NOON, NOW, a_document, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.people import say
 
 pytestmark = pytest.mark.integration
@@ -165,6 +165,31 @@ async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(are
     assert found.refused_class == "urgent"
     assert "asked for class urgent, which is not granted to team-a" in text
     assert "20 nvidia.com/gpu, more than the 16 that the pool has" in text
+
+
+async def test_a_job_that_no_node_could_hold_is_told_so(arena: Arena) -> None:
+    await arena.state(
+        a_node(name="n1"),
+        a_node(name="n2"),
+        a_job("wide", gpu=9),
+        a_job("fits", gpu=8),
+        a_job("gang", gpu=18, pods=2),
+    )
+    await eventually(lambda: explain(arena, "gang"), what="the jobs are known")
+    [wide], [fits], [gang] = [await explain(arena, name) for name in ("wide", "fits", "gang")]
+    [why] = wide.never
+    assert why.startswith("The nodes of cluster c1 cannot hold it, even if nothing else ran. ")
+    assert why.endswith("a pod asks for 9 nvidia.com/gpu, more than any node has, even empty (8).")
+    assert fits.never == []
+    assert "a pod asks for 9 nvidia.com/gpu" in gang.never[0]
+    for name in ("n1", "n2"):
+        await arena.delete(a_node(name=name))
+    await eventually(lambda: _fits_again(arena, "wide"), what="nothing is said where no nodes are stated")
+
+
+async def _fits_again(arena: Arena, job: str) -> bool:
+    [found] = await explain(arena, job)
+    return not found.never
 
 
 async def test_a_tenants_subject_explains_its_own_jobs_alone(arena: Arena) -> None:

@@ -141,6 +141,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a waiting job: what its place is made of, its neighbours, and what would move it."""
     reasons: list[str] = []
     """The same in words."""
+    never: list[str] = []
+    """In words, why the nodes of its cluster could not hold it even if nothing ran; empty where they could, or where
+    that is not known."""
 
 
 class ExplainReply(Message, frozen=True, kw_only=True):

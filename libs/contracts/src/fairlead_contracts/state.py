@@ -117,6 +117,18 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
 
 
+class JobShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Some pods of a job, all alike."""
+
+    name: str
+    pods: int
+    """Of which the job starts no fewer."""
+    demand: dict[str, int]
+    """Of one pod."""
+    selector: dict[str, str] = {}
+    """Labels that their nodes must have."""
+
+
 class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """One job: the unit of admission."""
 
@@ -137,6 +149,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     base: int = 0
     """The level that it has when nobody steers: its class's value in the cluster. Never read back from a level."""
     pods: int = 1
+    shapes: list[JobShape] = []
+    """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
+    alike and select no nodes."""
     requested_class: str | None = None
     priority_override: int | None = None
     """A priority that it asks for in its class's place."""

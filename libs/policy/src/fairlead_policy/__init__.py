@@ -58,6 +58,7 @@ from fairlead_policy.reserve import recalled, reserve, reserves, timing_of
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import ClassMode, PoolRules
 from fairlead_policy.shadow import Run, Shadow, fits, free_of, shadow_of
+from fairlead_policy.sizing import outgrown
 from fairlead_policy.snapshots import (
     PLAIN_BAND,
     OrderedPool,
@@ -130,6 +131,7 @@ __all__ = [
     "narrow_bands",
     "next_flip_of",
     "order_snapshot",
+    "outgrown",
     "percent",
     "plan_levels",
     "plan_snapshot_levels",

@@ -9,12 +9,15 @@ from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import (
     Snapshot,
+    SnapshotGang,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
     SnapshotRunning,
+    SnapshotShape,
     SnapshotTenant,
 )
+from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_contracts.state import JobState, NodeState, Phase, PoolState, QueueState, State
 from fairlead_policy.rulebook import Rulebook
 
@@ -144,7 +147,12 @@ def _names(counted: Iterable[_Counted]) -> dict[str, str]:
 def _nodes(states: Mapping[str, State], clusters: set[str]) -> Iterator[SnapshotNode]:
     for _, state in sorted(states.items()):
         if isinstance(state, NodeState) and state.cluster in clusters and state.ready:
-            yield SnapshotNode(name=state.name, allocatable=state.allocatable, labels=state.labels)
+            yield SnapshotNode(
+                name=state.name,
+                allocatable=state.allocatable,
+                labels=state.labels,
+                cluster=state.cluster if len(clusters) > 1 else "",
+            )
 
 
 def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
@@ -178,5 +186,21 @@ def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, severa
         queue=job.queue,
         level=job.level,
         runtime_limit=job.run_limit,
-        pods=job.pods,
+        pods=sum(shape.pods for shape in job.shapes) or job.pods,
+        gang=_gang(job),
+    )
+
+
+def _gang(job: JobState) -> SnapshotGang | None:
+    """What is stated of its pods; a gang of one kind has the same name for them everywhere."""
+    if not job.shapes:
+        return None
+    name = ONLY_SHAPE if len(job.shapes) == 1 else None
+    return SnapshotGang(
+        shapes=[
+            SnapshotShape(
+                name=name or shape.name, pods=shape.pods, demand=shape.demand, selector=shape.selector
+            )
+            for shape in job.shapes
+        ]
     )

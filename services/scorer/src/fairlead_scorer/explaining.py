@@ -8,6 +8,7 @@ from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.state import JobState, Phase
 from fairlead_scorer import words
+from fairlead_scorer.fitting import never_fits
 from fairlead_scorer.foreseeing import Foreseer, concealed
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
@@ -79,6 +80,7 @@ class Explainer:
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
             reasons=_reasons(job),
+            never=never_fits(job, self._ledger),
         )
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:

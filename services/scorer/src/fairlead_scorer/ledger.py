@@ -15,6 +15,7 @@ from fairlead_contracts.instants import Micros
 from fairlead_contracts.state import (
     ClassState,
     JobState,
+    NodeState,
     Phase,
     PoolState,
     QueueState,
@@ -58,6 +59,7 @@ class Ledger:
         self._tenants: dict[str, TenantState] = {}
         self._marks: dict[str, SyncMark] = {}
         self._classes: dict[str, ClassState] = {}
+        self._nodes: dict[str, NodeState] = {}
         self._jobs_of: dict[Stated, dict[str, None]] = {}
         self._pool_of: dict[Stated, Stated] = {}
         self._entries: dict[str, Entry] = {}
@@ -155,14 +157,16 @@ class Ledger:
             case ClassState():
                 self._classes[subject] = state
                 return False
+            case NodeState():  # a pool's capacity is stated, not summed from them
+                self._nodes[subject] = state
+                return False
             case None:
+                self._nodes.pop(subject, None)
                 self._classes.pop(subject, None)
                 self._tenants.pop(subject, None)
                 self._marks.pop(subject, None)
                 gone = self._stated.pop(subject, None), self._queues.pop(subject, None)
                 return gone != (None, None)
-            case _:  # nodes: a pool's capacity is stated, not summed from them
-                return False
         return True
 
     def _note_job(self, subject: str, state: State | None) -> None:
@@ -382,6 +386,10 @@ class Ledger:
     def stated_in(self, pool: str) -> list[PoolState]:
         """The pools of clusters that a policy pool is made of."""
         return [one for one in self._stated.values() if self._leads_to(one.cluster, one.name) == pool]
+
+    def nodes_of(self, cluster: str) -> list[NodeState]:
+        """The cluster's nodes."""
+        return [node for node in self._nodes.values() if node.cluster == cluster]
 
     def class_values(self, cluster: str) -> dict[str, int]:
         """What a cluster itself says of classes."""

@@ -51,6 +51,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         level=_level(facts, around),
         base=_base(facts, around),
         pods=facts.pods,
+        shapes=facts.shapes,
         requested_class=wishes.requested_class or _class_name(facts),
         priority_override=wishes.priority_override,
         local_queue=facts.local_queue or None,

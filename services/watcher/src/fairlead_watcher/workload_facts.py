@@ -10,7 +10,7 @@ import msgspec
 from fairlead_contracts.errors import FieldError, shown
 from fairlead_contracts.instants import SECOND, Micros
 from fairlead_contracts.marks import BASE_PRIORITY
-from fairlead_contracts.state import Fault, Outcome
+from fairlead_contracts.state import Fault, JobShape, Outcome
 from fairlead_kube import (
     PRIORITY_BOOST,
     Condition,
@@ -23,6 +23,7 @@ from fairlead_kube import (
     workload_demand,
 )
 from fairlead_watcher.metadata import NO_WORDS, Words, merged, words_of
+from fairlead_watcher.shapes import shapes_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
 PODS = "pods"
@@ -109,6 +110,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     demand: dict[str, int] = {}
     """In base units, without the resource `pods`."""
     pods: int = 0
+    shapes: list[JobShape] = []
+    """What the pods ask for one by one, while it waits; see `shapes_of`."""
     unreadable: Fault | None = None
     """Why the demand is not known."""
     run_limit: Micros | None = None
@@ -139,6 +142,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     metadata, spec = workload.metadata, workload.spec
     reference = spec.class_ref
     demand, unreadable = _demand(workload)
+    run = _run(workload)
     return WorkloadFacts(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -159,9 +163,10 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         class_name=reference.name if reference else "",
         demand=demand,
         pods=pod_count(workload),
+        shapes=shapes_of(workload, demand) if run is None and end is None else [],
         unreadable=unreadable,
         run_limit=_run_limit(workload),
-        run=_run(workload),
+        run=run,
         put_back=_is_false(workload.condition("Requeued")),
         requeue_at=_requeue_at(workload),
         eviction=_eviction(workload),

@@ -4,7 +4,7 @@ As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 (https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/, .../taint-and-toleration/).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead_policy.fit.shapes import Node, PodShape, Requirement, Taint, Toleration
 
@@ -14,6 +14,13 @@ _KEEPS_OFF = ("NoSchedule", "NoExecute")
 def may_use(shape: PodShape, node: Node) -> bool:
     """Whether labels and taints let the pods on the node."""
     return matches(shape, node) and next(untolerated(shape, node), None) is None
+
+
+def usable(shape: PodShape, nodes: Iterable[Node]) -> list[bool]:
+    """Of each node whether labels and taints let the pods on it."""
+    if shape.selector or shape.affinity:
+        return [may_use(shape, node) for node in nodes]
+    return [not node.taints or next(untolerated(shape, node), None) is None for node in nodes]
 
 
 def matches(shape: PodShape, node: Node) -> bool:

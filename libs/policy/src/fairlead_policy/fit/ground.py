@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead_policy.fit.dealing import deal_pods, pods_on_cards
-from fairlead_policy.fit.eligibility import may_use
+from fairlead_policy.fit.eligibility import usable
 from fairlead_policy.fit.packing import Budget, Kind, kind_of, turn_of, wants_of
 from fairlead_policy.fit.shapes import PODS, Gang, Node
 from fairlead_policy.fractions import Card
@@ -37,7 +37,7 @@ class Ground:
         self.free = self._free()
         self.demand = self._demand()
         self.eligible: Bools = np.array(
-            [[may_use(shape, node) for node in self.nodes] for shape in gang.shapes], np.bool_
+            [usable(shape, self.nodes) for shape in gang.shapes], np.bool_
         ).reshape(len(gang.shapes), len(self.nodes))
         self._on_cards: dict[int, Ints] = {}
         self._alone: dict[int, Ints] = {}
@@ -45,11 +45,13 @@ class Ground:
 
     def _free(self) -> Ints:
         # A node that does not state how many pods it takes bounds them by nothing.
-        rows = [
-            [min(max(node.free.get(name, _MUCH if name == PODS else 0), 0), _MUCH) for name in self.resources]
-            for node in self.nodes
-        ]
-        return np.array(rows, np.int64).reshape(len(self.nodes), len(self.resources))
+        defaults = [(name, _MUCH if name == PODS else 0) for name in self.resources]
+        rows = [[node.free.get(name, default) for name, default in defaults] for node in self.nodes]
+        try:
+            found: Ints = np.array(rows, np.int64)
+        except OverflowError:
+            found = np.array([[min(max(amount, 0), _MUCH) for amount in row] for row in rows], np.int64)
+        return found.reshape(len(self.nodes), len(self.resources)).clip(0, _MUCH)
 
     def _demand(self) -> Ints:
         rows = [
