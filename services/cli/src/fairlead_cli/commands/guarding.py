@@ -1,0 +1,54 @@
+"""`fairlead watchdog`: for clusters with reserved queues, what happens while Fairlead is away."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from fairlead_cli.commands.options import CURRENT, HERE, Cluster, Reach
+
+
+def watchdog(
+    queues: Sequence[str],
+    /,
+    *,
+    after: Annotated[float, Parameter(validator=Number(gte=1))] = 600.0,
+    back_after: Annotated[float, Parameter(validator=Number(gte=0))] = 30.0,
+    every: Annotated[float, Parameter(validator=Number(gte=0.2, lte=60))] = 5.0,
+    where: Cluster = CURRENT,
+    reach: Reach = HERE,
+) -> None:
+    """Make strict ClusterQueues fill their gaps while no admitter leads, and strict again when one does.
+
+    In reserve mode a StrictFIFO queue needs Fairlead to let small jobs pass; without it they wait behind the first
+    that does not fit. Promises hold meanwhile, and end with this: give the longest run that is promised around
+    time enough. It is a process of its own, with rights to these queues alone (deploy/kustomize/rbac/watchdog.yaml).
+
+    Parameters
+    ----------
+    queues:
+        Names of ClusterQueues. One that somebody else made BestEffortFIFO is left as it is.
+    after:
+        Seconds without a leader, or without NATS, until they become BestEffortFIFO.
+    back_after:
+        Seconds with one and the same leader until they become StrictFIFO again.
+    every:
+        Seconds between two looks.
+    """
+    from fairlead_cli.clusters import target
+    from fairlead_cli.connection import run
+    from fairlead_cli.errors import InputError
+    from fairlead_cli.watchdog.running import WatchdogFlags, run_watchdog
+
+    if not queues:
+        raise InputError("name at least one ClusterQueue")
+    flags = WatchdogFlags(
+        target=target(kubeconfig=where.kubeconfig, context=where.context, cluster=where.cluster),
+        queues=queues,
+        nats=reach.nats,
+        after=after,
+        back_after=back_after,
+        every=every,
+    )
+    run(run_watchdog(flags))
