@@ -12,6 +12,7 @@ from fairlead_bus import (
     ConnectionSettings,
     Delivery,
     NotFoundError,
+    NotYetError,
     PoisonError,
     Tally,
     Worker,
@@ -31,10 +32,12 @@ DURABLE = submit_durable("c1")
 type Handle = Callable[[Delivery], Awaitable[None]]
 
 
-def a_topology(*, ack_wait: float, max_deliver: int) -> Topology:
+def a_topology(*, ack_wait: float, max_deliver: int, max_unfinished: int = 64) -> Topology:
     whole = topology(["c1"])
     durables = [
-        msgspec.structs.replace(durable, ack_wait_seconds=ack_wait, max_deliver=max_deliver)
+        msgspec.structs.replace(
+            durable, ack_wait_seconds=ack_wait, max_deliver=max_deliver, max_unfinished=max_unfinished
+        )
         for durable in whole.durables
     ]
     return msgspec.structs.replace(whole, durables=durables)
@@ -197,11 +200,75 @@ async def test_what_a_killed_worker_had_in_hand_is_handled_by_another(
     assert deliveries == [2]
 
 
+async def test_what_was_handed_back_many_times_has_all_its_attempts(
+    nats_server: NatsServer, bus: Bus
+) -> None:
+    """A worker that was killed, or lost the right to work, says nothing of the message."""
+    await provision(bus, a_topology(ack_wait=0.3, max_deliver=2))
+    await bus.publish(SUBJECT, b"job")
+    for number in range(3):
+        assert await killed_while_handling(nats_server) == number + 1
+    deliveries: list[int] = []
+
+    async def handle(delivery: Delivery) -> None:
+        deliveries.append(delivery.deliveries)
+        if len(deliveries) == 1:
+            raise ValueError("no luck")
+
+    async with working(bus, handle):
+        await eventually(lambda: none_left(bus))
+    assert deliveries == [4, 5]
+    assert await bus.last("dead", subjects.dead(">")) is None
+
+
+async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus, tally: Tally) -> None:
+    await provision(bus, a_topology(ack_wait=0.3, max_deliver=2))
+    opened = False
+    seen: list[tuple[bytes, int]] = []
+
+    async def handle(delivery: Delivery) -> None:
+        seen.append((delivery.payload, delivery.deliveries))
+        if delivery.payload != b"other" and not opened:
+            raise NotYetError("its place is closed", seconds=0.05)
+
+    async with working(bus, handle, parallel=2):
+        for number in range(20):
+            await bus.publish(SUBJECT, b"%d" % number)
+        await bus.publish(SUBJECT, b"other")
+        await eventually(lambda: (b"other", 1) in seen)
+        # Far more often than it may fail, and longer than the ack wait.
+        await eventually(lambda: seen.count((b"0", 1)) > 10)
+        opened = True
+        await eventually(lambda: none_left(bus))
+    assert {deliveries for _, deliveries in seen} == {1}
+    assert tally.counts["worker.dead_letters"] == 0
+
+
+async def test_a_worker_that_stops_leaves_what_it_parked_to_another(bus: Bus) -> None:
+    await provision(bus, a_topology(ack_wait=0.3, max_deliver=1))
+    parked, handled = asyncio.Event(), asyncio.Event()
+
+    async def hold(delivery: Delivery) -> None:
+        del delivery
+        parked.set()
+        raise NotYetError("not now", seconds=600.0)
+
+    async def handle(delivery: Delivery) -> None:
+        assert delivery.deliveries == 2
+        handled.set()
+
+    await bus.publish(SUBJECT, b"job")
+    async with working(bus, hold):
+        await parked.wait()
+    async with working(bus, handle):
+        await eventually(handled.is_set)
+
+
 async def test_a_message_that_kills_its_worker_on_its_last_delivery_is_put_aside(
     nats_server: NatsServer, bus: Bus
 ) -> None:
     """The server's own limit would leave it in the stream for ever, with an advisory that nobody heard."""
-    await provision(bus, a_topology(ack_wait=0.5, max_deliver=1))
+    await provision(bus, a_topology(ack_wait=0.5, max_deliver=8, max_unfinished=1))
     await bus.publish(SUBJECT, b"deadly")
     assert await killed_while_handling(nats_server) == 1
     handled: list[Delivery] = []

@@ -125,3 +125,14 @@ class Rejected(Exception):  # noqa: N818 - a handler's verdict on a question, no
 
 class PoisonError(Exception):
     """Raised by a handler of deliveries: the message can never be handled, put it aside now."""
+
+
+class NotYetError(Exception):
+    """Raised by a handler of deliveries: not now, for a reason that is none of the message's. It is no attempt.
+
+    `seconds`: after how long to handle it again.
+    """
+
+    def __init__(self, text: str, *, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = seconds

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_bus.bucket import bucket_stream
 from fairlead_bus.bus import Bus
 from fairlead_bus.errors import NotFoundError
-from fairlead_bus.worker import MAX_DELIVER
+from fairlead_bus.worker import MAX_DELIVER, MAX_UNFINISHED
 from fairlead_contracts.topology import BucketSpec, DurableSpec, Retention, StreamSpec, Topology
 
 _NANO = 1_000_000_000
@@ -78,7 +78,7 @@ async def _equalise_durable(bus: Bus, spec: DurableSpec) -> list[str]:
         return [f"durable {spec.stream}/{spec.name}: created"]
     metadata = found.get("metadata")
     if isinstance(metadata, dict):  # the server adds keys of its own
-        wanted = {**wanted, "metadata": {**metadata, MAX_DELIVER: str(spec.max_deliver)}}
+        wanted = {**wanted, "metadata": {**metadata, **_limits(spec)}}
     differing = _differences(found, wanted)
     if not differing:
         return []
@@ -160,5 +160,9 @@ def _of_durable(spec: DurableSpec) -> Config:
         "max_ack_pending": spec.max_ack_pending,
         # No limit at the server: the worker keeps it and puts the message aside, see `Worker`.
         "max_deliver": -1,
-        "metadata": {MAX_DELIVER: str(spec.max_deliver)},
+        "metadata": _limits(spec),
     }
+
+
+def _limits(spec: DurableSpec) -> dict[str, str]:
+    return {MAX_DELIVER: str(spec.max_deliver), MAX_UNFINISHED: str(spec.max_unfinished)}

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -10,10 +11,12 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from fairlead_bus.attempts import Attempts
 from fairlead_bus.bus import Bus
 from fairlead_bus.delivery import Delivery, read_delivery
 from fairlead_bus.errors import (
     BusError,
+    NotYetError,
     PayloadTooLargeError,
     PoisonError,
     RetryableBusError,
@@ -25,6 +28,12 @@ from fairlead_contracts.submissions import DeadLetter
 MAX_DELIVER = "fairlead-max-deliver"
 """Key of the limit in the consumer's metadata; the server's own limit is off, see `Worker`."""
 DEFAULT_MAX_DELIVER = 8
+MAX_UNFINISHED = "fairlead-max-unfinished"
+DEFAULT_MAX_UNFINISHED = 64
+
+MOST_PARKED = 1024
+"""Messages that a worker keeps without handling them. More are given back for a while."""
+HANDED_BACK_SECONDS = 60.0
 
 PULL_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
@@ -43,12 +52,14 @@ class Worker:
     At least once: `handle` must be idempotent by a name of its own, as a message may come again after its effect (a lost
     ack, a killed worker, a killed server).
 
-    An exception puts the message back with a growing delay; on its last delivery, or with `PoisonError` at once, it goes
-    to its dead-letter subject and is taken out of the stream.
+    An exception puts the message back with a growing delay; after its last attempt, or with `PoisonError` at once, it
+    goes to its dead-letter subject and is taken out of the stream. With `NotYetError` it is parked: it takes none of
+    the `parallel` places, stays in progress, and is handled again later; that is no attempt.
 
     Trap: after the server's `max_deliver` a message stays in the stream for ever, told by an advisory alone, which is
-    lost when nobody listens. So the server's limit is off; a message whose last delivery was never finished, because
-    the worker died over it, comes once more and is put aside unhandled.
+    lost when nobody listens. So the server's limit is off, and the worker counts by itself (see `attempts`). A message
+    that was delivered often and never finished, because its workers died over it, comes once more and is put aside
+    unhandled.
     """
 
     def __init__(self, bus: Bus, *, stream: str, durable: str, handle: Handle, parallel: int = 64) -> None:
@@ -58,15 +69,25 @@ class Worker:
         self._handle = handle
         self._parallel = parallel
         self._max_deliver = DEFAULT_MAX_DELIVER
+        self._max_unfinished = DEFAULT_MAX_UNFINISHED
+        self._attempts = Attempts()
         self._ack_wait = 30.0
         self._inbox = ""
         self._subscription: Subscription | None = None
         self._wanted = 0
         self._busy: dict[asyncio.Task[None], Msg] = {}
+        self._parked: dict[asyncio.Task[None], Msg] = {}
+        self._returning: deque[tuple[asyncio.Task[None], asyncio.Future[None]]] = deque()
+        """Parked ones whose time has come, and who wait for a place."""
         self._heard = 0.0
         self._turn = asyncio.Event()
         self._stopping = False
         self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def parked(self) -> int:
+        """How many messages it keeps until they can be handled."""
+        return len(self._parked)
 
     def stop(self) -> None:
         """Pulls no more; `run` returns when what is being handled is finished."""
@@ -112,6 +133,7 @@ class Worker:
                 continue
             config = msgspec.convert(facts.config, _DurableConfig)
             self._max_deliver = int(config.metadata.get(MAX_DELIVER, DEFAULT_MAX_DELIVER))
+            self._max_unfinished = int(config.metadata.get(MAX_UNFINISHED, DEFAULT_MAX_UNFINISHED))
             self._ack_wait = config.ack_wait / _NANO
             return
 
@@ -123,7 +145,7 @@ class Worker:
             # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
             self._bus.wire.check_open()
             self._turn.clear()
-            free = self._parallel - len(self._busy)
+            free = self._parallel - len(self._busy) - len(self._returning)
             if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
@@ -188,11 +210,14 @@ class Worker:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._busy.pop(task, None)
-        self._turn.set()
+        self._parked.pop(task, None)
+        self._give_place()
 
     async def _finish(self) -> None:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
         self._stopping = True
+        for task in self._parked:
+            task.cancel()
         if self._busy:
             await asyncio.wait(list(self._busy), timeout=self._ack_wait)
         for task in self._busy:
@@ -203,19 +228,54 @@ class Worker:
     async def _work_on(self, message: Msg) -> None:
         delivery = read_delivery(message)
         try:
-            if delivery.deliveries > self._max_deliver:
-                reason = f"delivery {delivery.deliveries - 1}, its last, was never finished"
-                await self._put_aside(message, delivery, reason)
-            else:
-                await self._try(message, delivery)
+            unfinished = self._attempts.unfinished(delivery)
+            if unfinished >= self._max_unfinished:
+                await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
+                return
+            while (seconds := await self._try(message, delivery)) is not None:
+                if len(self._parked) >= MOST_PARKED:
+                    await self._hand_back(message, delivery)
+                    return
+                await self._park(message, seconds)
         except BusError as error:
             # Nothing is lost: without an ack it comes again after the ack wait.
             self._bus.observer.count("worker.unsettled")
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
-    async def _try(self, message: Msg, delivery: Delivery) -> None:
+    async def _park(self, message: Msg, seconds: float) -> None:
+        """Its place is another's until it is handled again. What comes back goes before what is pulled."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 # a coroutine runs in a task
+        del self._busy[task]
+        self._parked[task] = message
+        self._give_place()
+        await asyncio.sleep(seconds)
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._returning.append((task, place))
+        self._give_place()
+        await place
+
+    def _give_place(self) -> None:
+        """A place is free, or somebody wants one."""
+        while self._returning and len(self._busy) < self._parallel:
+            task, place = self._returning.popleft()
+            if not place.done():
+                self._busy[task] = self._parked.pop(task)
+                place.set_result(None)
+        self._turn.set()
+
+    async def _hand_back(self, message: Msg, delivery: Delivery) -> None:
+        self._attempts.handed_back(delivery)
+        self._bus.observer.count("worker.handed_back")
+        delay = HANDED_BACK_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
+
+    async def _try(self, message: Msg, delivery: Delivery) -> float | None:
+        """Returns after how many seconds to try again; None where the message is settled."""
         try:
             await self._handle(delivery)
+        except NotYetError as error:
+            return error.seconds
         except PoisonError as error:
             await self._put_aside(message, delivery, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the message must be settled
@@ -226,13 +286,16 @@ class Worker:
                 deliveries=delivery.deliveries,
                 error=repr(error),
             )
-            if delivery.deliveries >= self._max_deliver:
+            failures = self._attempts.failed(delivery)
+            if failures >= self._max_deliver:
                 await self._put_aside(message, delivery, repr(error))
             else:
-                await self._put_back(message, delivery.deliveries)
+                await self._put_back(message, failures)
         else:
             await self._settle(message, b"+ACK")
+            self._attempts.over(delivery)
             self._bus.observer.count("worker.handled")
+        return None
 
     async def _settle(self, message: Msg, verdict: bytes) -> None:
         """Waits for the server to confirm, once more over a reconnect: an ack may be lost like any message."""
@@ -242,8 +305,8 @@ class Worker:
             await self._bus.wire.until_connected()
             await self._bus.wire.ask(message.reply, verdict, timeout=_ACK_SECONDS)
 
-    async def _put_back(self, message: Msg, deliveries: int) -> None:
-        delay = min(_FIRST_DELAY * 2 ** (deliveries - 1), _LONGEST_DELAY) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+    async def _put_back(self, message: Msg, failures: int) -> None:
+        delay = min(_FIRST_DELAY * 2 ** (failures - 1), _LONGEST_DELAY) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
         await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
@@ -254,6 +317,7 @@ class Worker:
             cut = f"{reason} (payload of {len(delivery.payload)} bytes, cut)"
             await self._publish_dead(delivery, delivery.payload[:_CUT_BYTES], cut)
         await self._settle(message, b"+TERM")
+        self._attempts.over(delivery)
         self._bus.observer.count("worker.dead_letters")
         self._bus.observer.note("worker.dead_letter", subject=delivery.subject, reason=reason)
 
@@ -276,7 +340,7 @@ class Worker:
         """A slow handler keeps its message: without a word it would be given to another worker meanwhile."""
         while True:
             await asyncio.sleep(self._ack_wait / 3)
-            for message in list(self._busy.values()):
+            for message in [*self._busy.values(), *self._parked.values()]:
                 try:
                     await self._bus.wire.send(message.reply, b"+WPI")
                 except RetryableBusError:

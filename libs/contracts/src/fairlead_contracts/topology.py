@@ -73,7 +73,10 @@ class DurableSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Above the slowest handling: after it, the message is given to another replica."""
     max_deliver: int = 8
     """After so many failures the message goes to its dead-letter subject."""
-    max_ack_pending: int = 2048
+    max_unfinished: int = 64
+    """So it does after so many deliveries of which nobody knows how they ended: it may be what ends its workers."""
+    max_ack_pending: int = 16_384
+    """What waits for a tenant in trouble must not fill it up: it keeps the others' messages back."""
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True):

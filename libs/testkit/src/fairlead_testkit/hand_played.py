@@ -62,6 +62,8 @@ class HandPlayedCluster:
         self.hold_replies = asyncio.Event()
         """Set: replies are sent. Clear it to let effects happen without their replies."""
         self.hold_replies.set()
+        self.deaf_to: dict[str, asyncio.Event] = {}
+        """By scope: its creations hang until the event is set, and so does nobody else's."""
         self.shows_levels = True
         """Whether a written level is stated at once; otherwise `state` does it."""
         self._digests: dict[str, str] = {}
@@ -139,6 +141,8 @@ class HandPlayedCluster:
         order = CREATE_JOB.decode(asked.payload)
         uid = f"{order.scope}/{order.id}"
         self.creations.append(uid)
+        if order.scope in self.deaf_to:
+            await self.deaf_to[order.scope].wait()
         reply = await self._created(uid, order)
         self.changed.set()
         await self.hold_replies.wait()

@@ -38,6 +38,8 @@ ROLE = "admitter"
 _REHEARSAL = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
 _ANSWERS_IN_PROGRESS = 64
+_SHARE_OF_A_TENANT = 4
+"""One tenant has at most this part of the submissions that are taken in at once: its namespace may be in trouble."""
 _PREEMPTED = "Preempted"
 """Kueue's reason for an eviction in favour of another Workload."""
 
@@ -79,7 +81,9 @@ class Admitter:
         self._release = Release(
             frontend.sweep, self._record, Setbacks(time.monotonic, settings.stale_after_seconds)
         )
-        self._creator = PatientCreator(frontend.jobs)
+        self._creator = PatientCreator(
+            frontend.jobs, share=max(1, settings.submissions_in_progress // _SHARE_OF_A_TENANT)
+        )
         self._desk = Desk(bus, self._record.answered)
 
     async def serve(self) -> None:
@@ -105,14 +109,16 @@ class Admitter:
             longest=self._settings.pass_seconds,
         )
         # The lanes outlive a short loss of the connection: their worker knows how to, and trust ends by itself.
+        intake = self._intake_lane()
         lanes = LeaderLanes(
-            self._lanes(),
-            begin=self._desk.begin_anew,
+            [intake, self._answer_lane()],
+            begin=self._begin_anew,
             lead=lambda: leadership.epoch,
             led=led,
             wake=self._wake,
         )
         self._say_ready(lead)
+        self._say_of_intake(intake)
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("watch", self._watch.run())
@@ -197,33 +203,37 @@ class Admitter:
         self._lifecycle.readiness.tell("lever", watch.told)
         return watch
 
-    def _lanes(self) -> list[Lane]:
-        cluster, facts, policy = self._settings.cluster, self._watch.facts, self._watch.policy
-        desk = self._desk
+    def _begin_anew(self) -> None:
+        self._desk.begin_anew()
+        self._creator.begin_anew()
+
+    def _intake_lane(self) -> Lane:
+        cluster = self._settings.cluster
         intake = IntakeLane(
             cluster,
-            Admission(facts, policy),
+            Admission(self._watch.facts, self._watch.policy),
             self._creator,
-            desk,
+            self._desk,
             known=self._watch.wait_known,
             taken=self._record.taken,
         )
-        return [
-            Lane(
-                self._bus,
-                stream=topology.SUBMIT,
-                durable=topology.submit_durable(cluster),
-                handle=intake.handle,
-                parallel=self._settings.submissions_in_progress,
-            ),
-            Lane(
-                self._bus,
-                stream=topology.EVENT,
-                durable=topology.answers_durable(cluster),
-                handle=AnswerLane(desk, facts, policy, evicted=self._note_eviction).handle,
-                parallel=_ANSWERS_IN_PROGRESS,
-            ),
-        ]
+        return Lane(
+            self._bus,
+            stream=topology.SUBMIT,
+            durable=topology.submit_durable(cluster),
+            handle=intake.handle,
+            parallel=self._settings.submissions_in_progress,
+        )
+
+    def _answer_lane(self) -> Lane:
+        facts, policy = self._watch.facts, self._watch.policy
+        return Lane(
+            self._bus,
+            stream=topology.EVENT,
+            durable=topology.answers_durable(self._settings.cluster),
+            handle=AnswerLane(self._desk, facts, policy, evicted=self._note_eviction).handle,
+            parallel=_ANSWERS_IN_PROGRESS,
+        )
 
     def _note_eviction(self, event: JobEvicted) -> None:
         """Counts preemptions: whoever lets levels be written where the frontend preempts wants to know."""
@@ -238,7 +248,6 @@ class Admitter:
         readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
         readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.lawless())
         readiness.add("decisions", lambda: self._patience.stale() if lead() is not None else None)
-        readiness.add("frontend", self._frontend_trouble)
         readiness.add("levels", self._setbacks.trouble)
         readiness.add("answers", lambda: self._desk.trouble)
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
@@ -246,6 +255,16 @@ class Admitter:
         readiness.tell("withheld", self._record.restraints.told)
         readiness.tell("reserve", self._reservations.told)
 
-    def _frontend_trouble(self) -> str | None:
-        held = self._creator.held
-        return f"the frontend does not answer; {held} submissions wait for it" if held else None
+    def _say_of_intake(self, intake: Lane) -> None:
+        """A frontend that answers nobody is a reason not to be ready; one tenant's trouble is told."""
+
+        def down() -> str | None:
+            held = intake.parked
+            return (
+                f"the frontend does not answer; {held} submissions wait for it"
+                if held and self._creator.down
+                else None
+            )
+
+        self._lifecycle.readiness.add("frontend", down)
+        self._lifecycle.readiness.tell("intake", self._creator.told)

@@ -3,11 +3,15 @@
 import asyncio
 import enum
 import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import msgspec
 
 from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_bus import NotYetError
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.submissions import Submission
@@ -81,39 +85,115 @@ class JobCreator(Protocol):
         """
 
 
+class _Trouble(msgspec.Struct):
+    """A scope for which the frontend fails."""
+
+    why: str
+    wait: float
+    until: float
+    """Nobody tries before."""
+    probing: bool = False
+    """One order finds out whether it is over; the others wait for that without a place."""
+
+
 class PatientCreator:
-    """Asks again until the frontend answers.
+    """Has orders asked again until the frontend answers, and keeps the trouble of one scope from the others.
 
     A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and
-    use up none of their attempts. Only the end of this process, or of its lead, gives them back to the stream.
+    use up none of their attempts. Nor may a scope whose orders fail, or hang, take up the places of all others: it has
+    so many at once, and one while it is in trouble.
+
+    Args:
+        creator: the frontend.
+        share: how many orders of one scope are carried out at once.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, creator: JobCreator) -> None:
+    def __init__(
+        self, creator: JobCreator, *, share: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._creator = creator
-        self.held = 0
-        """How many orders wait for the frontend to answer again."""
+        self._share = share
+        self._clock = clock
+        self._rooms: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        """By scope, with how many use it."""
+        self._troubles: dict[str, _Trouble] = {}
+        self._silent = False
+        """Whether the last word of the frontend, of any scope, was none."""
 
     async def create(self, order: JobOrder) -> Created:
-        """As the port, but never FrontendDownError.
+        """As the port, but for FrontendDownError.
 
         Raises:
+            NotYetError: the frontend does not answer for the scope now.
             FrontendRefusedError: the frontend will not take it.
         """
-        try:
-            return await self._creator.create(order)
-        except FrontendDownError:
-            self.held += 1
-        try:
-            return await self._insist(order)
-        finally:
-            self.held -= 1
-
-    async def _insist(self, order: JobOrder) -> Created:
-        wait = _FIRST_WAIT
-        while True:
-            # Jitter: held orders shall not all ask in the same instant.
-            await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
+        async with self._room(order.scope):
+            trouble = self._troubles.get(order.scope)
+            if trouble is not None:
+                self._check(trouble)
+                trouble.probing = True
             try:
-                return await self._creator.create(order)
-            except FrontendDownError:
-                wait = min(2 * wait, _LONGEST_WAIT)
+                created = await self._creator.create(order)
+            except FrontendDownError as error:
+                raise self._failed(order.scope, str(error)) from error
+            except FrontendRefusedError:
+                self._answered(order.scope)
+                raise
+            finally:
+                if trouble is not None:
+                    trouble.probing = False
+            self._answered(order.scope)
+            return created
+
+    def begin_anew(self) -> None:
+        """Another replica may have asked meanwhile."""
+        self._troubles.clear()
+        self._silent = False
+
+    @property
+    def down(self) -> bool:
+        """Whether the frontend does not answer at all, as far as anybody knows."""
+        return bool(self._troubles) and self._silent
+
+    def told(self) -> str | None:
+        """The scopes in trouble and why, for people; None if there are none."""
+        said = [f"{scope}: {trouble.why}" for scope, trouble in sorted(self._troubles.items())]
+        return "; ".join(said) or None
+
+    @asynccontextmanager
+    async def _room(self, scope: str) -> AsyncIterator[None]:
+        if (trouble := self._troubles.get(scope)) is not None:
+            self._check(trouble)  # at once, and not behind all that waits for room
+        room, users = self._rooms.get(scope, (asyncio.Semaphore(self._share), 0))
+        self._rooms[scope] = (room, users + 1)
+        try:
+            async with room:
+                yield
+        finally:
+            _, users = self._rooms.pop(scope)
+            if users > 1:
+                self._rooms[scope] = (room, users - 1)
+
+    def _check(self, trouble: _Trouble) -> None:
+        """Raises NotYetError where it is not this order's turn to find out."""
+        left = trouble.until - self._clock()
+        if left > 0 or trouble.probing:
+            # Jitter: held orders shall not all ask in the same instant.
+            raise NotYetError(
+                trouble.why,
+                seconds=max(left, _FIRST_WAIT) + _LONGEST_WAIT * random.uniform(0.0, 0.5),  # noqa: S311 # no secret
+            )
+
+    def _failed(self, scope: str, why: str) -> NotYetError:
+        before = self._troubles.get(scope)
+        wait = _FIRST_WAIT if before is None else min(2 * before.wait, _LONGEST_WAIT)
+        seconds = wait * random.uniform(0.5, 1.0)  # noqa: S311 # no secret
+        trouble = _Trouble(why=why, wait=wait, until=self._clock() + seconds)
+        self._troubles[scope] = trouble
+        self._silent = True
+        return NotYetError(why, seconds=seconds)
+
+    def _answered(self, scope: str) -> None:
+        self._troubles.pop(scope, None)
+        self._silent = False

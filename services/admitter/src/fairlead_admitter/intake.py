@@ -57,6 +57,7 @@ class IntakeLane:
         """Take one submission in, or refuse it. Returns when it may be acked.
 
         Raises:
+            NotYetError: the frontend does not answer for its tenant now.
             PoisonError: its subject names a tenant so long that its sender cannot be answered.
         """
         await self._known()

@@ -43,6 +43,11 @@ class Lane:
         self._worker: Worker | None = None
         self._busy: set[asyncio.Task[object]] = set()
 
+    @property
+    def parked(self) -> int:
+        """How many deliveries are kept until they can be handled."""
+        return 0 if self._worker is None else self._worker.parked
+
     async def run(self) -> None:
         """Handle deliveries until told to finish, or cancelled."""
         self._worker = Worker(
