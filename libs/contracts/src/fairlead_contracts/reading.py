@@ -94,12 +94,16 @@ def _named(key: object) -> object:
 
 def _is_text(found: object) -> bool:
     """Whether all strings in it can be written: parsers take escapes of lone surrogates, which UTF-8 cannot hold."""
-    match found:
-        case str():
-            return found.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in found)
-        case dict():
-            return all(_is_text(key) and _is_text(value) for key, value in found.items())
-        case list() | tuple() | set():
-            return all(map(_is_text, found))
-        case _:
-            return True
+    left = [found]
+    while left:
+        match left.pop():
+            case str() as text:
+                if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                    return False
+            case dict() as entries:
+                left += [*entries.keys(), *entries.values()]
+            case list() | tuple() | set() as entries:
+                left += entries
+            case _:
+                pass
+    return True
