@@ -126,6 +126,18 @@ def test_fractions_weigh_their_part_of_the_cards_in_the_order() -> None:
     assert train["dominant"] == MEM
 
 
+def test_one_job_is_explained_with_where_it_fits() -> None:
+    text = json.dumps(SNAPSHOT)
+    assert (
+        "Its pods fit: 2 on t4-node (GPU-t4-0, GPU-t4-1)."
+        in fairlead("order", "-", "--explain", "gang", text=text).stdout
+    )
+    words = fairlead("order", "-", "--explain", "h100", text=text).stdout
+    assert "On the nodes: can never run as things are. pods: no node has the label gpu=h100." in words
+    found = json.loads(fairlead("order", "-", "--explain", "gang", "-o", "json", text=text).stdout)
+    assert found["fits"]["gang"]["answer"] == "placed"
+
+
 def test_a_register_that_cannot_be_read_is_refused_with_its_node(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.json"
     nodes = [{"name": "a30-node", "allocatable": {}, "annotations": {REGISTER: "GPU-1,10"}}]

@@ -1,15 +1,19 @@
 """Where jobs fit, as JSON and as lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from fairlead_contracts.decisions import Place
-from fairlead_policy import Answer, JobFit, NodeFit
+from fairlead_contracts.snapshot import Snapshot
+from fairlead_policy import Answer, JobFit, NodeFit, OrderedPool, Walk, walk
 from fairlead_policy.fit import Obstacle, in_words
+from fairlead_policy.fractions import Strategy
 
 MOST_REASONS = 20
 """Jobs of a pool whose reasons are printed; the rest are counted. JSON has all."""
+MOST_NODES = 8
+"""Nodes of a job that a sentence names; the rest are counted."""
 _CELLS = {
     Answer.NO_QUOTA: "no quota",
     Answer.NO_ROOM: "no room",
@@ -32,6 +36,20 @@ class FitLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """The same as data, in base units."""
 
 
+def walked(snapshot: Snapshot, pools: Iterable[OrderedPool]) -> Walk | None:
+    """Where the jobs fit, where the policy asks for that.
+
+    Raises:
+        DocumentError: cards or asks for them cannot be read, with every problem.
+    """
+    strategy = snapshot.policy.fit.strategy
+    if strategy == "none":
+        return None
+    return walk(
+        snapshot, {pool.name: [place.uid for place in pool.places] for pool in pools}, Strategy(strategy)
+    )
+
+
 def fit_line(fit: JobFit) -> FitLine:
     """The answer as JSON."""
     return FitLine(
@@ -49,6 +67,19 @@ def fit_cell(fit: JobFit) -> str:
         return _CELLS[fit.answer]
     first = fit.nodes[0].node if fit.nodes else "anywhere"
     return first if len(fit.nodes) <= 1 else f"{first} +{len(fit.nodes) - 1}"
+
+
+def fit_in_words(fit: JobFit) -> str:
+    """The answer as a sentence."""
+    if fit.answer is not Answer.PLACED:
+        return f"On the nodes: {reason_in_words(fit)}"
+    parts = [f"{one.pods} on {one.node}{_cards(one)}" for one in fit.nodes[:MOST_NODES]]
+    rest = len(fit.nodes) - len(parts)
+    return f"Its pods fit: {', '.join(parts)}{f' and {rest} nodes more' if rest else ''}."
+
+
+def _cards(one: NodeFit) -> str:
+    return f" ({', '.join(one.cards)})" if one.cards else ""
 
 
 def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator[str]:

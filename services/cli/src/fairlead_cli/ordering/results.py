@@ -6,11 +6,13 @@ from itertools import islice
 import msgspec
 
 from fairlead_cli.ordering.fitting import FitLine, fit_cell, fit_line, fit_reasons
+from fairlead_cli.ordering.reserving import reserve_line, reserve_reasons, reserve_words
 from fairlead_cli.words import duration, reason, short_resource
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob
 from fairlead_policy import JobFit, OrderedPool, PlannedLevels, Wording
+from fairlead_policy.reserve_snapshots import PaperReservation
 
 _AT_ONCE = 4096
 _MINUTE = 60 * SECOND
@@ -51,13 +53,15 @@ class PlannedPool(msgspec.Struct, frozen=True):
     plan: PlannedLevels | None
     fits: Mapping[str, JobFit] | None = None
     """By uid, where the policy asks for that."""
+    reservation: PaperReservation | None = None
+    """Where the policy asks for that."""
 
 
 def as_json(planned: Iterable[PlannedPool], now: Micros) -> Iterator[bytes]:
     """The result as JSON, part by part; the same bytes for the same facts.
 
-    `{"pools": [{"name", "order": [JobLine], "writes": [LevelLine]}]}`, the writes in the order in which they are safe, and
-    only where levels were asked for.
+    `{"pools": [{"name", "order": [JobLine], "reserve": ReserveLine, "writes": [LevelLine]}]}`, the writes in the order in
+    which they are safe, and only where levels were asked for; `reserve` where the policy has that mode.
     """
     yield b'{"pools":['
     for number, one in enumerate(planned):
@@ -71,16 +75,24 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     wording = Wording(pool.rules, pool.standings, now)
     written = dict(plan.writes) if plan is not None else {}
     ids: dict[str, str] = {}
+    told = _reserve_reasons(planned)
     yield b'{"name":' + encode(pool.name) + b',"order":['
     for start, places in _parts(pool.places):
         lines = [_job_line(rank, place, planned, wording) for rank, place in enumerate(places, start)]
+        for line, place in zip(lines, places, strict=True):
+            if place.uid in told:
+                line.reasons.append(told[place.uid])
         yield (b"," if start else b"") + encode(lines)[1:-1]
         if written:
             ids |= {place.uid: place.id for place in places if place.uid in written}
-    yield b"]"
-    if plan is not None:
-        yield b',"writes":' + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
+XX + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
     yield b"}"
+
+
+def _reserve_reasons(planned: PlannedPool) -> dict[str, str]:
+    if planned.reservation is None:
+        return {}
+    return reserve_reasons(planned.reservation, {place.uid: place.id for place in planned.pool.places})
 
 
 def _parts(places: Sequence[Place]) -> Iterator[tuple[int, list[Place]]]:
@@ -113,6 +125,8 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
         yield f"pool {one.pool.name}: {len(one.pool.places)} waiting"
         if one.pool.places:
             yield from _aligned(_order_rows(one, snapshot.now))
+        if one.reservation is not None:
+            yield from reserve_words(one.reservation, {place.uid: place.id for place in one.pool.places})
         if one.fits is not None:
             yield from fit_reasons(one.pool.places, one.fits)
         if one.plan is not None:

@@ -2,16 +2,15 @@
 
 import gc
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from fairlead_cli.console import warn
+from fairlead_cli.ordering.fitting import walked
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.results import PlannedPool, as_json, as_lines
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
-from fairlead_policy import OrderedPool, Walk, order_snapshot, plan_snapshot_levels, walk
-from fairlead_policy.fractions import Strategy
+from fairlead_policy import order_snapshot, plan_snapshot_levels
 
 
 def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
@@ -48,20 +47,12 @@ def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
     """
     window = snapshot.policy.window
     pools = order_snapshot(snapshot)
-    walked = _walked(snapshot, pools)
-    fits, never = (None, frozenset[str]()) if walked is None else (walked.jobs, walked.never)
-    return [
-        PlannedPool(
-            pool, plan_snapshot_levels(pool, snapshot.jobs, window, never=never) if levels else None, fits
-        )
-        for pool in pools
-    ]
-
-
-def _walked(snapshot: Snapshot, pools: Iterable[OrderedPool]) -> Walk | None:
-    """Where the jobs fit, where the policy asks for that."""
-    strategy = snapshot.policy.fit.strategy
-    if strategy == "none":
-        return None
-    orders = {pool.name: [place.uid for place in pool.places] for pool in pools}
-    return walk(snapshot, orders, Strategy(strategy))
+    found = walked(snapshot, pools)
+    fits, never = (None, frozenset[str]()) if found is None else (found.jobs, found.never)
+    planned = []
+    for ordered in pools:
+        reservation = reserve_snapshot(snapshot, ordered)
+        pool = in_reserved_order(ordered, reservation)
+        plan = plan_snapshot_levels(pool, snapshot.jobs, window, never=never) if levels else None
+        planned.append(PlannedPool(pool, plan, fits, reservation))
+    return planned
