@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 import msgspec
 import numpy as np
 
+from fairlead_policy.columns import bounded
 from fairlead_policy.ranking import Ints
 from fairlead_policy.ties import Tie
 
@@ -110,17 +111,22 @@ class _Front:
         A higher floor leaves more labelled jobs behind the window where they are, a lower one lets more of the
         window stay. The number of writes changes only where the floor passes a level of a job outside.
         """
-        standing = self._standing()
-        lengths, before = _longest_ending_at(standing)
-        ends = sorted((x, position) for position, x in enumerate(standing) if x is not None)
-        longest = list(accumulate(((lengths[at], at) for _, at in reversed(ends)), max))[::-1]
-        longest.append((0, -1))
+        positions, standing = self._standing()
+        lengths, before = _longest_ending_at(standing.tolist())
+        count = max(1, len(standing))
+        # The longest from each value on, of equally long ones that of the last position; as one number both.
+        ascending = np.argsort(standing, kind="stable")
+        ends = np.append(np.array(lengths, np.int64)[ascending] * count + ascending, 0)
+        longest = np.maximum.accumulate(ends[::-1])[::-1]
         floors = self._floors()
-        first = np.searchsorted([x for x, _ in ends], floors + self._steps[-1])
-        writes = len(self.jobs) - np.array([length for length, _ in longest])[first]
+        first = longest[np.searchsorted(standing[ascending], floors + self._steps[-1])]
+        writes = len(self.jobs) - first // count
         cheapest = int((writes + self._not_behind(floors)).argmin())
-        positions = _trace(longest[first[cheapest]][1], before)
-        return int(floors[cheapest]), {at: x for at in positions if (x := standing[at]) is not None}
+        length, end = divmod(first.item(cheapest), count)
+        kept = _trace(end if length else -1, before)
+        return int(floors[cheapest]), dict(
+            zip(positions[kept].tolist(), standing[kept].tolist(), strict=True)
+        )
 
     def spread(self, floor: int, kept: Mapping[int, int]) -> list[int]:
         """The level of each job: the kept ones' own, the others spread over the gaps between them.
@@ -128,17 +134,15 @@ class _Front:
         Neighbours that are both written and already go by their tie share a level: one level for many jobs lets a
         frontend treat them alike.
         """
-        groups, kept_groups = [0] * len(self.jobs), dict[int, int]()
-        for at in range(len(self.jobs)):
-            alone = at in kept or at - 1 in kept
-            if at and (alone or self._steps[at] > self._steps[at - 1]):
-                groups[at] = groups[at - 1] + 1
-            elif at:
-                groups[at] = groups[at - 1]
-            if at in kept:
-                kept_groups[groups[at]] = kept[at]
-        xs = _spread(groups[-1] + 1, list(kept_groups.items()), self._highest, floor + self._steps[-1])
-        return [self._real(xs[group] - steps) for group, steps in zip(groups, self._steps, strict=True)]
+        stays = np.zeros(len(self.jobs), np.bool_)
+        stays[list(kept)] = True
+        steps = np.array(self._steps, np.int64)
+        apart = stays[1:] | stays[:-1] | (steps[1:] > steps[:-1])
+        groups = np.append(0, np.cumsum(apart))
+        standing = [(groups.item(at), x) for at, x in kept.items()]
+        xs = _spread(groups.item(-1) + 1, standing, self._highest, floor + self._steps[-1])
+        levels: list[int] = (np.array(xs, np.int64)[groups] - steps).tolist()
+        return levels if self._bottom not in levels else [self._real(level) for level in levels]
 
     def to_lower(self, last_level: int) -> list[LabelledJob]:
         """The jobs outside that stand in front of the window's last job at that level."""
@@ -148,14 +152,16 @@ class _Front:
             if job.level > last_level or (job.level == last_level and job.tie < self._last)
         ]
 
-    def _standing(self) -> list[int | None]:
-        """`x_i` of each job; None where its level is none that may be."""
-        return [
-            None
-            if (level := self._inside(job.level)) is None or level + steps > self._highest
-            else level + steps
-            for job, steps in zip(self.jobs, self._steps, strict=True)
-        ]
+    def _standing(self) -> tuple[Ints, Ints]:
+        """The positions of the jobs whose level is one that may be, and their `x_i`."""
+        stated = [job.level for job in self.jobs]
+        # Levels below the band are all alike, and those above it.
+        levels = bounded(stated, min(self._band.default, self._bottom) - 1, self._highest + 1)
+        inside = np.where(levels == self._band.default, self._bottom, levels)
+        xs = inside + np.array(self._steps, np.int64)
+        above = (levels == self._band.default) | (inside > self._bottom)
+        positions = np.flatnonzero(above & (xs <= self._highest))
+        return positions, xs[positions]
 
     def _floors(self) -> Ints:
         """The floors worth looking at, ascending: of equally cheap ones the lowest leaves most room."""
@@ -177,11 +183,6 @@ class _Front:
         real = np.where(floors == self._bottom, self._band.default, floors)
         return len(standing) - np.searchsorted(standing, 2 * real + 1)
 
-    def _inside(self, level: int) -> int | None:
-        if level == self._band.default:
-            return self._bottom
-        return level if self._bottom < level <= self._highest else None
-
     def _real(self, level: int) -> int:
         return self._band.default if level == self._bottom else level
 
@@ -201,7 +202,7 @@ def _first_tie(behind: Iterable[LabelledJob], band: Band) -> Tie | None:
     return min((job.tie for job in behind if job.level >= band.default), default=None)
 
 
-def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[int]]:
+def _longest_ending_at(values: Sequence[int]) -> tuple[list[int], list[int]]:
     """For each position, the length of the longest non-rising subsequence that ends there, and its one but last.
 
     The one but last is -1 where there is none.
@@ -210,16 +211,16 @@ def _longest_ending_at(values: Sequence[int | None]) -> tuple[list[int], list[in
     tails: list[int] = []  # negated: the last value of the best subsequence of each length, ascending
     holders: list[int] = []
     for position, value in enumerate(values):
-        if value is None:
-            continue
-        length = bisect_right(tails, -value)
+        # Most go on with the longest: a glance is cheaper than a search.
+        length = len(tails) if not tails or tails[-1] <= -value else bisect_right(tails, -value)
+        if length:
+            before[position] = holders[length - 1]
         if length == len(tails):
             tails.append(-value)
             holders.append(position)
         else:
             tails[length], holders[length] = -value, position
         lengths[position] = length + 1
-        before[position] = holders[length - 1] if length else -1
     return lengths, before
 
 
@@ -254,6 +255,10 @@ def _spread(count: int, kept: Sequence[tuple[int, int]], top: int, bottom: int) 
     above = top
     for number, (at, x) in enumerate([*kept, (count, bottom)]):
         run, gap = at - len(xs), above - x
+        if not run and at < count:
+            xs.append(x)
+            above = x
+            continue
         thin = gap // (2 * count)
         first, last = number == 0, at == count
         if first and last and thin:
