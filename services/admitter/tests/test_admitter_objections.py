@@ -9,16 +9,18 @@ from fairlead_admitter.frontends.kueue_objections import event_name
 from fairlead_admitter.objecting import (
     PAUSE_SECONDS,
     PER_LOOK,
+    RAN_LATELY_SECONDS,
     REPEAT_SECONDS,
     SETTLE_SECONDS,
     Objector,
 )
 from fairlead_admitter.objections import Objection, Reason, objections_to
+from fairlead_contracts.instants import Micros, from_seconds
 from fairlead_contracts.state import ClassState, Fault, JobState, Phase
 from fairlead_kube import ObjectReference
 from fairlead_policy import Rulebook
 from fairlead_runtime import Metrics
-from fairlead_testkit.builders import a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.builders import NOW, a_document, a_grant, a_job, a_pool, a_queue, a_tenant_state
 
 RULES = Rulebook(a_document(), 1)
 
@@ -128,6 +130,7 @@ class Stage:
             leads=lambda: self.leads,
             metrics=self.metrics,
             clock=lambda: self.now,
+            wall=lambda: NOW,
         )
 
     async def look(self, after: float = SETTLE_SECONDS) -> list[str]:
@@ -186,9 +189,32 @@ async def test_a_change_of_policy_judges_all_jobs_anew() -> None:
     assert sorted(await stage.look()) == ["job-1", "job-2"]
 
 
-@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.ENDED])
-async def test_nothing_is_said_of_jobs_that_do_not_wait(phase: Phase) -> None:
-    stage = Stage(a_job(requested_class="urgent", phase=phase))
+@pytest.mark.parametrize(
+    ("phase", "started"), [(Phase.RUNNING, NOW - 2 * from_seconds(RAN_LATELY_SECONDS)), (Phase.ENDED, NOW)]
+)
+async def test_nothing_is_said_of_jobs_that_ended_or_have_run_for_long(phase: Phase, started: Micros) -> None:
+    stage = Stage(a_job(requested_class="urgent", phase=phase, started=started))
+    assert await stage.look() == []
+
+
+async def test_a_job_that_started_at_once_is_told_what_it_asked_for_in_vain() -> None:
+    fault = Fault(field="metadata.annotations[wdrf.x-k8s.io/x]", value="2", remedy="write true")
+    ran = a_job(
+        "ran", requested_class="urgent", phase=Phase.RUNNING, started=NOW, queue="gone", faults=[fault]
+    )
+    stage = Stage(ran)
+    assert await stage.look() == ["ran", "ran"]
+    assert {one.reason for _, one in stage.listener.heard} == {
+        Reason.CLASS_NOT_GRANTED,
+        Reason.BAD_ANNOTATION,
+    }
+    assert await stage.look() == []
+
+
+async def test_what_was_said_of_a_job_that_waited_is_not_said_again_when_it_runs() -> None:
+    stage = Stage(ASKS)
+    assert await stage.look() == ["job-1"]
+    stage.facts.apply({ASKS.uid: msgspec.structs.replace(ASKS, rev=2, phase=Phase.RUNNING, started=NOW)})
     assert await stage.look() == []
 
 

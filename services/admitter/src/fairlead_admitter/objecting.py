@@ -1,8 +1,9 @@
-"""Saying what speaks against queued jobs, where their authors look.
+"""Saying what speaks against jobs, where their authors look.
 
 Level-triggered: each look judges what is queued, and says what has not been said yet, at a bounded pace. What does not
 get its turn is found again by the next look, so there is no queue to overflow. Each is said once: the frontend knows
-an objection by a name made of its job and its cause, also when another replica says it again.
+an objection by a name made of its job and its cause, also when another replica says it again. A job that started at
+once is judged like one that waits, for a while: its author's next one may not start at once.
 """
 
 import asyncio
@@ -21,15 +22,18 @@ from fairlead_admitter.errors import (
 )
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.objections import Objection, objections_to
+from fairlead_contracts.instants import Micros, from_seconds
 from fairlead_contracts.state import JobState
 from fairlead_policy import Rulebook
-from fairlead_runtime import Metrics
+from fairlead_runtime import Metrics, wall_clock
 
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
 """An objection that does not last so long was none: what is known of a cluster arrives piece by piece."""
 REPEAT_SECONDS = 3600.0
 """After so long it is said again: API servers forget Events after an hour, unless told otherwise."""
+RAN_LATELY_SECONDS = 600.0
+"""What has run for longer has had its author's attention, or does not need it."""
 PER_LOOK = 10
 """How many are said a look: a wave of them must not be a wave of writes."""
 PAUSE_SECONDS = 30.0
@@ -67,7 +71,7 @@ class _Hush(NamedTuple):
 
 
 class Objector:
-    """Judges the queued jobs of one cluster while this replica leads.
+    """Judges the live jobs of one cluster while this replica leads.
 
     Args:
         speaker: the frontend.
@@ -76,6 +80,7 @@ class Objector:
         leads: whether this replica leads.
         metrics: of the process.
         clock: monotonic seconds.
+        wall: the time, as jobs' times are.
     """
 
     def __init__(
@@ -87,7 +92,9 @@ class Objector:
         leads: Callable[[], bool],
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], Micros] = wall_clock,
     ) -> None:
+        self._wall = wall
         self._speaker = speaker
         self._facts = facts
         self._rulebook = rulebook
@@ -101,11 +108,9 @@ class Objector:
         self._hushed: dict[str, _Hush] = {}
         """By scope."""
         self._count = metrics.counter(
-            "objections", "What was said against queued jobs, by reason.", labels=["reason"]
+            "objections", "What was said against jobs, by reason.", labels=["reason"]
         )
-        self._unsaid = metrics.gauge(
-            "objections_unsaid", "What speaks against queued jobs and is not said yet."
-        )
+        self._unsaid = metrics.gauge("objections_unsaid", "What speaks against jobs and is not said yet.")
         self._failures = metrics.counter("objections_failed", "Objections that could not be said.")
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -116,7 +121,7 @@ class Objector:
             await self.look()
 
     async def look(self) -> None:
-        """Judge what is queued, and say what is due."""
+        """Judge what is queued or has just started, and say what is due."""
         rulebook = self._rulebook()
         if not self._leads() or rulebook is None:
             self._since.clear()
@@ -140,7 +145,7 @@ class Objector:
             self._basis = basis
             self._judged.clear()
         judged: dict[str, _Judged] = {}
-        for number, job in enumerate(list(facts.queued_jobs())):
+        for number, job in enumerate(self._live()):
             known = self._judged.get(job.uid)
             if known is None or known[0] is not job:
                 known = (job, objections_to(job, facts, rulebook))
@@ -148,6 +153,11 @@ class Objector:
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._judged = judged
+
+    def _live(self) -> list[JobState]:
+        lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
+        ran = (job for job in self._facts.running_jobs() if job.started is not None and job.started > lately)
+        return [*self._facts.queued_jobs(), *ran]
 
     def _due(self, now: float) -> list[_Standing]:
         standing = dict.fromkeys(self._standing())

@@ -1,4 +1,4 @@
-"""What speaks against a queued job as it is, told so that its author can put it right. Pure: facts in, objections out.
+"""What speaks against a job as it is, told so that its author can put it right. Pure: facts in, objections out.
 
 None of it stops a job: it is ordered by what holds. But nobody looks for the reason of a low place in a policy.
 """
@@ -11,7 +11,7 @@ import msgspec
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_contracts.errors import shown
 from fairlead_contracts.quantities import format_quantity
-from fairlead_contracts.state import Fault, JobState
+from fairlead_contracts.state import Fault, JobState, Phase
 from fairlead_policy import Rulebook
 
 _QUEUE_FIELD = "spec.queueName"
@@ -44,10 +44,15 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> list[Objection]:
-    """What speaks against a queued job, by what the cluster and the policy say now."""
+    """What speaks against a queued or a running job, by what the cluster and the policy say now.
+
+    What runs has found its queue and its place: of it only what was asked for in vain is told.
+    """
     found = [_of_fault(fault) for fault in job.faults]
     told = {objection.reason for objection in found}
     found += _to_its_class(job, facts, rulebook)
+    if job.phase is Phase.RUNNING:
+        return found
     if Reason.NO_SUCH_QUEUE not in told:
         found += _to_its_queue(job, facts)
     if Reason.LARGER_THAN_QUOTA not in told:
