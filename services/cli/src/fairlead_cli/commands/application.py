@@ -4,7 +4,16 @@ from collections.abc import Callable
 
 from cyclopts import App, Group
 
-from fairlead_cli.commands import asking, checking, ordering, policies, running, steering, submitting
+from fairlead_cli.commands import (
+    asking,
+    benching,
+    checking,
+    ordering,
+    policies,
+    running,
+    steering,
+    submitting,
+)
 from fairlead_cli.commands.options import CHECK, RUN, STEER, TRY, USE
 
 HELP = """Fair order for the waiting jobs of shared clusters.
@@ -34,3 +43,4 @@ for group, functions in _GROUPS.items():
     for function in functions:
         app.command(function, group=group)
 app.command(policies.policy)
+app.command(benching.bench)

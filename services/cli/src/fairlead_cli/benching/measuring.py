@@ -1,0 +1,127 @@
+"""Single figures: an order, one event, the levels of a window."""
+
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+import msgspec
+
+from fairlead_cli.benching.heap import PlainPool, order_by_heap
+from fairlead_cli.benching.pools import NOW, MadePool, uid_of, waiting_jobs
+from fairlead_contracts.instants import HOUR
+from fairlead_policy import PLAIN_BAND, LabelledJob, PoolOrder, WaitingJob, plan_levels
+from fairlead_policy.scoring import Measure
+from fairlead_policy.whole import Whole, order_whole
+
+TURNS = 3
+EVENTS = 300
+SHARDS = 16
+FRONT = 100
+LATER = 999
+"""Of a thousand jobs, how many stand labelled already when levels are planned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderFigures:
+    """An order and the same by a heap."""
+
+    seconds: float
+    """From arrays in memory to ranks, the best of some turns."""
+    peak_megabytes: float
+    """Of the whole process once the order stood, the interpreter and the arrays among it."""
+    heap_seconds: float
+    differ: int
+    """How many ranks are another job's by the heap's floats."""
+
+
+def measure_order(pool: MadePool) -> OrderFigures:
+    """Put the pool in order, and again by a heap."""
+    seconds, whole = _best(lambda: _ordered(pool))
+    peak = _peak_megabytes()
+    plain = PlainPool.of(pool)
+    start = time.perf_counter()
+    by_heap = order_by_heap(plain)
+    heap_seconds = time.perf_counter() - start
+    differ = sum(one != other for one, other in zip(whole.jobs.tolist(), by_heap, strict=True))
+    return OrderFigures(seconds=seconds, peak_megabytes=peak, heap_seconds=heap_seconds, differ=differ)
+
+
+def _ordered(pool: MadePool) -> Whole:
+    found = order_whole(pool.columns, pool.holdings, Measure(pool.rules), NOW, uid_of)
+    if found is None:
+        raise ValueError("more is waiting than 64 bits count")
+    _ = found.ranks
+    return found
+
+
+def measure_events(pool: MadePool) -> list[float]:
+    """Seconds of arrivals, starts and ends among the pool's jobs, each with the fronts of its shard that follow."""
+    order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns))  # noqa: S311 # figures, no secrets
+    jobs = list(waiting_jobs(pool))
+    order.wait_all(jobs)
+    names = list(pool.rules.weights)
+    shard = names[::SHARDS]
+    order.front(NOW, FRONT, shard)
+    own = [job for job in jobs if job.tenant in set(shard)] or jobs
+    taken = []
+    for turn, kind in zip(range(EVENTS), cycle((_arrive, _start, _end)), strict=False):
+        job = msgspec.structs.replace(dice.choice(own), uid=uid_of(len(jobs) + turn - turn % 3))
+        start = time.perf_counter()
+        kind(order, job)
+        order.front(NOW, FRONT, shard)
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def _arrive(order: PoolOrder, job: WaitingJob) -> None:
+    order.wait(job)
+
+
+def _start(order: PoolOrder, job: WaitingJob) -> None:
+    order.run(job.uid, job.tenant, job.demand)
+
+
+def _end(order: PoolOrder, job: WaitingJob) -> None:
+    order.forget(job.uid)
+
+
+def measure_levels(window: int) -> float:
+    """Seconds to plan the levels of a window, most of it labelled already."""
+    dice = random.Random(window)  # noqa: S311 # figures, no secrets
+    jobs = [
+        LabelledJob(
+            uid=uid_of(number),
+            level=PLAIN_BAND.highest // 2 - 40 * number if dice.randrange(1000) < LATER else 0,
+            tie=(NOW - dice.randrange(HOUR), uid_of(number)),
+        )
+        for number in range(window)
+    ]
+    seconds, _ = _best(lambda: plan_levels(jobs, [], PLAIN_BAND))
+    return seconds
+
+
+def quantile(values: Sequence[float], fraction: float) -> float:
+    """The nearest-rank quantile."""
+    ordered = sorted(values)
+    return ordered[max(0, min(len(ordered) - 1, round(fraction * len(ordered) + 0.5) - 1))]
+
+
+def _best[T](work: Callable[[], T]) -> tuple[float, T]:
+    """The seconds of the fastest of some turns, and what the first one gave."""
+    seconds, found = _timed(work)
+    return min(seconds, *(_timed(work)[0] for _ in range(TURNS - 1))), found
+
+
+def _timed[T](work: Callable[[], T]) -> tuple[float, T]:
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def _peak_megabytes() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,0 +1,94 @@
+"""Pools that are made up to be measured: the same numbers give the same pool."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from fairlead_contracts.instants import HOUR, Micros
+from fairlead_policy import PoolRules, WaitingJob
+from fairlead_policy.whole import Holdings, PoolColumns
+
+NOW: Micros = 1_760_000_000_000_000
+_CLASSES = ("urgent", "approved", "normal")
+_NAMES = ("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")
+_MOST = (64_000, 256 * 2**30, 8_000, 2**40)
+"""Asked for by one job at most, base units; of further resources as of the first."""
+_POOLFULS = 20
+"""So many times the pool's capacity is waiting."""
+_MONTH = 30 * 24 * HOUR
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How large a pool is."""
+
+    jobs: int
+    tenants: int
+    resources: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadePool:
+    """A pool with its waiting jobs, in memory."""
+
+    rules: PoolRules
+    columns: PoolColumns
+    holdings: Holdings
+
+
+def made_pool(size: Size) -> MadePool:
+    """Jobs of a month, of all tenants alike; one in three is urgent or approved, one in six asks for few resources."""
+    dice = np.random.default_rng(size.jobs)
+    names = [_NAMES[at] if at < len(_NAMES) else f"example.com/r{at}" for at in range(size.resources)]
+    most = [_MOST[at] if at < len(_MOST) else _MOST[0] for at in range(size.resources)]
+    demand = np.empty((size.resources, size.jobs), np.int64)
+    for row, largest in zip(demand, most, strict=True):
+        row[:] = dice.integers(0, largest, size.jobs) * (dice.random(size.jobs) > 1 / 6)
+    capacity = {name: max(1, int(row.sum() // _POOLFULS)) for name, row in zip(names, demand, strict=True)}
+    weights = {f"tenant-{number:05}": Fraction(1 + number % 5) for number in range(size.tenants)}
+    rules = PoolRules(
+        capacity=capacity,
+        classes=_CLASSES,
+        rate=Fraction(6, 100) / HOUR,
+        cap=336 * HOUR,
+        weights=weights,
+    )
+    columns = PoolColumns(
+        tenant=dice.integers(0, size.tenants, size.jobs),
+        urgency=np.array([0, 1, 2, 2, 2, 2])[dice.integers(0, 6, size.jobs)],
+        submitted=NOW - dice.integers(0, _MONTH, size.jobs),
+        # In the order of the rules' resources.
+        demand=demand[[names.index(name) for name in rules.resources]],
+    )
+    holdings = Holdings(
+        weights=list(weights.values()),
+        use=np.zeros((len(rules.resources), size.tenants), np.int64),
+        lacking=np.zeros(size.tenants, np.bool_),
+    )
+    return MadePool(rules=rules, columns=columns, holdings=holdings)
+
+
+def uid_of(number: int) -> str:
+    """By number, so that uids and numbers ascend alike."""
+    return f"uid-{number:09}"
+
+
+def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
+    """The pool's jobs one by one, as services know them."""
+    names, columns = list(pool.rules.weights), pool.columns
+    rows = (columns.tenant.tolist(), columns.urgency.tolist(), columns.submitted.tolist())
+    for number, (tenant, urgency, submitted, asked) in enumerate(
+        zip(*rows, columns.demand.T.tolist(), strict=True)
+    ):
+        yield WaitingJob(
+            uid=uid_of(number),
+            scope=names[tenant],
+            id=f"job-{number}",
+            tenant=names[tenant],
+            urgency=_CLASSES[urgency],
+            submitted=submitted,
+            demand=dict(zip(pool.rules.resources, asked, strict=True)),
+            queue=("c1", "queue-0"),
+        )

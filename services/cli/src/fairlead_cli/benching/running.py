@@ -1,0 +1,100 @@
+"""`fairlead bench order`: figures of this machine, in words or as JSON a line."""
+
+import gc
+
+import msgspec
+
+from fairlead_cli.benching.measuring import measure_events, measure_levels, measure_order, quantile
+from fairlead_cli.benching.pools import Size, made_pool
+from fairlead_cli.console import write_line
+from fairlead_cli.errors import InputError
+
+EVENT_JOBS = 100_000
+WINDOW = 10_000
+
+
+class OrderLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What an order costs."""
+
+    jobs: int
+    tenants: int
+    resources: int
+    seconds: float
+    peak_megabytes: float
+    heap_seconds: float
+    """The same work by a plain heap in Python."""
+    ratio: float
+    """Times as fast as the heap."""
+    agrees: bool
+    differ: int
+    """How many ranks are another job's by the heap's floats."""
+
+
+class EventLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one event among waiting jobs costs, with the fronts that follow from it."""
+
+    event_jobs: int
+    p50_seconds: float
+    p99_seconds: float
+
+
+class LevelsLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the levels of a window cost."""
+
+    window: int
+    levels_seconds: float
+
+
+def bench_order(size: Size, *, json: bool) -> None:
+    """Measure and print; the line of the order itself is the last.
+
+    Raises:
+        InputError: the pool cannot be made.
+    """
+    for name, value in (("--jobs", size.jobs), ("--tenants", size.tenants), ("--resources", size.resources)):
+        if value < 1:
+            raise InputError(f"{name} must be at least 1 (found {value})")
+    # What is measured are the arithmetic and the sort, not when Python looks for garbage.
+    gc.disable()
+    pool = made_pool(size)
+    figures = measure_order(pool)
+    event = _event(size)
+    levels = LevelsLine(window=WINDOW, levels_seconds=measure_levels(WINDOW))
+    order = OrderLine(
+        jobs=size.jobs,
+        tenants=size.tenants,
+        resources=size.resources,
+        seconds=figures.seconds,
+        peak_megabytes=figures.peak_megabytes,
+        heap_seconds=figures.heap_seconds,
+        ratio=figures.heap_seconds / figures.seconds,
+        agrees=not figures.differ,
+        differ=figures.differ,
+    )
+    for line in (event, levels, order):
+        write_line(msgspec.json.encode(line).decode() if json else _in_words(line))
+
+
+def _event(size: Size) -> EventLine:
+    jobs = min(size.jobs, EVENT_JOBS)
+    pool = made_pool(Size(jobs=jobs, tenants=size.tenants, resources=size.resources))
+    taken = measure_events(pool)
+    return EventLine(event_jobs=jobs, p50_seconds=quantile(taken, 0.5), p99_seconds=quantile(taken, 0.99))
+
+
+def _in_words(line: OrderLine | EventLine | LevelsLine) -> str:
+    match line:
+        case EventLine():
+            return (
+                f"one event among {line.event_jobs} jobs, with the fronts that follow: "
+                f"{line.p50_seconds * 1e3:.2f} ms, 99 of 100 within {line.p99_seconds * 1e3:.2f} ms"
+            )
+        case LevelsLine():
+            return f"levels of a window of {line.window} jobs: {line.levels_seconds * 1e3:.1f} ms"
+        case OrderLine():
+            same = "the same order" if line.agrees else f"another job in {line.differ} places"
+            return (
+                f"order of {line.jobs} jobs of {line.tenants} tenants by {line.resources} resources: "
+                f"{line.seconds * 1e3:.1f} ms, {line.peak_megabytes:.0f} MB; by a plain heap "
+                f"{line.heap_seconds:.2f} s, {line.ratio:.0f} times as long, {same}"
+            )
