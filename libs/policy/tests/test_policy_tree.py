@@ -293,6 +293,22 @@ def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
         assert front == [place for place in whole if queue_of[place.uid] == queue][:window]
 
 
+def test_a_front_waits_for_what_may_come_behind_the_beginning() -> None:
+    """a asks for nothing, so its hundred jobs go first, and the last of them before b's in the same queue."""
+    rules = PoolRules(
+        capacity={"gpu": 10},
+        classes=("normal",),
+        weights={name: Fraction(1) for name in ("a", "b", "A")},
+        parents={"a": "A", "b": "A"},
+    )
+    order = PoolOrder(rules)
+    for number in range(101):
+        order.wait(job(f"a{number:03d}", "a", 0, demand={}, queue=QUEUES[number == 100]))
+    for number in range(61):
+        order.wait(job(f"b{number:03d}", "b", 0, queue=QUEUES[number == 60]))
+    assert uids(order.front(0, 1)[QUEUES[1]]) == ["a100"]
+
+
 # --- worked examples
 
 
