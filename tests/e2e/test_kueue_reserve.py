@@ -3,16 +3,19 @@
 import asyncio
 import contextlib
 import itertools
+import sys
 import time
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
+from fairlead_bus import Bus, Follower, Leadership
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import Reserve
+from fairlead_contracts.document import PolicyDocument, Reserve
 from fairlead_contracts.events import EVENT, JobReserved, Reserving
+from fairlead_contracts.marks import WATCHDOG
 from fairlead_testkit.admissions import AdmissionLog, Step
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
@@ -115,13 +118,15 @@ def happened(events: Sequence[JobReserved], what: Reserving, job: str) -> list[J
     return [one for one in events if one.what is what and one.job == job]
 
 
+def reserve_policy(estate: Estate, pool: str) -> PolicyDocument:
+    weights = dict.fromkeys(estate.namespaces, 1.0)
+    return fair_policy(estate, weights, pool, mode="reserve", reserve=RESERVE)
+
+
 async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: KubeLab, tmp_path: Path) -> None:
     with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
         pool = estate.queue("strict", GPUS, strategy="StrictFIFO")
-        policy = fair_policy(
-            estate, dict.fromkeys(estate.namespaces, 1.0), pool, mode="reserve", reserve=RESERVE
-        )
-        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(estate, pool), scorers=1)
         async with fleet.running() as bus, told(bus) as events, stream(estate, log):
             estate.workload(LARGE, LARGE, GPUS, limit=5)
             await eventually(lambda: happened(events, Reserving.KEPT, LARGE), 50, what="a promise is kept")
@@ -134,3 +139,84 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
         passed = started_between(log.steps, promised[0].at.timestamp() - clock, at)
         assert passed >= GPUS, "small jobs went on"
         assert len([one for one in events if one.what is Reserving.TAKEN]) >= passed // 2
+
+
+async def test_where_gaps_are_filled_the_gang_starves(kube_lab: KubeLab) -> None:
+    """The same stream without Fairlead, for longer than the promise took: Kueue's own order puts the gang first."""
+    with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
+        estate.queue("filling", GPUS)
+        async with stream(estate, log):
+            estate.workload(LARGE, LARGE, GPUS, limit=5)
+            before = len(log.admitted)
+            until = time.monotonic() + LONG_LIMIT
+            await eventually(
+                lambda: time.monotonic() > until and len(log.admitted) > before + 5 * GPUS,
+                LONG_LIMIT + 30,
+                what="many small jobs have started, and the long one's end has passed",
+            )
+        assert started(log, LARGE) is None
+
+
+@contextlib.asynccontextmanager
+async def watchdog(lab: KubeLab, nats: str, queue: str) -> AsyncIterator[Process]:
+    """The command, impatient, for the time of the block."""
+    words = ["watchdog", queue, "--after", "2", "--back-after", "2", "--every", "0.5", "--nats", nats]
+    where = ["--kubeconfig", str(lab.kubeconfig()), "--cluster", KUBE_CLUSTER]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "fairlead_cli", *words, *where, stdout=DEVNULL, stderr=DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_with_fairlead_killed_the_promise_holds_and_the_watchdog_acts(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
+        pool = estate.queue("strict", GPUS, strategy="StrictFIFO")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(estate, pool), scorers=1)
+        async with fleet.running() as bus, told(bus) as events:
+            async with stream(estate, log):
+                estate.workload(LARGE, LARGE, GPUS, limit=5)
+                await eventually(
+                    lambda: (
+                        happened(events, Reserving.PROMISED, LARGE)
+                        and [one for one in events if one.what is Reserving.PASSED]
+                    ),
+                    40,
+                    what="a start is promised, and somebody passes",
+                )
+                for service in fleet.services.values():
+                    service.kill()
+                await eventually(lambda: started(log, LARGE) is not None, 60, what="the gang starts")
+            clock = time.time() - time.monotonic()
+            at = started(log, LARGE)
+            promised = happened(events, Reserving.PROMISED, LARGE)
+            assert at is not None
+            assert all(one.by is not None and at + clock <= one.by.timestamp() for one in promised)
+            await the_watchdog_acts(kube_lab, bus, fleet.server.url, pool)
+
+
+async def the_watchdog_acts(lab: KubeLab, bus: Bus, nats: str, queue: str) -> None:
+    """It lets go of the queue while nobody leads, and takes it back when somebody does."""
+    path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{queue}"
+
+    def stands() -> tuple[str, bool]:
+        item = lab.api.get(path)
+        return item["spec"]["queueingStrategy"], WATCHDOG in (item["metadata"].get("annotations") or {})
+
+    async with watchdog(lab, nats, queue):
+        await eventually(lambda: stands() == ("BestEffortFIFO", True), 30, what="the queue fills its gaps")
+        leadership = Leadership(
+            bus, role="admitter", cluster=KUBE_CLUSTER, replica="back-again", wake=asyncio.Event()
+        )
+        task = asyncio.create_task(leadership.run())
+        try:
+            await eventually(lambda: stands() == ("StrictFIFO", False), 30, what="the queue is strict again")
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task

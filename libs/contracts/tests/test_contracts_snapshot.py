@@ -154,20 +154,7 @@ def test_every_problem_is_told_at_once_with_field_and_value() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("mode", "reserve"),
-    ],
-)
-def test_policy_keys_that_nothing_acts_on_are_refused(key: str, value: object) -> None:
-    found = problems_of(changed(policy={key: value}))
-    assert found == {f"policy.{key}": "is not acted on yet"} | (
-        {"jobs[0].class": found["jobs[0].class"]} if "jobs[0].class" in found else {}
-    )
-
-
-def test_their_harmless_values_are_taken() -> None:
+def test_values_that_are_the_defaults_are_taken() -> None:
     neutral = {
         "class_mode": "strict",
         "hierarchy": {"mode": "drf"},

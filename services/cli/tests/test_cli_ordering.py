@@ -95,7 +95,7 @@ def test_yaml_is_read_too(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_told_at_once_without_a_stack_trace() -> None:
     jobs = [{"id": "a", "tenant": "x", "submitted": "now", "demand": {"cpu": -1}}]
-    bad = SNAPSHOT | {"jobs": jobs, "policy": {"mode": "reserve"}, "nonsense": 1}
+    bad = SNAPSHOT | {"jobs": jobs, "policy": {"mode": "reserved"}, "nonsense": 1}
     ended = fairlead("order", "-", text=json.dumps(bad))
     assert ended.returncode == 2
     for said in (
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_at_once_without_a_stack_trace() -> None:
         "jobs[0].submitted",
         "demand.cpu",
         "nonsense",
-        "not acted on yet",
+        "policy.mode",
         "(found -1)",
     ):
         assert said in ended.stderr

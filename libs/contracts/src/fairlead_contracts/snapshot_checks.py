@@ -34,11 +34,6 @@ from fairlead_contracts.snapshot_parts import (
 from fairlead_contracts.snapshot_quick import Checked, Limits, QuickJobs
 from fairlead_contracts.tree import check_tree, inner_nodes
 
-NOT_ACTED_ON: Mapping[str, tuple[object, ...]] = {
-    "mode": (None, "advise"),
-}
-"""Keys of a policy that this release does not act on, with the values that change nothing by that."""
-
 FRONTENDS = ("kueue", "slurm", "sim")
 MAX_NAME = 512
 MAX_LEVEL = 2**31 - 1
@@ -123,15 +118,8 @@ class SnapshotChecks:
         return self._instant(self._written.now, "now") or 0
 
     def _read_policy(self) -> PolicyDocument | None:
-        written = self._written.policy
-        for key, harmless in NOT_ACTED_ON.items():
-            if key in written and written[key] not in harmless:
-                self.problems.append(FieldError(f"policy.{key}", written[key], "is not acted on yet"))
-        acted_on = {
-            key: value for key, value in written.items() if value is not None or key not in NOT_ACTED_ON
-        }
         try:
-            return read_document(acted_on, tenants=self._tenant_names)
+            return read_document(self._written.policy, tenants=self._tenant_names)
         except DocumentError as error:
             self.problems += [
                 FieldError(f"policy.{part.field}", part.value, part.reason) for part in error.problems

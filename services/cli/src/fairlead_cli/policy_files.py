@@ -15,6 +15,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.older_formats import from_environment
+from fairlead_policy import reserves
 
 _ATTEMPTS = 5
 
@@ -100,8 +101,12 @@ async def put_in_force(nats: str | None, path: Path) -> None:
     document = read_policy(path)
     if document.fit.strategy != "none":
         warn("fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods")
-    if document.mode != "advise":
-        warn("mode changes nothing yet: nothing is reserved")
+    reserved = [pool.name for pool in document.pools if reserves(document, pool.name)]
+    if reserved or document.mode == "reserve":
+        names = ", ".join(reserved) or "every pool"
+        say(
+            f"reserve mode in {names}: it takes one StrictFIFO ClusterQueue each; `fairlead doctor` says where not"
+        )
     async with connected(nats) as bus:
         revision, written = await apply_policy(bus, document)
     say(

@@ -85,7 +85,12 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
         yield (b"," if start else b"") + encode(lines)[1:-1]
         if written:
             ids |= {place.uid: place.id for place in places if place.uid in written}
-XX + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
+    yield b"]"
+    if planned.reservation is not None:
+        reserved = reserve_line(planned.reservation, {place.uid: place.id for place in pool.places})
+        yield b',"reserve":' + encode(reserved)
+    if plan is not None:
+        yield b',"writes":' + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
     yield b"}"
 
 

@@ -11,6 +11,7 @@ from fairlead_cli.ordering.results import PlannedPool, as_json, as_lines
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
 from fairlead_policy import order_snapshot, plan_snapshot_levels
+from fairlead_policy.reserve_snapshots import in_reserved_order, reserve_snapshot
 
 
 def put_in_order(path: Path, *, levels: bool, json: bool) -> None:

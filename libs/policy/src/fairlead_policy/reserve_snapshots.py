@@ -1,0 +1,111 @@
+"""Reserve mode on paper: who of a snapshot heads its line, when it starts at the latest, and who may pass.
+
+The frontend is taken to have the order in place already, and the jobs before the head to have started: what is shown is
+what a running Fairlead promises a moment later.
+"""
+
+import msgspec
+
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotRunning
+from fairlead_policy.reservation import InPlace, Obstacle, Scene, Standing, Timing, Waiting
+from fairlead_policy.reserve import reserve, reserves, timing_of
+from fairlead_policy.shadow import Run, Shadow
+from fairlead_policy.snapshots import OrderedPool
+
+
+class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
+    """What reserve mode does to a pool of a snapshot. All are uids."""
+
+    why_not: str = ""
+    """Why no start can be promised in the pool, in words; the rest is empty then."""
+    head: str | None = None
+    """The first job that does not fit; None where all of them do."""
+    shadow: Micros | None = None
+    """When it starts at the latest; None where that cannot be said."""
+    obstacle: Obstacle | None = None
+    """Why it cannot be said."""
+    endless: tuple[str, ...] = ()
+    """Ids of the runs without a known end, or beyond it, that are in its way."""
+    starting: tuple[str, ...] = ()
+    """Those that fit, in order before the head."""
+    passing: tuple[str, ...] = ()
+    """Those that go before the head: they end before its start, or it fits beside them."""
+    aside: tuple[str, ...] = ()
+    """Those that ask for more than the pool has: they stand last."""
+
+
+def reserve_snapshot(snapshot: Snapshot, pool: OrderedPool) -> PaperReservation | None:
+    """The reservation of a pool; None where the policy wants none."""
+    if not reserves(snapshot.policy, pool.name):
+        return None
+    jobs = {job.uid: job for job in snapshot.jobs if job.pool == pool.name}
+    queues = {(job.cluster, job.frontend, job.queue) for job in jobs.values()}
+    if len(queues) > 1:
+        return PaperReservation(why_not=f"its jobs wait in {len(queues)} queues: it takes one that is alone")
+    timing = timing_of(snapshot.policy)
+    strict = pool.rules.strict
+    order = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
+    running = [_run(job, timing) for job in snapshot.running if job.pool == pool.name]
+    capacity = pool.rules.capacity
+    scene = Scene(
+        now=snapshot.now,
+        timing=timing,
+        capacity=capacity,
+        running=running,
+        order=order,
+        ahead=lambda _: frozenset(),
+    )
+    return _told(scene)
+
+
+def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:
+    """The pool with its places as the reservation wants them."""
+    if found is None or found.why_not:
+        return pool
+    front = [*found.starting, *found.passing, *([] if found.head is None else [found.head])]
+    places = {place.uid: place for place in pool.places}
+    rest = [uid for uid in places if uid not in {*front, *found.aside}]
+    ordered = [places[uid] for uid in (*front, *rest, *found.aside)]
+    return msgspec.structs.replace(pool, places=ordered)
+
+
+def _told(scene: Scene) -> PaperReservation:
+    first = reserve(scene, Standing())
+    started = set(first.starting)
+    begun = [_begun(one, scene) for one in scene.order if one.uid in started]
+    if first.head is None:
+        return PaperReservation(starting=first.starting, aside=first.aside)
+    found = reserve(
+        msgspec.structs.replace(
+            scene,
+            running=[*scene.running, *begun],
+            order=[one for one in scene.order if one.uid not in started],
+        ),
+        Standing(in_place=InPlace(first.head.uid, scene.now - scene.timing.reaction)),
+    )
+    shadow = found.shadow or Shadow(at=None)
+    return PaperReservation(
+        head=first.head.uid,
+        shadow=shadow.at,
+        obstacle=found.obstacle,
+        endless=(*shadow.endless, *shadow.overdue),
+        starting=first.starting,
+        passing=tuple(one.uid for one in found.given),
+        aside=first.aside,
+    )
+
+
+def _begun(one: Waiting, scene: Scene) -> Run:
+    timing = scene.timing
+    ends = None if one.limit is None else scene.now + 2 * timing.reaction + one.limit + timing.grace
+    return Run(uid=one.uid, demand=one.demand, ends=ends)
+
+
+def _run(job: SnapshotRunning, timing: Timing) -> Run:
+    return Run(uid=job.id, demand=job.demand, ends=None if job.ends is None else job.ends + timing.grace)
+
+
+def _waiting(job: SnapshotJob, *, strict: bool) -> Waiting:
+    urgency = job.urgency if strict else ""
+    return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.runtime_limit)

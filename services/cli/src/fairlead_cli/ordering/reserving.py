@@ -1,0 +1,69 @@
+"""Reserve mode in the answer of `fairlead order`: as data, and in words."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_policy import Obstacle
+from fairlead_policy.reserve_snapshots import PaperReservation
+
+_SHOWN = 10
+
+
+class ReserveLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What reserve mode does to a pool. Jobs by id."""
+
+    why_not: str
+    """Why nothing can be promised in this pool; empty where it can."""
+    head: str | None
+    shadow: str | None
+    """RFC 3339; None where nothing can be promised."""
+    in_its_way: list[str]
+    """Runs of which nobody knows the end, where that is why."""
+    passing: list[str]
+    aside: list[str]
+
+
+def reserve_line(found: PaperReservation, ids: Mapping[str, str]) -> ReserveLine:
+    """The reservation as JSON."""
+    return ReserveLine(
+        why_not=found.why_not,
+        head=None if found.head is None else ids[found.head],
+        shadow=None if found.shadow is None else _instant(found.shadow),
+        in_its_way=list(found.endless),
+        passing=[ids[uid] for uid in found.passing],
+        aside=[ids[uid] for uid in found.aside],
+    )
+
+
+def reserve_words(found: PaperReservation, ids: Mapping[str, str]) -> Iterator[str]:
+    """The reservation as a person reads it."""
+    if found.why_not:
+        yield f"  no start can be promised: {found.why_not}"
+        return
+    for uid, told in reserve_reasons(found, ids).items():
+        yield f"  {ids[uid]}: {told}"
+
+
+def reserve_reasons(found: PaperReservation, ids: Mapping[str, str]) -> dict[str, str]:
+    """What to say of each job that it concerns."""
+    told = dict.fromkeys(found.aside, "It asks for more than the pool has: it is set aside.")
+    if found.head is None:
+        return told
+    told[found.head] = _of_head(found)
+    for uid in found.passing:
+        told[uid] = f"It passes {ids[found.head]}: it ends before that one's start, or leaves room for it."
+    return told
+
+
+def _of_head(found: PaperReservation) -> str:
+    if found.shadow is not None:
+        return f"It is the first that does not fit, and starts by {_instant(found.shadow)} at the latest."
+    runs = ", ".join(found.endless[:_SHOWN])
+    late = "runs beyond their limit are" if found.obstacle is Obstacle.OVERDUE else "runs without a limit are"
+    return f"It is the first that does not fit; no start can be promised, as {late} in its way: {runs}."
+
+
+def _instant(at: Micros) -> str:
+    return to_datetime(at).isoformat(timespec="seconds").replace("+00:00", "Z")

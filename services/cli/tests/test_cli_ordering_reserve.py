@@ -1,0 +1,106 @@
+"""Reserve mode on paper: the head, its promise, and who passes, as data and in words."""
+
+import msgspec
+
+from fairlead_cli.ordering.results import as_json, as_lines
+from fairlead_cli.ordering.running import order
+from fairlead_contracts.snapshot import Snapshot, read_snapshot
+
+NOW = 1_760_000_000
+POLICY = {
+    "mode": "reserve",
+    "aging": {"share_per_hour": 1000},
+    "reserve": {"reaction_seconds": 10, "grace_seconds": 30},
+}
+
+
+class Reserve(msgspec.Struct):
+    why_not: str
+    head: str | None
+    shadow: str | None
+    in_its_way: list[str]
+    passing: list[str]
+    aside: list[str]
+
+
+class Line(msgspec.Struct):
+    id: str
+    reasons: list[str]
+
+
+class Pool(msgspec.Struct):
+    order: list[Line]
+    reserve: Reserve
+
+
+class Answer(msgspec.Struct):
+    pools: list[Pool]
+
+
+def a_job(name: str, gpus: int, after: int, limit: float | None = None, **more: object) -> dict[str, object]:
+    plain = {"id": name, "tenant": "a", "submitted": NOW - 1000 + after, "demand": {"gpu": gpus}}
+    return plain | ({} if limit is None else {"runtime_limit": limit}) | more
+
+
+def a_snapshot(*jobs: dict[str, object], ends: int | None = NOW + 600, **policy: object) -> Snapshot:
+    run: dict[str, object] = {"id": "r1", "tenant": "a", "demand": {"gpu": 6}}
+    plain = {
+        "now": NOW,
+        "policy": POLICY | policy,
+        "pools": [{"name": "p", "capacity": {"gpu": 8}}],
+        "tenants": [{"name": "a"}],
+        "running": [run | ({} if ends is None else {"ends": ends})],
+        "jobs": list(jobs),
+    }
+    return read_snapshot(plain)
+
+
+def answered(snapshot: Snapshot) -> Pool:
+    text = b"".join(as_json(order(snapshot, levels=False), snapshot.now))
+    return msgspec.json.decode(text, type=Answer).pools[0]
+
+
+BIG, SHORT, LONG, SLIM = (
+    a_job("big", 8, 0, 60),
+    a_job("short", 1, 1, 300),
+    a_job("long", 1, 2, 900),
+    a_job("slim", 1, 3, 60),
+)
+
+
+def test_the_head_has_a_promise_and_short_jobs_pass_it() -> None:
+    found = answered(a_snapshot(BIG, SHORT, LONG, SLIM))
+    assert (found.reserve.head, found.reserve.passing) == ("big", ["short", "slim"])
+    assert found.reserve.shadow == "2025-10-09T09:03:50Z"
+    assert [line.id for line in found.order] == ["short", "slim", "big", "long"]
+    assert any("passes big" in reason for reason in found.order[0].reasons)
+
+
+def test_jobs_that_fit_start_in_order_and_count_as_running() -> None:
+    found = answered(a_snapshot(a_job("first", 1, -9, 700), BIG, SHORT, SLIM))
+    assert [line.id for line in found.order] == ["first", "short", "big", "slim"]
+    # It begins within twice the reaction time, and ends with its limit and the grace.
+    assert found.reserve.shadow == "2025-10-09T09:05:50Z"
+
+
+def test_what_fits_beside_the_head_needs_no_limit() -> None:
+    found = answered(a_snapshot(a_job("big", 6, 0, 60), a_job("free", 1, 1)))
+    assert found.reserve.passing == ["free"]
+
+
+def test_a_run_without_an_end_leaves_the_head_without_a_promise() -> None:
+    snapshot = a_snapshot(BIG, SHORT, ends=None)
+    found = answered(snapshot)
+    assert (found.reserve.shadow, found.reserve.in_its_way, found.reserve.passing) == (None, ["r1"], [])
+    assert any("without a limit" in line for line in as_lines(order(snapshot, levels=False), snapshot))
+
+
+def test_what_can_never_start_does_not_head_the_line() -> None:
+    found = answered(a_snapshot(a_job("huge", 9, -5), BIG))
+    assert (found.reserve.head, found.reserve.aside) == ("big", ["huge"])
+
+
+def test_several_queues_cannot_keep_a_promise() -> None:
+    found = answered(a_snapshot(BIG | {"queue": "x"}, SHORT | {"queue": "y"}))
+    assert "2 queues" in found.reserve.why_not
+    assert [line.id for line in found.order] == ["big", "short"]
