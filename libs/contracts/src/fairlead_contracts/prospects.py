@@ -35,6 +35,8 @@ class Makeup(msgspec.Struct, frozen=True, kw_only=True):
     """Its top-level tenant: pools are shared between these."""
     weight: float
     running: dict[str, int] = {}
+    own_running: dict[str, int] = {}
+    """What of it the job's own tenant holds: the same, where that is at the top itself."""
     past: dict[str, int] = {}
     """Decayed past use."""
     before: dict[str, int] = {}

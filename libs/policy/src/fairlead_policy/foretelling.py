@@ -27,12 +27,13 @@ def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Mi
     lines += [_before(one, place) for one in found.nearest]
     for move in found.moves:
         lines.append(_WORDS[move.cause](move, place, now))
-    if found.still and found.nearest:
+    if found.still and found.nearest and rules.rate:
         lines.append("Time alone changes nothing between it and its neighbours: below the cap all age alike.")
     return lines if found.room is None else [*lines, *_room(found.room, place, rules.capacity)]
 
 
 def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
+    whose = "" if makeup.tenant == place.tenant else f"{makeup.tenant}, "
     largest = sorted(makeup.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
     for resource, share in largest:
         parts = [
@@ -44,8 +45,9 @@ def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
             )
             if amount
         ]
-        yield f"{_short(resource)}: {' + '.join(parts)}, by weight {makeup.weight:g}: {percent(share)}" + (
-            ", which counts." if resource == place.dominant and len(largest) > 1 else "."
+        yield (
+            f"{whose}{_short(resource)}: {' + '.join(parts)}, by weight {makeup.weight:g}: {percent(share)}"
+            + (", which counts." if resource == place.dominant and len(largest) > 1 else ".")
         )
 
 

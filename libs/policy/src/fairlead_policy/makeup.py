@@ -11,19 +11,26 @@ from fairlead_policy.rules import PoolRules
 
 
 def makeup_of(
-    chain: Chain, at: int, lanes: Collection[Lane], rules: PoolRules, past: Mapping[str, int] | None = None
+    chain: Chain,
+    at: int,
+    tenant: str,
+    lanes: Collection[Lane],
+    *,
+    rules: PoolRules,
+    past: Mapping[str, int],
 ) -> Makeup:
     """What the tag of a job is made of.
 
     Args:
         chain: of its top-level tenant.
         at: the job's position in it.
+        tenant: the job's own.
         lanes: of that tenant and all below it.
         rules: of the pool.
         past: use of those with children that is no lane's.
     """
     running: Counter[str] = Counter()
-    remembered: Counter[str] = Counter(past or {})
+    remembered: Counter[str] = Counter(past)
     for lane in lanes:
         running.update(lane.use)
         remembered.update(lane.past)
@@ -38,6 +45,7 @@ def makeup_of(
         tenant=chain.top,
         weight=ratio(weight.numerator, weight.denominator),
         running=_held(running),
+        own_running=next((_held(lane.use) for lane in lanes if lane.tenant == tenant), {}),
         past=_held(remembered),
         before=_held(before),
         jobs=at,

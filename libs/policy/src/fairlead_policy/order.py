@@ -204,11 +204,11 @@ class PoolOrder:
         row = lane.row_of(job)
         family = self._families.get(self.rules.top_of(job.tenant))
         if family is None:
-            return makeup_of(Chain(lane, now), row, [lane], self.rules)
+            return makeup_of(Chain(lane, now), row, job.tenant, [lane], rules=self.rules, past={})
         sequence = family.sequence(now)
+        chain, at = Chain(sequence, now), sequence.position_at(lane, row)
         past = family.past_below(family.top)
-        lanes = list(family.lanes.values())
-        return makeup_of(Chain(sequence, now), sequence.position_at(lane, row), lanes, self.rules, past)
+        return makeup_of(chain, at, job.tenant, list(family.lanes.values()), rules=self.rules, past=past)
 
     def promoted(self, uid: str, urgency: str, now: Micros) -> Promoted | None:
         """Where a waiting job would stand in another class; None where it does not wait."""
@@ -334,6 +334,8 @@ class PoolOrder:
         return family
 
     def _keep_past(self, tenant: str, past: Mapping[str, int]) -> None:
+        """Of what the pool has: use of what it has no more of must not put its tenant behind all others."""
+        past = {name: amount for name, amount in past.items() if not self.rules.lacks(name)}
         if tenant in self.rules.children:
             # Nobody's below: it counts for the tenant itself and those above it.
             self._family(self.rules.top_of(tenant)).remember(tenant, past)

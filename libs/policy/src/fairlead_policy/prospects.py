@@ -4,6 +4,7 @@ Live, its shard's owner and the owners of all others tell the parts; on paper on
 """
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.decisions import Place
@@ -19,7 +20,7 @@ from fairlead_policy.moves import (
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.ranking import ratio
 from fairlead_policy.rules import PoolRules
-from fairlead_policy.terms import Terms, counted_as, leading_of, tag_of, top_of
+from fairlead_policy.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
 
 NEIGHBOURS = 8
 """Looked at on each side of a job."""
@@ -128,20 +129,34 @@ def _apart(
     """Where two ways up part, what decides there, and by how much."""
     if place.tenant == other.tenant:
         return place.tenant, _by_rank(place, other, rules) or "own-order", (0.0, 0.0)
+    if top_of(place) == top_of(other):
+        return _apart_below(place, other, rules, now)
     own, bar = counted_as(place, rules, now), counted_as(other, rules, now)
-    waiting = (rules.aged(own.submitted, now) - rules.aged(bar.submitted, now)) * rules.rate
-    if top_of(place) != top_of(other):
-        share = tag_of(own, top_of(place), rules) - tag_of(bar, top_of(other), rules)
-        leads = ratio(share.numerator, share.denominator), ratio(waiting.numerator, waiting.denominator)
-        return "", _by_rank(own, bar, rules) or _by_key(own, bar, *leads), leads
-    # Below one top-level tenant: by what the two siblings stand at where the ways part.
+    tags = tag_of(own, top_of(place), rules), tag_of(bar, top_of(other), rules)
+    share = worth_of(tags[0], own, rules) - worth_of(tags[1], bar, rules)
+    waiting = _waiting_lead(own, bar, rules, now)
+    # Where classes are not strict, they are part of what shares are worth.
+    by_class = own.urgency != bar.urgency and tags[0] - tags[1] + waiting <= 0 < share + waiting
+    leads = _rounded(share), _rounded(waiting)
+    return "", _by_rank(own, bar, rules) or ("class" if by_class else _by_key(own, bar, *leads)), leads
+
+
+def _apart_below(
+    place: Place, other: Place, rules: PoolRules, now: Micros
+) -> tuple[str, Term, tuple[float, float]]:
+    """Below one top-level tenant: by what the two siblings stand at where the ways part."""
     parent, tags = _parting(place, other, rules)
-    waiting = (rules.aged(place.submitted, now) - rules.aged(other.submitted, now)) * rules.rate
-    leads = tags[0] - tags[1], ratio(waiting.numerator, waiting.denominator)
-    decided = _by_rank(place, other, rules) or (
-        _by_key(place, other, *leads) if sum(leads) > 0 else "own-order"
-    )
-    return parent, decided, leads
+    leads = tags[0] - tags[1], _rounded(_waiting_lead(place, other, rules, now))
+    term = _by_key(place, other, *leads) if sum(leads) > 0 else "own-order"
+    return parent, _by_rank(place, other, rules) or term, leads
+
+
+def _waiting_lead(own: Terms, bar: Terms, rules: PoolRules, now: Micros) -> Fraction:
+    return (rules.aged(own.submitted, now) - rules.aged(bar.submitted, now)) * rules.rate
+
+
+def _rounded(exact: Fraction) -> float:
+    return ratio(exact.numerator, exact.denominator)
 
 
 def _parting(place: Place, other: Place, rules: PoolRules) -> tuple[str, tuple[float, float]]:
@@ -191,7 +206,7 @@ def _by_ends(found: Found) -> list[Move]:
                     passed_tenant=target.tenant,
                     tenant=place.tenant,
                     amounts=dict(ends),
-                    held={name: makeup.running.get(name, 0) for name in ends},
+                    held={name: makeup.own_running.get(name, 0) for name in ends},
                 )
             )
     return moves
@@ -242,6 +257,8 @@ def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:
 
 
 def _by_class(found: Found) -> list[Move]:
+    if not found.around.nearest:
+        return []  # it is the first already
     return [Move(cause="class", rank=rank, urgency=urgency) for urgency, rank in found.promotions]
 
 
@@ -256,7 +273,7 @@ def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> l
             cause="weight",
             rank=around.fixed,
             tenant=place.tenant,
-            weight=ratio(weight.numerator, weight.denominator),
+            weight=_rounded(weight),
         )
     ]
 

@@ -1,0 +1,142 @@
+"""What would move a job, in words: each sentence with figures worked out by hand."""
+
+from fractions import Fraction
+
+import pytest
+
+from fairlead_contracts.instants import HOUR
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob, prospects_in, prospects_in_words
+
+NOW = 100 * HOUR
+GPU = "nvidia.com/gpu"
+EVEN = {"ada": Fraction(1), "bob": Fraction(1)}
+
+
+def rules(**changes: object) -> PoolRules:
+    stated: dict[str, object] = {
+        "capacity": {GPU: 100_000},
+        "classes": ("urgent", "normal"),
+        "rate": Fraction(1, 100) / HOUR,
+        "cap": 20 * HOUR,
+        "weights": EVEN,
+    }
+    return PoolRules(**(stated | changes))  # type: ignore[arg-type] # tests say what they change
+
+
+def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, urgency: str = "normal") -> WaitingJob:
+    return WaitingJob(
+        uid=uid,
+        scope=tenant,
+        id=uid,
+        tenant=tenant,
+        urgency=urgency,
+        submitted=NOW - round(age * HOUR),
+        demand={GPU: 1000 * gpu},
+        queue=("c", "q"),
+    )
+
+
+def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob) -> str:
+    order = PoolOrder(scored_by)
+    for tenant, gpu in use.items():
+        order.run(f"runs-{tenant}", tenant, {GPU: 1000 * gpu})
+    for job in jobs:
+        order.wait(job)
+    place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
+    assert place is not None
+    assert found is not None
+    return "\n".join(prospects_in_words(found, place, scored_by, NOW))
+
+
+def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
+    # The old one has reached the cap: its waiting is worth 20 %. The young one stands at 0 and gains 1 % an hour.
+    old, young = a_job("old", "ada", age=30), a_job("young", "bob", age=5)
+    text = words(rules(), {"ada": 10}, "young", old, young)
+    assert "Before it stands old of ada: it has waited longer, worth 15.0 %, more than the 10.0 %" in text
+    # 5 % are missing: five hours, from the fifth day of 1970, 4:00 on.
+    assert "Overtakes old of ada at 1970-01-05 09:00 UTC (in 5 h) by aging" in text
+    passed = words(rules(), {"ada": 10}, "old", old, young)
+    assert "young of bob overtakes it at 1970-01-05 09:00 UTC (in 5 h) by aging" in passed
+    still = words(rules(cap=None), {"ada": 10}, "young", old, young)
+    assert "Time alone changes nothing between it and its neighbours: below the cap all age alike." in still
+    assert "Time alone" not in words(rules(rate=Fraction(0)), {"ada": 10}, "old", old, young)
+
+
+def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
+    text = words(rules(), {"ada": 10, "bob": 30}, "late", a_job("first", "ada"), a_job("late", "bob"))
+    assert "Before it stands first of ada: its tenant stands 20.0 % lower." in text
+    # At equal shares "first" still goes before "late": 20 cards do not do, and 21 do.
+    assert "first of ada falls behind it if ada starts jobs of 21 gpu beside" in text
+    assert "First if 21 of its own tenant's 30 gpu that run end." in text
+    assert "First if bob had a weight above 3, which operators set." in text
+    assert "As urgent it would be number 1: an operator may grant that (`fairlead approve`)." in text
+
+
+def test_own_jobs_and_higher_classes_stay_before_it() -> None:
+    jobs = [
+        a_job("rush", "ada", urgency="urgent"),
+        a_job("other", "ada"),
+        a_job("own", "bob", age=2),
+        a_job("mine", "bob"),
+    ]
+    text = words(rules(), {"bob": 30}, "mine", *jobs)
+    assert "gpu: 30 running + 1 for 1 job of its own before it, by weight 1: 31.0 %." in text
+    assert "Before it stands own of bob: its own tenant serves that one first." in text
+    assert "Before it stands rush of ada: class urgent goes before normal." in text
+    assert "Number 3 (higher classes and its own tenant's jobs stay before it) if 31 of" not in text
+    assert "Number 3 (higher classes and its own tenant's jobs stay before it) if 30 of its own" in text
+
+
+@pytest.mark.parametrize(
+    ("use", "gpu", "sentence"),
+    [
+        ({"ada": 60, "bob": 38}, 4, "it fits once 2 gpu more are free: held by ada 60 gpu, bob 38 gpu."),
+        ({"ada": 10}, 4, "It fits into what is free, beside all that stand before it."),
+        ({"ada": 10, "bob": 50}, 40, "In its turn, it fits once 1 gpu have ended: all that stand before it"),
+    ],
+)
+def test_a_place_is_no_start(use: dict[str, int], gpu: int, sentence: str) -> None:
+    assert sentence in words(rules(), use, "late", a_job("first", "ada"), a_job("late", "bob", gpu=gpu))
+
+
+def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
+    tree = rules(
+        weights=EVEN | {"org": Fraction(2), "cyd": Fraction(1)}, parents={"ada": "org", "bob": "org"}
+    )
+    jobs = [a_job("a", "ada"), a_job("b", "bob"), a_job("c", "cyd", age=9)]
+    text = words(tree, {"ada": 20, "bob": 30}, "b", *jobs)
+    assert "org, gpu: 50 running + 1 for 1 job of its own before it, by weight 2: 25.5 %." in text
+    assert "Before it stands a of ada (within org): its tenant stands 10.0 % lower." in text
+    assert "Before c of cyd" not in text, (
+        "even without any of bob's 30 GPUs org stands at 10 %, and c has waited"
+    )
+
+
+def test_what_is_equal_is_told_by_what_settles_it() -> None:
+    text = words(rules(), {}, "late", a_job("late", "bob"), a_job("first", "ada"))
+    assert "they are equal in everything, and its uid comes first" in text
+    none = words(rules(weights={"ada": Fraction(1)}), {}, "late", a_job("late", "bob"), a_job("first", "ada"))
+    assert "Before it stands first of ada: this one's tenant has weight 0 here" in none
+
+
+def test_a_class_that_is_a_term_is_told_as_one() -> None:
+    additive = rules(class_mode="additive", class_weights={"urgent": Fraction(0), "normal": Fraction(1, 2)})
+    text = words(
+        additive, {"ada": 10, "bob": 30}, "a", a_job("a", "ada"), a_job("b", "bob", urgency="urgent")
+    )
+    assert "Before it stands b of bob: class urgent goes before normal." in text
+
+
+def test_many_equal_jobs_are_ranked_exactly() -> None:
+    """Floats tell none of them apart: the uid does."""
+    order = PoolOrder(rules(weights={f"t{number}": Fraction(1) for number in range(40)}))
+    for number in range(40):
+        order.wait(a_job(f"j{number:02d}", f"t{number}"))
+    uids = order.uids(NOW)
+    for rank, uid in enumerate(uids):
+        place = order.place(uid, NOW)
+        assert place is not None
+        assert sum(order.count_before(place, NOW).values()) == rank
+        found = order.around(place, NOW, 2)
+        assert [one.uid for one in found.nearest] == uids[max(0, rank - 2) : rank][::-1]
+        assert [one.uid for one in found.behind] == uids[rank + 1 : rank + 3]
