@@ -8,6 +8,7 @@ from fairlead_cli.commands import (
     asking,
     benching,
     checking,
+    guarding,
     ordering,
     policies,
     running,
@@ -33,7 +34,7 @@ app = App(
 )
 
 _GROUPS: dict[Group, tuple[Callable[..., object], ...]] = {
-    RUN: (running.demo, running.up),
+    RUN: (running.demo, running.up, guarding.watchdog),
     USE: (submitting.submit, asking.queue, asking.tenants, asking.explain, asking.top),
     TRY: (ordering.order, ordering.snapshot),
     CHECK: (checking.doctor,),
