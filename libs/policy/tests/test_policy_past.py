@@ -288,3 +288,31 @@ def test_past_use_raises_the_tag_of_a_tenant_that_just_keeps_running() -> None:
     assert [one.tenant for one in order.standings()] == ["a"]
     order.remember("a", {})
     assert order.standings() == []
+
+
+def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others() -> None:
+    """A pool that lost its last card, and gets one again."""
+    with_cards = PoolRules(capacity={"cpu": 10, "gpu": 4}, classes=("normal",), unlisted_weight=Fraction(1))
+    without = PoolRules(capacity={"cpu": 10, "gpu": 0}, classes=("normal",), unlisted_weight=Fraction(1))
+    order = PoolOrder(without)
+    order.remember("a", {"gpu": 2})
+    order.run("r", "b", {"cpu": 1})
+    for tenant in "ab":
+        order.wait(
+            WaitingJob(
+                uid=tenant,
+                scope="s",
+                id=tenant,
+                tenant=tenant,
+                urgency="normal",
+                submitted=0,
+                demand={"cpu": 1},
+                queue=("c", "q"),
+            )
+        )
+    assert [(place.uid, place.unbounded) for place in order.order(0)] == [("a", False), ("b", False)]
+    order.set_rules(with_cards)
+    assert order.uids(0) == ["b", "a"]
+    assert [one.past for one in order.standings(["a"])] == [{"gpu": 2}]
+    order.set_rules(without)
+    assert order.uids(0) == ["a", "b"]

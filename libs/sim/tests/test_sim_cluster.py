@@ -70,6 +70,10 @@ def test_a_job_is_queued_starts_and_ends_after_its_run_time() -> None:
     cluster.advance(3 + 10 * SECOND + 7)
     changes = cluster.take_changes()
     assert [type(event) for event in changes.events] == [JobQueued, JobStarted, JobEnded]
+    ended = changes.events[-1]
+    assert isinstance(ended, JobEnded)
+    assert ended.run is not None
+    assert (ended.run.started, ended.run.ended) == (3, 3 + 10 * SECOND)
     job = changes.jobs[JobName("a", "one")]
     assert (job.phase, job.outcome) == (Phase.ENDED, Outcome.SUCCEEDED)
     assert (job.started, job.ended) == (

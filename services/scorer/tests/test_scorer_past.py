@@ -289,3 +289,44 @@ def test_runs_that_are_settled_are_forgotten() -> None:
     assert past_of(decided(ledger, NOW + 5001 * SECOND))["team-a"][GPU] == pytest.approx(
         1000 * (1 - 2 ** -(5000 / 3600)), rel=0.03
     )
+
+
+@pytest.mark.parametrize("ahead", [-50 * SECOND, 50 * SECOND])
+def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another_would_have_had(
+    ahead: Micros,
+) -> None:
+    right, wrong = a_ledger(a_policy()), a_ledger(a_policy())
+    decided(right, NOW)
+    left = decided(wrong, NOW)
+    for minute in range(1, 30):
+        now = NOW + minute * MINUTE
+        before = a_run("team-a", minute - 1, now - MINUTE, 2)
+        for ledger in (right, wrong):
+            ledger.learn(facts(a_run("team-a", minute, now, 2), ended(before, now)))
+        decided(right, now)
+        left = decided(wrong, now + ahead)
+    heir = a_ledger(a_policy())
+    heir.learn({name: right._jobs[name] for name in right._jobs})
+    for keeping in keepings(left):
+        heir.follow(keeping, ours=False)
+    later = NOW + 31 * MINUTE
+    assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}
+
+
+def test_a_shard_of_too_many_tenants_goes_on_deciding_and_says_that_it_keeps_nothing() -> None:
+    ledger = a_ledger(a_policy())
+    decided(ledger, NOW)
+    for number in range(2000):
+        ledger.learn(
+            facts(
+                a_run(f"scope-{number}", number, NOW),
+                ended(a_run(f"scope-{number}", number, NOW), NOW + HOUR),
+            )
+        )
+    decided(ledger, NOW + HOUR + 10 * MINUTE)
+    pool = ledger.pools[POOL]
+    whole, cut = (decide(pool, 0, NOW + HOUR + 10 * MINUTE, limit=limit) for limit in (900_000, 16_384))
+    assert whole.kept is not None
+    assert len(whole.kept.tenants) > 300
+    assert not whole.shortened
+    assert (cut.kept, cut.standings, cut.shortened) == (None, [], True)

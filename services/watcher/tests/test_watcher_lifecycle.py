@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_bus import Step
 from fairlead_contracts import subjects
-from fairlead_contracts.events import EVENT, AnyEvent, Event, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.events import EVENT, AnyEvent, Event, JobEnded, JobEvicted, JobQueued, JobStarted, Run
 from fairlead_contracts.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.state import JobState, Outcome, Phase, State, TenantState
 from fairlead_kube import Key
@@ -178,6 +178,29 @@ def test_an_eviction_has_kueues_reason_and_time(scene: Scene) -> None:
         "Preempted",
         120.0,
     )
+
+
+def test_what_is_over_is_told_with_what_it_used_and_whose_it_was(scene: Scene) -> None:
+    """The job may be forgotten by the time that somebody asks what its tenant used."""
+    scene.view.workload(KEY, known(eviction=Eviction(reason="Preempted", at=T3)))
+    job = msgspec.structs.replace(running(), labels={"team": "a"}, annotations={"x": "y"}, local_queue="lq")
+    [evicted] = scene.told(job, a_job())
+    assert isinstance(evicted, JobEvicted)
+    assert evicted.run == Run(
+        queue="cq",
+        started=T1,
+        ended=T3,
+        demand={"gpu": 1},
+        local_queue="lq",
+        labels={"team": "a"},
+        annotations={"x": "y"},
+    )
+    [ended] = scene.told(running(), over())
+    assert isinstance(ended, JobEnded)
+    assert ended.run == Run(queue="cq", started=T1, ended=T3, demand={"gpu": 1})
+    [cancelled] = scene.told(a_job(), over(started=None, outcome=Outcome.CANCELLED))
+    assert isinstance(cancelled, JobEnded)
+    assert cancelled.run is None, "it never ran"
 
 
 def test_an_eviction_that_nobody_saw_has_the_time_of_the_next_start(scene: Scene) -> None:

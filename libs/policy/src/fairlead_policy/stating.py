@@ -63,6 +63,9 @@ def snapshot_of(
             capacity[one.pool].setdefault(resource, 0)
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in capacity}
+    for name, tenants_use in used.items():
+        for resource in (resource for amounts in tenants_use.values() for resource in amounts):
+            capacity[name].setdefault(resource, 0)
     tenants = _tenants(counted, rulebook, used)
     names = _names(counted)
     several = len({one.job.cluster for one in counted}) > 1

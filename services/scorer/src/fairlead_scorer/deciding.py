@@ -45,7 +45,7 @@ def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -
     """The shard's content at an instant.
 
     A front that would break the payload limit is halved until it fits: readers see by `waiting` that it goes on.
-    A shard of so many tenants that even their standings do not fit gives the fronts alone.
+    A shard of so many tenants that even their standings do not fit gives the fronts, and if need be the fronts alone.
     """
     pool.let_pass(shard, now)
     window = pool.window
@@ -55,6 +55,8 @@ def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -
         content = msgspec.structs.replace(_content(pool, shard, now, window), shortened=True)
     if _size(content, limit) > limit:
         content = msgspec.structs.replace(content, standings=[], shortened=True)
+    if _size(content, limit) > limit:
+        content = msgspec.structs.replace(content, kept=None, shortened=True)
     return content
 
 

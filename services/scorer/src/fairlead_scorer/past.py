@@ -138,11 +138,6 @@ class PoolPast:
                 found |= use.kept()
         return latest, found
 
-    @property
-    def known(self) -> int:
-        """How many tenants have past use, of the shards that were decided here."""
-        return sum(len(use.tenants()) for use in self._shards)
-
     def horizons(self) -> Iterator[Micros]:
         """The instants from which on runs are needed."""
         for use in self._shards:

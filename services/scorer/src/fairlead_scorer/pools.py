@@ -136,6 +136,10 @@ class Pool:
         if self.past is not None and shard < self.shards:
             self.past.follow(shard, kept)
 
+    def remembered(self, shard: int) -> int:
+        """How many tenants of the shard have past use."""
+        return 0 if self.past is None or shard >= self.shards else len(self.past[shard].tenants())
+
     def let_pass(self, shard: int, now: Micros) -> None:
         """Past use decays up to now; nothing else moves by it."""
         if self.past is not None:

@@ -43,12 +43,7 @@ class Record:
         self._runs = metrics.counter(
             "past_runs", "Runs that are over, as events told them: past use is made of them."
         )
-        self._remembered = metrics.gauge(
-            "past_tenants",
-            "Tenants whose past use counts, of the shards owned here or once.",
-            unit="tenants",
-            labels=["pool"],
-        )
+        self._past = metrics.gauge("past", "Tenants of owned shards that have past use.", unit="tenants")
         self._policies = metrics.counter("policies", "Policy documents read.", labels=["outcome"])
 
     # Tenures ------------------------------------------------------------------------------------------------------
@@ -98,23 +93,18 @@ class Record:
             given_up=[str(shard) for shard in given_up],
         )
 
-    def stands(self, pools: Iterable[Pool], owned: int, dirty: int) -> None:
+    def stands(self, pools: Iterable[Pool], owned: int, dirty: int, past: int) -> None:
         """How things stand after a pass."""
+        self._past.set(past)
         self._owned.set(owned)
         self._dirty.set(dirty)
         waiting: dict[str, int] = {}
-        remembered: dict[str, int] = {}
         for pool in pools:
             label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
             waiting[label] = waiting.get(label, 0) + pool.waiting
-            if pool.past is not None:
-                remembered[label] = remembered.get(label, 0) + pool.past.known
         self._waiting.clear()
         for label, jobs in waiting.items():
             self._waiting.labels(label).set(jobs)
-        self._remembered.clear()
-        for label, tenants in remembered.items():
-            self._remembered.labels(label).set(tenants)
 
     def withheld(self, pool: str, clusters: list[str]) -> None:
         """A pool is not scored: clusters have not confirmed their state."""

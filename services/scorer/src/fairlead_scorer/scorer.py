@@ -146,7 +146,9 @@ class Scorer:
     def _report(self) -> None:
         pools = self._scene.ledger.pools
         dirty = sum(self.is_behind(shard) for shard in self._tenures)
-        self._record.stands(pools.values(), sum(tenure.owned for tenure in self._tenures.values()), dirty)
+        owned = [shard for shard, tenure in self._tenures.items() if tenure.owned]
+        past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
+        self._record.stands(pools.values(), len(owned), dirty, past)
         self._report_withheld(pools)
         holdings = self._new_holdings()
         if holdings != self._holdings:
