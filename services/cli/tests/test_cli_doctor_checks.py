@@ -50,6 +50,11 @@ def hook(group: str, resource: str) -> KubeObject:
     return {"name": f"v{resource}", "rules": [rule]}
 
 
+RESERVED = policy(mode="reserve", tenants=[{"name": "team-a"}])
+LET_GO = {
+    **QUEUE,
+    "metadata": {"name": "gpus", "annotations": {"fairlead.dev/watchdog": "StrictFIFO until now"}},
+}
 WEBHOOKS = [{"webhooks": [hook("kueue.x-k8s.io", "workloads"), hook("batch", "jobs")]}]
 SOUND = Survey(
     cluster="lab",
@@ -220,6 +225,9 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ),
     ("own-quota", Severity.INFO, changed(cluster_queues=TWO_QUEUES)),
     ("strict-fifo", Severity.WARNING, queue(queueingStrategy="StrictFIFO")),
+    ("not-reservable", Severity.WARNING, changed(policy=RESERVED)),
+    ("not-reservable", Severity.WARNING, changed(policy=RESERVED, cluster_queues=TWO_QUEUES)),
+    ("watchdog-acted", Severity.INFO, changed(cluster_queues=[LET_GO])),
     ("queue-stopped", Severity.INFO, queue(stopPolicy="Hold")),
     ("queue-inactive", Severity.WARNING, changed(cluster_queues=[{**QUEUE, "status": {}}])),
     (
@@ -456,3 +464,8 @@ def test_kinds_of_the_survey_are_read_as_the_server_gives_them() -> None:
     assert msgspec.convert(node_pool(), NodePool).metadata.name == "pool"
     assert msgspec.convert(classes(a=1)[0], PriorityClass).value == 1
     assert msgspec.convert(ADMITTED, Workload).holds("QuotaReserved")
+
+
+def test_a_strict_queue_is_right_where_starts_are_promised() -> None:
+    found = msgspec.structs.replace(queue(queueingStrategy="StrictFIFO"), policy=RESERVED)
+    assert {one.name for one in examine(found)} & {"strict-fifo", "not-reservable"} == set()

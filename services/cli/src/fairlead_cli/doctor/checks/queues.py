@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from fairlead_cli.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.doctor.findings import Check, Finding, error, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
 from fairlead_kube import ClusterQueue, Preemption, ResourceGroup, in_base_units
@@ -9,7 +10,6 @@ from fairlead_policy import preempting_settings
 
 AFS = "UsageBasedAdmissionFairSharing"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
-STRICT = "StrictFIFO"
 _SAFE_VALUES = {
     "withinClusterQueue": '"withinClusterQueue":"Never"',
     "reclaimWithinCohort": '"reclaimWithinCohort":"Any"',
@@ -115,14 +115,16 @@ def _has_quota(groups: list[ResourceGroup] | None) -> bool:
 
 
 def _strategy(survey: Survey) -> Iterator[Finding]:
+    reserved = {queue.metadata.name for queues in reserved_pools(survey).values() for queue in queues}
     for queue in survey.cluster_queues:
-        if queue.spec.queueing_strategy == STRICT:
+        if queue.spec.queueing_strategy == STRICT and queue.metadata.name not in reserved:
             yield warning(
                 "strict-fifo",
                 _subject(queue),
                 f"queueingStrategy: {STRICT}",
                 why="a job that does not fit holds up all behind it, and also what others could borrow",
-                mend=_patch(queue, '{"queueingStrategy":"BestEffortFIFO"}'),
+                mend=_patch(queue, '{"queueingStrategy":"BestEffortFIFO"}')
+                + "\n# or `mode: reserve` for its pool in the policy: small jobs then pass where they delay nobody",
             )
 
 
@@ -191,7 +193,7 @@ CHECKS = (
         topic="strategy",
         names=("strict-fifo",),
         look=_strategy,
-        fine="all ClusterQueues are BestEffortFIFO",
+        fine="all ClusterQueues are BestEffortFIFO, or reserved",
         needs=("clusterqueues",),
     ),
     Check(
