@@ -7,7 +7,8 @@ from itertools import pairwise, product
 import msgspec
 import pytest
 
-from fairlead_policy import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy import Band, LabelledJob, LevelPlan, class_bands, plan_levels
+from fairlead_testkit.cases import cases
 
 BAND = Band(default=0, lowest=1, highest=1_000_000)
 
@@ -119,6 +120,58 @@ def test_the_band_can_cost_a_write_more_than_the_longest_subsequence() -> None:
     plan = plan_levels([newer, older], [], Band(default=0, lowest=1, highest=2))
     assert len(plan.writes) == 2
     assert plan.kept == 0
+
+
+# --- classes kept apart by bands
+
+
+def check_classes(rng: random.Random) -> None:
+    """Each class in a band of its own, planned by itself: as few writes as over all assignments to all classes."""
+    classes = ["urgent", "approved", "normal"][: rng.randint(2, 3)]
+    bands = class_bands(classes, {}, width=rng.choice([2, 3]))
+    standing: dict[str, list[LabelledJob]] = {}
+    for name in classes:
+        band = bands[name]
+        standing[name] = [
+            job(
+                f"{name}-{rng.randrange(100):02d}-{number}",
+                rng.randint(band.default, band.highest),
+                rng.randrange(4),
+            )
+            for number in range(rng.randint(0, 3))
+        ]
+    plans = {name: plan_levels(jobs, [], bands[name]) for name, jobs in standing.items()}
+    if any(plan.dropped for plan in plans.values()):
+        return
+    wanted = [one.uid for jobs in standing.values() for one in jobs]
+    after = [one for name, jobs in standing.items() for one in written(jobs, plans[name])]
+    assert frontend_order(after) == wanted
+    fewest = sum(fewest_writes(jobs, [], bands[name]) or 0 for name, jobs in standing.items() if jobs)
+    assert sum(len(plan.writes) for plan in plans.values()) == fewest == fewest_over_all(standing, bands)
+
+
+def fewest_over_all(standing: dict[str, list[LabelledJob]], bands: dict[str, Band]) -> int:
+    """Over every assignment to all jobs of the queue at once, each within its class's band."""
+    jobs = [one for of_class in standing.values() for one in of_class]
+    choices = [
+        range(bands[name].default, bands[name].highest + 1)
+        for name, of_class in standing.items()
+        for _ in of_class
+    ]
+    return min(
+        sum(one.level != level for one, level in zip(jobs, levels, strict=True))
+        for levels in product(*choices)
+        if all(
+            (-level, one.tie) < (-below, other.tie)
+            for (one, level), (other, below) in pairwise(zip(jobs, levels, strict=True))
+        )
+    )
+
+
+def test_no_assignment_over_all_classes_takes_fewer_writes() -> None:
+    rng = random.Random(21)
+    for _ in range(cases(0.3)):
+        check_classes(rng)
 
 
 # --- what is not written
