@@ -21,7 +21,7 @@ from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.clearance import Lever
 from fairlead_contracts.instants import from_datetime
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
 from fairlead_testkit.awaiting import eventually
@@ -129,7 +129,7 @@ class Estate:
             queue_time=created,
             submitted=created,
             phase=Phase.ENDED if done else Phase.RUNNING if runs else Phase.WAITING,
-            base=int(annotations.get(BASE_PRIORITY, priority)),
+            base=int(str(annotations.get(BASE_PRIORITY, priority)).replace(NO_PRIORITY, "0")),
             level=priority + int(annotations.get(PRIORITY_BOOST, "0")),
         )
 
@@ -284,6 +284,31 @@ async def test_the_other_lever_of_before_is_taken_back_on_the_way(estate: Estate
     assert estate.known("a").level == 700
 
 
+@pytest.mark.parametrize("priority", [None, 0])
+async def test_a_priority_that_was_absent_is_absent_again(
+    estate: Estate, client: KubeClient, priority: int | None
+) -> None:
+    estate.add("a", "b", "c", priority=priority)
+
+    def found(name: str) -> tuple[object, object]:
+        workload = estate.workload(name)
+        return workload["spec"].get("priority"), workload["metadata"].get("annotations") or {}
+
+    before = {name: found(name) for name in "abc"}
+    assert {had for had, _ in before.values()} == {priority}
+    writer = levels(client, "priority")
+    for name in "abc":
+        for level in (700, 800):
+            assert await writer.write(estate.known(name), level)
+    # By the same admitter, by another one that leads then, by one with the other lever, and by the sweep.
+    assert await writer.write(estate.known("a"), 0)
+    assert await levels(client, "boost").write(estate.known("b"), 5)
+    assert await levels(client, "priority").write(estate.known("b"), 0)
+    sweep = KueueSweep(KueueCalls(client), lambda scope, _: scope, {estate.name})
+    assert await sweep.sweep([estate.name], lambda: True) == 1
+    assert {name: found(name) for name in "abc"} == before
+
+
 async def test_a_boost_from_before_does_not_stand_for_a_priority(estate: Estate, client: KubeClient) -> None:
     estate.add("a")
     now: list[Lever] = ["boost"]
@@ -294,7 +319,7 @@ async def test_a_boost_from_before_does_not_stand_for_a_priority(estate: Estate,
     landed = await writer.write(job, 700)
     assert landed is not None
     assert not landed.stood
-    assert estate.marks("a") == (None, "0", 700)
+    assert estate.marks("a") == (None, NO_PRIORITY, 700)
 
 
 async def test_a_priority_that_somebody_edited_is_what_the_boost_is_added_to(

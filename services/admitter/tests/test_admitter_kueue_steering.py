@@ -134,7 +134,7 @@ class Watched:
             queue_time=created,
             submitted=created,
             phase=Phase.RUNNING if runs else Phase.WAITING,
-            base=int(annotations.get(BASE_PRIORITY, priority)),
+            base=int(str(annotations.get(BASE_PRIORITY, priority)).replace("none", "0")),
             level=priority + int(annotations.get(PRIORITY_BOOST, "0")),
         )
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from fairlead_contracts.instants import SECOND
-from fairlead_contracts.marks import SUBMISSION
+from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY, SUBMISSION
 from fairlead_contracts.state import JobShape, JobState, Outcome, Phase, encode_state
 from fairlead_kube import PRIORITY_BOOST, Key, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
@@ -285,6 +285,12 @@ def test_the_level_is_the_effective_priority(
     annotations: dict[str, str], priority: int | None, level: int
 ) -> None:
     assert job_of(raw(metadata__annotations=annotations, spec__priority=priority)).level == level
+
+
+def test_the_base_is_what_was_noted_before_a_level_was_written() -> None:
+    for noted, base in (("50", 50), (NO_PRIORITY, 0), ("?", 700)):
+        job = job_of(raw(metadata__annotations={BASE_PRIORITY: noted}, spec__priority=700))
+        assert (job.base, job.level) == (base, 700)
 
 
 def test_a_boost_that_kueue_does_not_read_is_no_part_of_the_level() -> None:

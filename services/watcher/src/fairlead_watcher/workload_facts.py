@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_contracts.errors import FieldError, shown
 from fairlead_contracts.instants import SECOND, Micros
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.state import Fault, JobShape, Outcome
 from fairlead_kube import (
     PRIORITY_BOOST,
@@ -158,7 +158,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         gates=metadata.annotation(GATES) or "",
         priority=spec.priority or 0,
         boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
-        noted_base=int32(metadata.annotation(BASE_PRIORITY)),
+        noted_base=_noted_base(metadata),
         class_kind=reference.kind if reference else "",
         class_name=reference.name if reference else "",
         demand=demand,
@@ -173,6 +173,11 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         end=end,
         said=_said(workload),
     )
+
+
+def _noted_base(metadata: ObjectMeta) -> int | None:
+    noted = metadata.annotation(BASE_PRIORITY)
+    return 0 if noted == NO_PRIORITY else int32(noted)
 
 
 def owner_facts(owner: PartialObject) -> OwnerFacts:

@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from fairlead_admitter.errors import (
     FrontendBalkedError,
     FrontendDownError,
@@ -122,7 +124,7 @@ class KueueCalls:
         uid: str,
         *,
         annotations: Mapping[str, str | None],
-        priority: int | None = None,
+        priority: int | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Workload | None:
         """The Workload after the patch; None where it is gone, or another one has its name.
 
@@ -132,7 +134,7 @@ class KueueCalls:
         """
         resource = await self.workloads()
         body: dict[str, object] = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
-        if priority is not None:
+        if priority is not msgspec.UNSET:  # None takes it away
             body["spec"] = {"priority": priority}
         try:
             with telling(f"patch Workload {namespace}/{name}"):

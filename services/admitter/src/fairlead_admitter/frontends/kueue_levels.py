@@ -8,11 +8,13 @@ the level, and the base is noted in an annotation at the first write: it is neve
 from collections import OrderedDict
 from collections.abc import Callable
 
+import msgspec
+
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.written import Landed
 from fairlead_contracts.clearance import Lever
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.state import JobState, Phase
 from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, InternalError, Workload, int32
 
@@ -43,6 +45,8 @@ class KueueLevels:
         self._outage = outage
         self._last: OrderedDict[str, int] = OrderedDict()
         """The level last written, by uid: asked for the same again, somebody may have overwritten it."""
+        self._bare: OrderedDict[str, bool] = OrderedDict()
+        """Whether there was no priority before us, by uid; of base 0 alone."""
 
     async def write(self, job: JobState, level: int) -> Landed | None:
         """Give a waiting or a running Workload a level; see LevelWriter."""
@@ -65,20 +69,38 @@ class KueueLevels:
 
     async def _give(self, job: JobState, level: int, lever: Lever) -> Workload | None:
         if lever == "priority":
-            steered = level != job.base
-            marks = {BASE_PRIORITY: str(job.base) if steered else None, PRIORITY_BOOST: None}
-            return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=level)
+            return await self._give_priority(job, level)
         marks = {PRIORITY_BOOST: boost(level - job.base)}
         workload = await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
         if workload is None or effective_priority(workload) == level:
             return workload
         return await self._correct(job, level, workload)
 
+    async def _give_priority(self, job: JobState, level: int) -> Workload | None:
+        bare = await self._was_bare(job)
+        if level != job.base:
+            marks = {BASE_PRIORITY: NO_PRIORITY if bare else str(job.base), PRIORITY_BOOST: None}
+            return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=level)
+        marks = {BASE_PRIORITY: None, PRIORITY_BOOST: None}
+        before = None if bare else level
+        return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=before)
+
+    async def _was_bare(self, job: JobState) -> bool:
+        """Whether the Workload had no priority before us. Only made by hand it has none, and that counts as 0."""
+        if job.base != 0:
+            return False
+        known = self._bare.get(job.uid)
+        if known is None:
+            workload = await self._calls.look(job.scope, job.id, job.uid)
+            known = workload is not None and _had_none(workload)
+            _remember(self._bare, job.uid, known)
+        return known
+
     async def _correct(self, job: JobState, level: int, workload: Workload) -> Workload | None:
         """The priority below our boost is not the base: the lever was the other one before, or somebody edited it."""
-        noted = noted_base(workload)
-        if noted is not None:
-            marks = {PRIORITY_BOOST: boost(level - noted), BASE_PRIORITY: None}
+        noted = noted_priority(workload)
+        if noted is not msgspec.UNSET:
+            marks = {PRIORITY_BOOST: boost(level - (noted or 0)), BASE_PRIORITY: None}
             return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=noted)
         if level == job.base:
             raise FrontendRefusedError(
@@ -95,10 +117,7 @@ class KueueLevels:
             return None
         if effective_priority(workload) != level:
             raise FrontendRefusedError(f"{job.scope}/{job.id}: stands at {effective_priority(workload)}")
-        self._last[job.uid] = level
-        self._last.move_to_end(job.uid)
-        if len(self._last) > _REMEMBERED:
-            self._last.popitem(last=False)
+        _remember(self._last, job.uid, level)
         return Landed(mark=workload.metadata.resource_version, stood=stood)
 
 
@@ -118,9 +137,25 @@ def _stands(workload: Workload, level: int, lever: Lever) -> bool:
     return effective_priority(workload) == level and not (by_boost and lever == "priority")
 
 
-def noted_base(workload: Workload) -> int | None:
-    """The priority that we found when we first wrote to it; None where we never did."""
-    return int32(workload.metadata.annotation(BASE_PRIORITY))
+def noted_priority(workload: Workload) -> int | msgspec.UnsetType | None:
+    """The priority that we found when we first wrote to it, None for none at all; UNSET where we never did."""
+    text = workload.metadata.annotation(BASE_PRIORITY)
+    if text == NO_PRIORITY:
+        return None
+    noted = int32(text)
+    return msgspec.UNSET if noted is None else noted
+
+
+def _had_none(workload: Workload) -> bool:
+    noted = noted_priority(workload)
+    return (workload.spec.priority if noted is msgspec.UNSET else noted) is None
+
+
+def _remember[T](known: OrderedDict[str, T], uid: str, value: T) -> None:
+    known[uid] = value
+    known.move_to_end(uid)
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
 
 
 def phase_of(workload: Workload) -> Phase:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container
 
 from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_levels import noted_base
+from fairlead_admitter.frontends.kueue_levels import noted_priority
 from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
@@ -77,7 +77,7 @@ class KueueSweep:
             meta.name,
             meta.uid,
             annotations=dict.fromkeys(_MARKS),
-            priority=noted_base(workload),
+            priority=noted_priority(workload),
         )
         return True
 
