@@ -62,6 +62,21 @@ def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
     assert "Time alone" not in words(rules(rate=Fraction(0)), {"ada": 10}, "old", old, young)
 
 
+def test_past_use_is_told_and_that_it_fades() -> None:
+    order = PoolOrder(rules())
+    order.remember("bob", {GPU: 4000})
+    order.wait(a_job("first", "ada"))
+    order.wait(a_job("late", "bob"))
+    place, found = order.place("late", NOW), prospects_in(order, "late", NOW)
+    assert place is not None
+    assert found is not None
+    text = "\n".join(prospects_in_words(found, place, order.rules, NOW))
+    assert "gpu: 4 of past use, by weight 1: 4.0 %." in text
+    assert "Past use counts here and fades" in text
+    assert "Time alone" not in text
+    assert "that run end" not in text, "past use does not end"
+
+
 def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
     text = words(rules(), {"ada": 10, "bob": 30}, "late", a_job("first", "ada"), a_job("late", "bob"))
     assert "Before it stands first of ada: its tenant stands 20.0 % lower." in text

@@ -25,10 +25,12 @@ SNAPSHOT: dict[str, object] = {
 }
 
 
-def explain(job: str, *words: str) -> subprocess.CompletedProcess[str]:
+def explain(
+    job: str, *words: str, snapshot: dict[str, object] = SNAPSHOT
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "fairlead_cli", "order", "-", "--explain", job, *words],
-        input=json.dumps(SNAPSHOT), capture_output=True, text=True, check=False, timeout=30,
+        input=json.dumps(snapshot), capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
 
 
@@ -75,3 +77,15 @@ def test_a_job_that_does_not_wait_is_said() -> None:
     ended = explain("nobody")
     assert ended.returncode == 1
     assert "no job 'nobody' waits in the snapshot" in ended.stderr
+
+
+def test_what_no_node_has_is_said_where_the_policy_looks_at_nodes() -> None:
+    policy = {"aging": {"share_per_hour": 0.06}, "fit": {"strategy": "binpack"}}
+    nodes = [{"name": "n1", "allocatable": {GPU: 2}}]
+    ended = explain("train", snapshot=SNAPSHOT | {"policy": policy, "nodes": nodes})
+    assert ended.returncode == 0, ended.stderr
+    assert "On the nodes:" in ended.stdout
+    [fit] = json.loads(
+        explain("train", "-o", "json", snapshot=SNAPSHOT | {"policy": policy, "nodes": nodes}).stdout
+    )["fits"].values()
+    assert fit["answer"] == "never"

@@ -64,6 +64,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     """What runs, of the same resources."""
     holders: list[Holder] = []
     """Who holds most of them."""
+    fading: bool = False
+    """Whether past use counts for any tenant: it fades, and moves places as it does."""
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,4 +139,6 @@ class Prospects(msgspec.Struct, frozen=True, kw_only=True):
     moves: list[Move] = []
     still: bool = False
     """Whether time alone changes nothing between it and its neighbours."""
+    fading: bool = False
+    """Whether past use counts in the pool: instants of aging are then those without its fading."""
     room: Room | None = None

@@ -192,6 +192,7 @@ def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: i
         fixed=sum(part.fixed for part in parts),
         asked=_sum(part.asked for part in parts),
         used=_sum(part.used for part in parts),
+        fading=any(part.fading for part in parts),
         holders=_most(held),
     )
 

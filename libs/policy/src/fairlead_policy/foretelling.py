@@ -29,6 +29,10 @@ def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Mi
         lines.append(_WORDS[move.cause](move, place, now))
     if found.still and found.nearest and rules.rate:
         lines.append("Time alone changes nothing between it and its neighbours: below the cap all age alike.")
+    if found.fading:
+        lines.append(
+            "Past use counts here and fades: as it does, places move, and instants told come sooner or later."
+        )
     return lines if found.room is None else [*lines, *_room(found.room, place, rules.capacity)]
 
 

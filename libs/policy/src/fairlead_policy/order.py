@@ -193,7 +193,7 @@ class PoolOrder:
         lanes = self._lanes
         held = lanes.values() if names is None else [lanes[name] for name in names if name in lanes]
         used, holders = holders_of(held, place)
-        return msgspec.structs.replace(found, used=used, holders=holders)
+        return msgspec.structs.replace(found, used=used, holders=holders, fading=bool(self._past))
 
     def makeup(self, uid: str, now: Micros) -> Makeup | None:
         """What the start tag of a waiting job is made of; None where it does not wait, or with H-DRF."""

@@ -100,7 +100,8 @@ def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
             *_by_class(found),
             *_by_weight(place, around, rules, now),
         ],
-        still=not timed,
+        still=not timed and not around.fading,
+        fading=around.fading,
         room=_room(place, around, rules),
     )
 
