@@ -80,6 +80,9 @@ def test_places_are_those_of_the_pool_kept_up_step_by_step(
         assert max(totals) > LARGEST - 2**41, "only what cannot be counted is left to the other"
         return
     assert list(found) == expected
+    capacity = order.rules.capacity
+    if any(amount > capacity.get(name, 0) for job in jobs for name, amount in job.demand.items()):
+        assert found.oversized
     assert len(found) == len(expected)
     assert [found[at] for at in range(len(found))] == expected
     assert [found[-1]] == expected[-1:] if expected else not list(found)

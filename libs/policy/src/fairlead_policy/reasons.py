@@ -20,9 +20,13 @@ class Wording:
         rules: that the places were made by.
         standings: of the tenants, as far as they are known.
         now: the instant of the order.
+        oversized: whether some job may ask for more than the pool has: each is looked at then.
     """
 
-    def __init__(self, rules: PoolRules, standings: Mapping[str, Standing], now: Micros) -> None:
+    def __init__(
+        self, rules: PoolRules, standings: Mapping[str, Standing], now: Micros, *, oversized: bool = True
+    ) -> None:
+        self._oversized = oversized
         self._rules = rules
         self._room = rules.capacity.get
         self._standings = standings
@@ -50,11 +54,12 @@ class Wording:
         terms = [self._tag(place)] if place.unbounded else [self._tag(place), self._waiting(place)]
         if place.top or place.position or place.blocked:
             terms += _tree(place)
-        room = self._room
-        for resource, amount in place.demand.items():
-            if amount > room(resource, 0):
-                terms += _too_large(place, self._rules.capacity)
-                break
+        if self._oversized:
+            room = self._room
+            for resource, amount in place.demand.items():
+                if amount > room(resource, 0):
+                    terms += _too_large(place, self._rules.capacity)
+                    break
         return terms
 
     def _tag(self, place: Place) -> str:

@@ -76,7 +76,7 @@ class PoolRules:
     def resources(self) -> tuple[str, ...]:
         """The resources that a share is measured by, sorted: equal shares make the first by name the dominant one."""
         return tuple(
-            sorted(name for name, amount in self.capacity.items() if amount > 0 and self._counts(name))
+            sorted(name for name, amount in self.capacity.items() if amount > 0 and self.counts(name))
         )
 
     @cached_property
@@ -187,7 +187,7 @@ class PoolRules:
 
     def lacks(self, resource: str) -> bool:
         """Whether the resource counts but the pool has none of it: any use of it is an infinite share."""
-        return self._counts(resource) and self.capacity.get(resource, 0) <= 0
+        return self.counts(resource) and self.capacity.get(resource, 0) <= 0
 
     def aged(self, submitted: Micros, now: Micros) -> Micros:
         """The instant that a job's waiting counts from."""
@@ -196,5 +196,6 @@ class PoolRules:
     def _weight(self, resource: str) -> Fraction:
         return self.resource_weights.get(resource, FULL)
 
-    def _counts(self, resource: str) -> bool:
+    def counts(self, resource: str) -> bool:
+        """Whether a share is measured by the resource."""
         return self._weight(resource) > 0

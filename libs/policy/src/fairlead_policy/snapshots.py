@@ -40,6 +40,8 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     """In order. Of a flat pool each is made when it is looked at: a million of them at once take a gigabyte."""
     standings: dict[str, Standing]
     """Of each tenant that waits or runs there."""
+    oversized: bool = True
+    """Whether some job may ask for more than the pool has."""
 
 
 class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +166,9 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
     whole = whole_places(jobs, order, order.rules, now)
     if whole is not None:
         standings = _standings(order, Counter(job.tenant for job in jobs))
-        return OrderedPool(name=name, rules=order.rules, places=whole, standings=standings)
+        return OrderedPool(
+            name=name, rules=order.rules, places=whole, standings=standings, oversized=whole.oversized
+        )
     order.wait_all(map(_waiting, jobs))
     return OrderedPool(
         name=name,

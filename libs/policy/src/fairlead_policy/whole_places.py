@@ -50,34 +50,34 @@ def whole_places[J: PlacedJob](
     columns = _columns(jobs, tenants, rules)
     holdings = _holdings(tenants, counted, rules)
     whole = order_whole(columns, holdings, Measure(rules), now, lambda number: jobs[number].uid)
-    return None if whole is None else WholePlaces(jobs, whole, counted, rules, now)
+    if whole is None:
+        return None
+    return WholePlaces(jobs, whole, counted, rules, now, oversized=_may_be_oversized(columns, rules))
 
 
 def _columns[J: PlacedJob](jobs: Sequence[J], tenants: dict[str, int], rules: PoolRules) -> PoolColumns:
-    """Numbers the tenants on the way. Jobs come in few shapes: each demand is looked at once."""
+    """Numbers the tenants on the way."""
     ranks, last = rules.ranks, len(rules.classes)
-    shapes: dict[int, int] = {}
-    # Demands that are one object are one shape; the jobs keep them alive, so that no other gets its address.
-    shape = np.array([shapes.setdefault(id(job.demand), len(shapes)) for job in jobs], np.int64)
-    distinct = _first_of_each(jobs, shape, len(shapes))
-    demand = np.zeros((len(rules.resources), len(jobs)), np.int64)
-    for row, name in enumerate(rules.resources):
-        demand[row] = bounded([one.get(name, 0) for one in distinct], 0, LARGEST)[shape]
-    lacks = np.array([lacking_of(one, rules) is not None for one in distinct], np.bool_)
+    names, known = rules.resources, rules.unit_share_by_name.keys()
+    demands = [job.demand for job in jobs]
+    # Job by job: what one asks for lies together in memory.
+    asked = bounded([one.get(name, 0) for one in demands for name in names], 0, LARGEST)
+    lacks = [not one.keys() <= known and lacking_of(one, rules) is not None for one in demands]
     return PoolColumns(
         tenant=np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64),
         urgency=np.array([ranks.get(job.urgency, last) for job in jobs], np.int64),
         submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
-        demand=demand,
-        lacking=lacks[shape] if lacks.any() else None,
+        demand=np.ascontiguousarray(asked.reshape(len(jobs), len(names)).T),
+        lacking=np.array(lacks, np.bool_) if any(lacks) else None,
     )
 
 
-def _first_of_each[J: PlacedJob](jobs: Sequence[J], shape: Ints, count: int) -> list[Mapping[str, int]]:
-    """The demand of each shape."""
-    at = np.empty(count, np.int64)
-    at[shape[::-1]] = np.arange(len(jobs) - 1, -1, -1)
-    return [jobs[number].demand for number in at.tolist()]
+def _may_be_oversized(columns: PoolColumns, rules: PoolRules) -> bool:
+    """Whether some job may ask for more of a resource than the pool has; resources that do not count are not looked at."""
+    if columns.lacking is not None or not all(map(rules.counts, rules.capacity)):
+        return True
+    largest = columns.demand.max(axis=1, initial=0).tolist()
+    return any(asked > rules.capacity[name] for name, asked in zip(rules.resources, largest, strict=True))
 
 
 def _holdings(tenants: Iterable[str], counted: Counted, rules: PoolRules) -> Holdings:
@@ -95,8 +95,17 @@ class WholePlaces[J: PlacedJob](Sequence[Place]):
     """Places in order, first job first. A million at rest are the numbers that they are made from."""
 
     def __init__(
-        self, jobs: Sequence[J], whole: Whole, counted: Counted, rules: PoolRules, now: Micros
+        self,
+        jobs: Sequence[J],
+        whole: Whole,
+        counted: Counted,
+        rules: PoolRules,
+        now: Micros,
+        *,
+        oversized: bool,
     ) -> None:
+        self.oversized = oversized
+        """Whether some job may ask for more than the pool has."""
         self._jobs = jobs
         self._whole = whole
         self._counted = counted

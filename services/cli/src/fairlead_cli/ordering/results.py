@@ -72,7 +72,7 @@ def as_json(planned: Iterable[PlannedPool], now: Micros) -> Iterator[bytes]:
 
 def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     pool, plan, encode = planned.pool, planned.plan, msgspec.json.encode
-    wording = Wording(pool.rules, pool.standings, now)
+    wording = Wording(pool.rules, pool.standings, now, oversized=pool.oversized)
     written = dict(plan.writes) if plan is not None else {}
     ids: dict[str, str] = {}
     told = _reserve_reasons(planned)
