@@ -18,7 +18,7 @@ from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.state import JobState
 from fairlead_contracts.submissions import Submission
 from fairlead_policy.jobs import WaitingJob
-from fairlead_policy.rules import NOTHING, PoolRules, exactly
+from fairlead_policy.rules import LARGEST, NOTHING, PoolRules, exactly
 
 
 class Granted(NamedTuple):
@@ -161,8 +161,7 @@ class Rulebook:
             tenant=tenant,
             urgency=self.class_of(job, tenant).urgency,
             submitted=job.submitted,
-            # Sorted: a place carries it, and its bytes are the same however the demand was written.
-            demand=dict(sorted(job.demand.items())),
+            demand=_stated(job.demand),
             queue=(job.cluster, job.queue),
             override=self.override_of(job, job.priority_override, tenant),
         )
@@ -333,6 +332,11 @@ class _Entrance(NamedTuple):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     local_queue: str | None
+
+
+def _stated(demand: Mapping[str, int]) -> dict[str, int]:
+    """As a place carries it: the same bytes however it was written, and no number that cannot be sent."""
+    return {resource: min(max(amount, 0), LARGEST) for resource, amount in sorted(demand.items())}
 
 
 def _member(name: str) -> tuple[str, str]:
