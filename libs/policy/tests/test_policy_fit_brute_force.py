@@ -7,6 +7,9 @@ from random import Random
 import pytest
 
 from fairlead_policy.fit import Gang, Node, Placement, PodShape, Taint, Toleration, Unfit, place
+from fairlead_policy.fit.card_table import CardTable
+from fairlead_policy.fit.dealing import pods_on_cards
+from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fractions import Card, CardWishes, Strategy, VgpuAsk
 
 type CardState = tuple[int, int, int]
@@ -300,3 +303,22 @@ def test_an_empty_cluster_is_the_cluster_with_nothing_in_use() -> None:
         ]
         assert place(gang, used, empty=True) == place(gang, emptied), seed
         assert place(gang, used) == place(gang, nodes) or not fits(gang, nodes), seed
+
+
+def test_cards_as_columns_hold_as_many_pods_as_cards_one_by_one() -> None:
+    table = CardTable()
+    for seed in range(600):
+        rng = Random(seed)
+        nodes = [random_node(rng, number, with_cards=True) for number in range(3)]
+        shape = PodShape(
+            count=rng.randrange(1, 6),
+            vgpus=(random_ask(rng),),
+            wishes=CardWishes(
+                use_models=("a10",) if rng.random() < 0.3 else (), idle_cards_only=rng.random() < 0.2
+            ),
+        )
+        plain = [pods_on_cards(node.cards, shape, shape.count, Budget(1)) for node in nodes]
+        # One table for all: nodes of one name have other cards each time.
+        assert table.pods(nodes, shape).tolist() == plain, seed
+        assert table.pods(nodes, shape).tolist() == plain, seed
+    assert CardTable().pods([Node(name="n", free={})], shape).tolist() == [0]

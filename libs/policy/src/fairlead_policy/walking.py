@@ -16,6 +16,7 @@ import msgspec
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob
 from fairlead_policy.card_shares import pools_with_cards, with_card_shares
+from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import gang_of, node_of, read_cards
 from fairlead_policy.fit.obstacles import BeyondPool, NoNodes, Obstacle, PoolFull, UseNotStated
 from fairlead_policy.fit.placing import place
@@ -105,6 +106,7 @@ class _Walker:
         self._gangs = _gangs(snapshot)
         self._nodes = _nodes(snapshot)
         self._ranges = _Ranges(snapshot)
+        self._table, self._empty_table = CardTable(), CardTable()
         self._empty = {name: node.emptied() for name, node in self._nodes.items()}
         unsaid = [node for node in snapshot.nodes if node.used is None]
         self._unsaid = len(unsaid) if snapshot.running else 0
@@ -146,7 +148,9 @@ class _Walker:
             return never or JobFit(answer=Answer.UNKNOWN, obstacles=(why,), exact=False)
         annotations = {} if job.gang is None else job.gang.annotations
         strategy = policies_of(annotations, self._default).node
-        found = place(gang, [self._nodes[name] for name in self._ranges.of(job, pool)], strategy)
+        found = place(
+            gang, [self._nodes[name] for name in self._ranges.of(job, pool)], strategy, table=self._table
+        )
         if isinstance(found, Unfit):
             return self._never(gang, job, pool) or JobFit(
                 answer=Answer.NO_ROOM, obstacles=found.obstacles, exact=found.exact
@@ -166,7 +170,7 @@ class _Walker:
         key = (self._ranges.key_of(job, pool), _shape_key(gang))
         if key not in self._ever:
             nodes = [self._empty[name] for name in self._ranges.of(job, pool)]
-            found = place(gang, nodes)
+            found = place(gang, nodes, table=self._empty_table)
             self._ever[key] = found if isinstance(found, Unfit) and found.exact else None
         unfit = self._ever[key]
         return None if unfit is None else JobFit(answer=Answer.NEVER, obstacles=unfit.obstacles)

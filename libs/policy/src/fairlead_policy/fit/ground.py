@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.dealing import deal_pods, pods_on_cards
 from fairlead_policy.fit.eligibility import usable
 from fairlead_policy.fit.packing import Budget, Kind, kind_of, turn_of, wants_of
 from fairlead_policy.fit.shapes import PODS, Gang, Node
 from fairlead_policy.fractions import Card
-from fairlead_policy.fractions.admission import Refusal, barred
+from fairlead_policy.fractions.admission import MIG, Refusal, barred
 from fairlead_policy.fractions.sharing import Chosen
 
 type Ints = NDArray[np.int64]
@@ -29,10 +30,13 @@ _MANY = 2**31
 class Ground:
     """The nodes of one zone, by name, beside the shapes of a gang."""
 
-    def __init__(self, gang: Gang, nodes: Sequence[Node], budget: Budget) -> None:
+    def __init__(
+        self, gang: Gang, nodes: Sequence[Node], budget: Budget, table: CardTable | None = None
+    ) -> None:
         self.shapes = gang.shapes
         self.nodes = sorted(nodes, key=lambda node: node.name)
         self.budget = budget
+        self._table = table
         self.resources = sorted({name for shape in gang.shapes for name in shape.demand} | {PODS})
         self.free = self._free()
         self.demand = self._demand()
@@ -90,6 +94,9 @@ class Ground:
         if shape not in self._on_cards:
             asked = self.shapes[shape]
             rows = np.flatnonzero(self.eligible[shape]).tolist()
+            if self._table is not None and len(asked.vgpus) == 1 and not asked.wishes.one_numa_node:
+                self._on_cards[shape] = self._table.pods(self.nodes, asked)
+                return self._on_cards[shape]
             if len(asked.vgpus) > 1:
                 self._deal(shape, rows)
             rooms: Ints = np.zeros(len(self.nodes), np.int64)
@@ -132,7 +139,7 @@ class Ground:
                 if usable
             )
             if shape.vgpus and any(
-                barred(c, shape.wishes) is Refusal.MIG for node in nodes for c in node.cards
+                c.mode == MIG and barred(c, shape.wishes) is Refusal.MIG for node in nodes for c in node.cards
             ):
                 return False
         return True

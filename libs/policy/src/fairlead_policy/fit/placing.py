@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from fairlead_contracts.errors import FieldError
+from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.diagnosis import obstacles_of
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.ground import Ground
@@ -30,6 +31,7 @@ def place(
     *,
     empty: bool = False,
     steps: int = SEARCH_STEPS,
+    table: CardTable | None = None,
 ) -> Placement | Unfit:
     """Where all pods of the gang fit together, or what stands in the way.
 
@@ -49,6 +51,7 @@ def place(
         strategy: binpack: as few nodes as can be; spread: as many, evenly.
         empty: whether to ask as if nothing ran anywhere.
         steps: of search at most.
+        table: of whoever asks of the same nodes again and again; the answer is the same without.
 
     Raises:
         FieldError: two nodes of one name.
@@ -57,7 +60,7 @@ def place(
     budget = Budget(steps)
     if not gang.pods:
         return Placement(pods=())
-    grounds = [Ground(gang, members, budget) for members in _zones(gang, by_name.values())]
+    grounds = [Ground(gang, members, budget, table) for members in _zones(gang, by_name.values())]
     found = islice(_found(gang, grounds, strategy, by_name), _ZONES)
     best = min(found, key=lambda pods: _rank(pods, strategy), default=None)
     if best is not None:

@@ -11,10 +11,12 @@ from fairlead_policy.fractions import Card, refusal_of
 
 def holds(gang: Gang, nodes: Mapping[str, Node], pods: Iterable[PlacedPod]) -> bool:
     """Whether all pods of the gang start in this order, each on a node and cards that take it."""
-    free = {name: dict(node.free) for name, node in nodes.items()}
-    cards = {name: {card.uuid: card for card in node.cards} for name, node in nodes.items()}
+    starting = list(pods)
+    used = {pod.node for pod in starting}
+    free = {name: dict(nodes[name].free) for name in used}
+    cards = {name: {card.uuid: card for card in nodes[name].cards} for name in used}
     zones, started = set(), Counter[int]()
-    for pod in pods:
+    for pod in starting:
         shape, node = gang.shapes[pod.shape], nodes[pod.node]
         if not may_use(shape, node) or not _takes(free[pod.node], shape.demand_on(node)):
             return False

@@ -8,6 +8,8 @@ cards weighs the same share in all three: with such asks alone the order is the 
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from fairlead_policy.fractions.admission import MIG
 from fairlead_policy.fractions.asks import WHOLE, HamiNames, VgpuAsk
 from fairlead_policy.fractions.cards import Card
@@ -15,6 +17,17 @@ from fairlead_policy.fractions.wishes import CardWishes
 
 _UNIT = 1000
 _NAMES = HamiNames()
+
+
+class _Like(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over the cards that a pod accepts."""
+
+    cards: int
+    memory: int
+    places: int
+    """Thousandths of cards: what one vGPU takes of the places on each."""
+    places_alone: int
+    """The same for a vGPU that asks for all cores."""
 
 
 class CardPool:
@@ -33,7 +46,7 @@ class CardPool:
         every = list(cards)
         self._counted = [card for card in every if card.healthy and card.mode != MIG]
         self._known = self._counted or every
-        self._likes: dict[CardWishes, Sequence[Card]] = {}
+        self._likes: dict[CardWishes, _Like] = {}
 
     def capacity(self, stated: Mapping[str, int]) -> dict[str, int]:
         """What the pool has, in base units: what it states, and else what its cards have.
@@ -60,15 +73,17 @@ class CardPool:
         more than a card has weighs more than a card, so that nobody gains by asking too much.
         """
         like = self._like(wishes)
+        places = like.places_alone if ask.cores == WHOLE else like.places
+        memory = ask.count * ask.memory * _UNIT
+        if not ask.memory:
+            memory = -(-ask.count * like.memory * _UNIT * ask.memory_percent // (max(like.cards, 1) * WHOLE))
         return {
-            self._names.count: _mean(ask.count, [_place(card, ask) for card in like], 1, least=_UNIT),
-            self._names.memory: ask.count * ask.memory * _UNIT
-            if ask.memory
-            else _mean(ask.count, [card.memory * _UNIT * ask.memory_percent for card in like], WHOLE),
+            self._names.count: -(-ask.count * places // like.cards) if like.cards else ask.count * _UNIT,
+            self._names.memory: memory,
             self._names.cores: ask.count * ask.cores * _UNIT,
         }
 
-    def _like(self, wishes: CardWishes) -> Sequence[Card]:
+    def _like(self, wishes: CardWishes) -> _Like:
         """The cards that the pod accepts; all where it accepts none."""
         if wishes not in self._likes:
             accepted = [
@@ -78,18 +93,19 @@ class CardPool:
                 and wishes.accept_uuid(card.uuid)
                 and wishes.accept_mode(card)
             ]
-            self._likes[wishes] = accepted or self._known
+            self._likes[wishes] = _sums(accepted or self._known)
         return self._likes[wishes]
 
 
-def _place(card: Card, ask: VgpuAsk) -> int:
+def _sums(cards: Sequence[Card]) -> _Like:
+    return _Like(
+        cards=len(cards),
+        memory=sum(card.memory for card in cards),
+        places=sum(_place(card, alone=False) for card in cards),
+        places_alone=sum(_place(card, alone=card.cores == WHOLE) for card in cards),
+    )
+
+
+def _place(card: Card, *, alone: bool) -> int:
     """Thousandths of the card: its part of those that may share it, or the whole card."""
-    alone = card.cores == ask.cores == WHOLE or card.slots <= 1
-    return _UNIT if alone else -(-_UNIT // card.slots)
-
-
-def _mean(count: int, amounts: Sequence[int], divisor: int, *, least: int = 0) -> int:
-    """So many times the mean of the amounts over the divisor, rounded up; `least` stands for the mean of none."""
-    if not amounts:
-        return count * least
-    return -(-count * sum(amounts) // (len(amounts) * divisor))
+    return _UNIT if alone or card.slots <= 1 else -(-_UNIT // card.slots)

@@ -1,0 +1,105 @@
+"""The cards of many nodes as columns: how many pods of one ask each node takes, eight thousand cards at a time.
+
+The rule is that of `fractions.admission` and `fractions.sharing`, card by card the same. Whoever asks of the same nodes
+again and again keeps a table: the columns of a node are made anew only where its cards are others than before.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead_policy.fit.shapes import Node, PodShape
+from fairlead_policy.fractions import Card, CardWishes
+from fairlead_policy.fractions.admission import barred
+from fairlead_policy.fractions.asks import WHOLE
+
+type Ints = NDArray[np.int64]
+type Bools = NDArray[np.bool_]
+
+_SLOTS, _USED, _FREE_MEMORY, _FREE_CORES, _MEMORY, _CORES = range(6)
+_COLUMNS = 6
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What is remembered of a node's cards."""
+
+    cards: tuple[Card, ...]
+    columns: Ints
+    open: dict[CardWishes, Bools]
+    """By wishes, the cards that are not barred to such pods."""
+
+
+class CardTable:
+    """Cards of nodes, by the nodes' names."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+
+    def pods(self, nodes: Sequence[Node], shape: PodShape) -> Ints:
+        """How many pods of the shape the cards of each node take, at most as many as there are.
+
+        Args:
+            nodes: with cards or without.
+            shape: with one vGPU ask, which may take cards of any NUMA nodes together.
+        """
+        [ask] = shape.vgpus
+        kept = [self._of(node) for node in nodes]
+        at = np.repeat(np.arange(len(nodes)), [len(one.cards) for one in kept])
+        if not len(at):
+            return np.zeros(len(nodes), np.int64)
+        room = self._room(kept, shape)
+        pods: Ints = np.full(len(nodes), shape.count, np.int64)
+        while True:
+            # Each round is an upper bound, so the first that holds is the largest (see `fractions.sharing`).
+            units = np.bincount(at, np.minimum(room, pods[at]), len(nodes)).astype(np.int64)
+            fewer = np.where(units < ask.count * pods, units // ask.count, pods)
+            if (fewer == pods).all():
+                return pods
+            pods = fewer
+
+    def _of(self, node: Node) -> _Kept:
+        kept = self._kept.get(node.name)
+        if kept is None or kept.cards is not node.cards:
+            rows = [
+                (
+                    card.slots - card.used_slots,
+                    card.used_slots,
+                    card.free_memory,
+                    card.free_cores,
+                    card.memory,
+                    card.cores,
+                )
+                for card in node.cards
+            ]
+            columns = np.array(rows, np.int64).reshape(len(rows), _COLUMNS)
+            kept = self._kept[node.name] = _Kept(node.cards, columns, {})
+        return kept
+
+    def _room(self, kept: Sequence[_Kept], shape: PodShape) -> Ints:
+        """How many vGPUs of the ask each card takes, one after the other."""
+        [ask], wishes = shape.vgpus, shape.wishes
+        cards = np.concatenate([one.columns for one in kept])
+        wanted: Ints = cards[:, _MEMORY] * ask.memory_percent // WHOLE
+        if ask.memory:
+            wanted = np.full(len(cards), ask.memory, np.int64)
+        room = np.minimum(cards[:, _SLOTS], cards[:, _FREE_MEMORY] // np.maximum(wanted, 1))
+        room = np.where(wanted > 0, room, cards[:, _SLOTS])
+        if ask.cores:
+            room = np.minimum(room, cards[:, _FREE_CORES] // ask.cores)
+        alone = (cards[:, _CORES] == WHOLE) & (ask.cores == WHOLE) | wishes.idle_cards_only
+        room = np.where(alone, np.minimum(room, 1), room)
+        refused = cards[:, _FREE_MEMORY] < wanted
+        refused |= cards[:, _FREE_CORES] < ask.cores
+        refused |= alone & (cards[:, _USED] > 0)
+        if not ask.cores:
+            refused |= (cards[:, _CORES] != 0) & (cards[:, _FREE_CORES] == 0)
+        refused |= ~np.concatenate([_open_to(one, wishes) for one in kept])
+        return np.where(refused, 0, np.maximum(room, 0)).astype(np.int64)
+
+
+def _open_to(kept: _Kept, wishes: CardWishes) -> Bools:
+    if wishes not in kept.open:
+        kept.open[wishes] = np.array([barred(card, wishes) is None for card in kept.cards], np.bool_)
+    return kept.open[wishes]
