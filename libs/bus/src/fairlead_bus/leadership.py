@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from fairlead_bus.bucket import bucket_stream
 from fairlead_bus.bus import Bus
@@ -10,7 +11,7 @@ from fairlead_bus.mirror import Mirror, is_deletion
 from fairlead_bus.swap import SwapRefusedError, new_msg_id, swap
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.instants import from_seconds
-from fairlead_contracts.members import LEADER_LEASE, LEASE_SECONDS, RENEW_SECONDS, LeaderLease
+from fairlead_contracts.members import LEADER_LEASE, LEASE_SECONDS, RENEW_SECONDS, LeaderLease, Reserved
 from fairlead_contracts.subjects import kv_subject, leader_key
 from fairlead_contracts.topology import MEMBERS
 
@@ -27,9 +28,21 @@ class Leadership:
     The epoch is the sequence of the write that took the key; it only grows. Two may hold the key's value in memory, as
     one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
+
+    `reserved` gives what the lease says of reserve mode beside that, at each renewal.
     """
 
-    def __init__(self, bus: Bus, *, role: str, cluster: str, replica: str, wake: asyncio.Event) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        role: str,
+        cluster: str,
+        replica: str,
+        wake: asyncio.Event,
+        reserved: Callable[[], list[Reserved]] | None = None,
+    ) -> None:
+        self._reserved = reserved
         self._bus = bus
         self._role = role
         self._cluster = cluster
@@ -148,6 +161,7 @@ class Leadership:
                 replica=self._replica,
                 epoch=epoch,
                 renewed=from_seconds(time.time()),
+                reserved=[] if self._reserved is None else self._reserved(),
             )
         )
 

@@ -33,6 +33,22 @@ class MemberLease(Message, frozen=True, kw_only=True):
     """The state-stream sequence up to which the replica has decided."""
 
 
+class Reserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an admitter promises in a pool of its cluster (reserve mode). Jobs by uid."""
+
+    pool: str
+    why_not: str = ""
+    """Why nothing can be promised there although the policy wants it; empty where it can."""
+    head: str | None = None
+    """The first job that does not fit; None where all of them do."""
+    shadow: Micros | None = None
+    """When it starts at the latest; None where nothing is promised to it."""
+    obstacle: str = ""
+    """Why nothing is, in words."""
+    passing: list[str] = []
+    """Those that may start before it: the first ones, where they are many."""
+
+
 class LeaderLease(Message, frozen=True, kw_only=True):
     """The one replica that leads its role for a cluster. The sequence of the key's first write is its epoch."""
 
@@ -42,6 +58,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     epoch: int
     """0 in the write that acquires the lease: the epoch is that write's own sequence."""
     renewed: Micros
+    reserved: list[Reserved] = []
+    """Of an admitter."""
 
 
 MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)

@@ -95,6 +95,7 @@ class Admitter:
             cluster=self._settings.cluster,
             replica=self._lifecycle.replica,
             wake=led,
+            reserved=self._reservations.stated,
         )
 
         def lead() -> int | None:

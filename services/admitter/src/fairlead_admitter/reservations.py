@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 import msgspec
 import structlog
@@ -10,10 +11,13 @@ from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.events import Reserving
 from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.members import Reserved
 from fairlead_contracts.state import JobState, Phase
 from fairlead_policy import Breach, Cause, Obstacle, Pass, Promise, Reservation
 from fairlead_runtime import Metrics
 
+_PASSES_STATED = 64
+"""In a lease, which is written each second."""
 _UNHEARD = 1_000
 """News that nobody has taken yet; more are counted as lost."""
 
@@ -39,6 +43,17 @@ class _Open(msgspec.Struct):
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
     obstacle: Obstacle | None = None
+    head: str | None = None
+
+    def stated(self, pool: str) -> Reserved:
+        """As the lease carries it."""
+        return Reserved(
+            pool=pool,
+            head=self.head,
+            shadow=None if self.promise is None else self.promise.shadow,
+            obstacle="" if self.obstacle is None else OBSTACLES[self.obstacle],
+            passing=list(islice(self.passes, _PASSES_STATED)),
+        )
 
 
 class ReservationRecord:
@@ -100,6 +115,11 @@ class ReservationRecord:
                 lines.append(f"{pool}: no promise: {OBSTACLES[known.obstacle]}")
         return "; ".join(lines) or None
 
+    def stated(self) -> list[Reserved]:
+        """The same for whoever explains jobs, as the lease carries it."""
+        held_back = [Reserved(pool=pool, why_not=why) for pool, why in sorted(self._why.items())]
+        return held_back + [known.stated(pool) for pool, known in sorted(self._open.items())]
+
     def decided(self, pool: str, found: Reservation, job_of: JobOf) -> None:
         """What was decided anew, and what became of what was decided before."""
         known = self._open.setdefault(pool, _Open())
@@ -108,6 +128,7 @@ class ReservationRecord:
             *self._of_promise(pool, known, found, job_of),
         ]
         known.promise, known.obstacle = found.promise, found.obstacle
+        known.head = None if found.head is None else found.head.uid
         known.passes = {uid: one for uid, one in found.standing.passes.items() if one.withdrawn is None}
         self._shadow.labels(pool).set(0 if found.promise is None else found.promise.shadow / SECOND)
         for one in news:

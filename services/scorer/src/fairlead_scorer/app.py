@@ -10,6 +10,7 @@ from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.questions import Questions
 from fairlead_scorer.record import Record
 from fairlead_scorer.rehearsal import Rehearsal
+from fairlead_scorer.reserving import ReserveView
 from fairlead_scorer.router import Router
 from fairlead_scorer.scene import Scene
 from fairlead_scorer.scorer import ROLE, Scorer
@@ -58,7 +59,7 @@ async def _score(
     )
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
     steering = SteeringView(scene.ledger, scene.words)
-    explainer = Explainer(scene.ledger, asker, scene.unmarked, steering)
+    explainer = Explainer(scene.ledger, asker, scene.unmarked, steering, ReserveView(scene.ledger, roster))
     desk = Desk(
         bus,
         Questions(scene.ledger, asker, explainer, steering, wall_clock),

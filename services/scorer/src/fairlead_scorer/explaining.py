@@ -12,6 +12,7 @@ from fairlead_scorer.fitting import never_fits
 from fairlead_scorer.foreseeing import Foreseer, concealed
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
+from fairlead_scorer.reserving import ReserveView
 from fairlead_scorer.shard_answers import most_first
 from fairlead_scorer.shard_asking import ShardAsker
 from fairlead_scorer.steering import SteeringView
@@ -29,6 +30,7 @@ class Explainer:
         asker: asks the owners of shards.
         unmarked: the clusters that hold a pool's order up.
         steering: where levels are written.
+        reserved: what was promised to whom.
     """
 
     def __init__(
@@ -37,11 +39,13 @@ class Explainer:
         asker: ShardAsker,
         unmarked: Callable[[str], list[str]],
         steering: SteeringView,
+        reserved: ReserveView,
     ) -> None:
         self._ledger = ledger
         self._asker = asker
         self._unmarked = unmarked
         self._steering = steering
+        self._reserved = reserved
         self._foreseer = Foreseer(asker)
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
@@ -54,7 +58,12 @@ class Explainer:
         """
         known = [self._facts(job, at) for job in sorted(self._ledger.find(name), key=_shown_first)]
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
-        return [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
+        found = [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
+        return [self._with_reservation(fact, open_names=tenant is None) for fact in found]
+
+    def _with_reservation(self, fact: Explanation, *, open_names: bool) -> Explanation:
+        told = self._reserved.reasons(fact, open_names=open_names)
+        return msgspec.structs.replace(fact, reasons=[*fact.reasons, *told]) if told else fact
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
         until = job.started or job.ended or at

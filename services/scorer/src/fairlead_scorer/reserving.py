@@ -1,0 +1,65 @@
+"""What the admitters say of reserve mode, for whoever asks about a job that heads its line, or passes the head."""
+
+from typing import Protocol
+
+from fairlead_contracts.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.members import LeaderLease, Reserved
+from fairlead_contracts.questions import Explanation
+from fairlead_contracts.state import JobState, Phase
+from fairlead_scorer.ledger import Ledger
+
+ADMITTER = "admitter"
+"""The role whose leader's lease says it."""
+
+
+class Leaders(Protocol):
+    """Who leads."""
+
+    def leader(self, role: str, cluster: str) -> LeaderLease | None:
+        """The leader of a role for a cluster."""
+
+
+class ReserveView:
+    """Says of jobs what was promised to them.
+
+    Args:
+        ledger: what is known.
+        leaders: who leads, with what they say.
+    """
+
+    def __init__(self, ledger: Ledger, leaders: Leaders) -> None:
+        self._ledger = ledger
+        self._leaders = leaders
+
+    def reasons(self, job: Explanation, *, open_names: bool) -> list[str]:
+        """What reserve mode does to a job that waits; nothing where it does not concern it.
+
+        Args:
+            job: of any phase.
+            open_names: whether other tenants' jobs may be named.
+        """
+        lease = self._leaders.leader(ADMITTER, job.cluster)
+        if lease is None or job.phase != Phase.WAITING:
+            return []
+        found = next((one for one in lease.reserved if one.pool == job.pool), None)
+        return [] if found is None else self._told(job, found, open_names=open_names)
+
+    def _told(self, job: Explanation, found: Reserved, *, open_names: bool) -> list[str]:
+        if found.why_not:
+            return [f"No start can be promised in its pool: {found.why_not}."]
+        if found.head == job.uid:
+            if found.shadow is None:
+                return [f"It heads its line. No start is promised to it: {found.obstacle}."]
+            return [f"It heads its line, and starts by {_clock(found.shadow)} at the latest."]
+        if job.uid in found.passing:
+            head = self._job(found.head) if open_names and found.head is not None else None
+            name = "the head of its line" if head is None else f"{head.id}, the head of its line,"
+            return [f"It passes {name}: it ends before that one's promised start, or leaves room for it."]
+        return []
+
+    def _job(self, uid: str) -> JobState | None:
+        return next((job for job in self._ledger.find(uid) if job.uid == uid), None)
+
+
+def _clock(at: Micros) -> str:
+    return to_datetime(at // SECOND * SECOND).isoformat().replace("+00:00", "Z")

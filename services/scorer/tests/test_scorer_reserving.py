@@ -1,0 +1,64 @@
+"""What a person is told of promises and passes, by the lease of the admitter that makes them."""
+
+import msgspec
+import pytest
+
+from fairlead_contracts.members import LeaderLease, Reserved
+from fairlead_contracts.questions import Explanation
+from fairlead_contracts.state import subject_of
+from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.reserving import ReserveView
+from fairlead_testkit.builders import NOW, a_job
+
+HEAD = a_job(uid="head", id="gang")
+NOON = 1_760_000_000_000_000
+
+
+class Leader:
+    """An admitter that says this."""
+
+    def __init__(self, reserved: Reserved | None) -> None:
+        self._reserved = reserved
+
+    def leader(self, role: str, cluster: str) -> LeaderLease | None:
+        if self._reserved is None:
+            return None
+        lease = LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=NOW)
+        return msgspec.structs.replace(lease, reserved=[self._reserved])
+
+
+def told(uid: str, reserved: Reserved | None, *, open_names: bool = True, phase: str = "waiting") -> str:
+    ledger = Ledger()
+    ledger.learn({subject_of(HEAD): HEAD})
+    asked = Explanation(cluster="c1", scope="team-a", id=uid, uid=uid, phase=phase, queue="main", pool="gpu")
+    return " ".join(ReserveView(ledger, Leader(reserved)).reasons(asked, open_names=open_names))
+
+
+PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
+
+
+@pytest.mark.parametrize(
+    ("uid", "reserved", "words"),
+    [
+        ("head", PROMISED, "starts by 2025-10-09T08:53:20Z at the latest"),
+        ("small", PROMISED, "passes gang, the head of its line,"),
+        (
+            "head",
+            Reserved(pool="gpu", head="head", obstacle="runs without a limit are in the way"),
+            "no start",
+        ),
+        ("head", Reserved(pool="gpu", why_not="it is BestEffortFIFO"), "it is BestEffortFIFO"),
+    ],
+)
+def test_what_concerns_a_job_is_told(uid: str, reserved: Reserved, words: str) -> None:
+    assert words.lower() in told(uid, reserved).lower()
+
+
+def test_others_jobs_are_not_named_to_a_tenant() -> None:
+    assert "gang" not in told("small", PROMISED, open_names=False)
+
+
+@pytest.mark.parametrize("reserved", [None, PROMISED, Reserved(pool="cpu", why_not="other")])
+def test_what_does_not_concern_it_is_not_told(reserved: Reserved | None) -> None:
+    assert told("another", reserved) == ""
+    assert told("head", reserved, phase="running") == ""
