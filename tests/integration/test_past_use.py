@@ -1,6 +1,7 @@
 """Real processes on a real nats-server: who used much lately waits for who did not, and everybody is told why."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from fairlead_bus import Bus, Follower
 from fairlead_cli.ordering.taking import taken
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
+from fairlead_contracts.decisions import DECISION
 from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import EVENT, JobEnded, JobStarted
+from fairlead_contracts.events import EVENT, JobEnded, JobStarted, LevelWritten
 from fairlead_contracts.questions import EXPLAIN_REPLY, TENANTS_REPLY, ExplainQuestion, TenantsQuestion
 from fairlead_policy import order_snapshot
 from fairlead_testkit import eventually
@@ -46,11 +48,33 @@ async def started(bus: Bus, until: str) -> list[str]:
     return found
 
 
+async def written(bus: Bus, until: str) -> list[datetime]:
+    """When levels were written, until a job ended."""
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
+    found: list[datetime] = []
+    async for delivery in follower:
+        event = EVENT.decode(delivery.payload)
+        if isinstance(event, LevelWritten):
+            found.append(event.at)
+        elif isinstance(event, JobEnded) and event.job == until:
+            break
+    return found
+
+
+async def tick_of_shards(bus: Bus) -> int:
+    """The last tick that all shards were decided for."""
+    stored = [
+        await bus.last(topology.DECISION, subjects.decision("gpu", shard)) for shard in range(POLICY.shards)
+    ]
+    decisions = [DECISION.decode(one.payload) for one in stored if one is not None]
+    return min(one.basis.past for one in decisions if one.basis is not None)
+
+
 async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
     async with fleet.running() as bus:
         await submit_all(bus, "busy", equal_jobs("past", 4, run_seconds=4))
-        await submit_all(bus, "blocker", equal_jobs("block", 1, run_seconds=8, gpus=4))
+        await submit_all(bus, "blocker", equal_jobs("block", 1, run_seconds=20, gpus=4))
         async with asyncio.timeout(60):
             await started(bus, "past-0003")
         # The busy tenant asks first; by what runs now alone, it would go first.
@@ -73,8 +97,16 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         assert {one.name: bool(one.past_use) for one in snapshot.tenants}["busy"]
         [pool] = order_snapshot(snapshot)
         assert [place.id for place in pool.places] == ["calm-0000", "busy-0000", "calm-0001", "busy-0001"]
+        since, begun = datetime.now(UTC), await tick_of_shards(bus)
+
+        async def ticks_pass() -> bool:
+            return await tick_of_shards(bus) > begun + 3
+
+        await eventually(ticks_pass, 30, what="past use fades, and the order stays")
+        until = datetime.now(UTC)
         async with asyncio.timeout(60):
             order = await started(bus, "busy-0001")
         rest = order[order.index("block-0000") + 1 :]
         assert rest.index("calm-0000") < rest.index("busy-0000"), rest
         assert rest.index("calm-0001") < rest.index("busy-0001"), rest
+        assert [at for at in await written(bus, "busy-0001") if since < at < until] == []

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from fairlead_contracts.instants import HOUR, SECOND, Micros
 from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, WaitingJob, tick_of
 from fairlead_policy.past import PARTS
+from fairlead_testkit.cases import cases
 
 DAY, YEAR = 24 * HOUR, 365 * 24 * HOUR
 MINUTE = 60 * SECOND
-FAR = 200
-"""Ticks that a history is long at most."""
+HEAVY = 0.3
+"""Of a whole number of cases: each of these walks a history tick by tick in fractions."""
 
 
 class Run(NamedTuple):
@@ -85,7 +86,7 @@ def histories(draw: st.DrawFn) -> tuple[Decay, list[Run], int]:
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(HEAVY))
 def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, list[Run], int]) -> None:
     decay, runs, last = history
     past = told(decay, runs)
@@ -96,7 +97,7 @@ def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, lis
 
 
 @given(histories(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(HEAVY))
 def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_nothing(
     history: tuple[Decay, list[Run], int], data: st.DataObject
 ) -> None:
@@ -123,7 +124,7 @@ def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_noth
 
 
 @given(histories(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(HEAVY / 2))
 def test_only_those_are_told_whose_past_use_is_another(
     history: tuple[Decay, list[Run], int], dice: object
 ) -> None:
@@ -185,7 +186,7 @@ def test_who_keeps_using_the_same_comes_to_it_and_no_further_in_years() -> None:
 
 
 @given(st.integers(1, 2**62 - 1), half_lives, st.integers(1, 10**7))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(0.1))
 def test_it_never_passes_what_was_used(amount: int, half_life: Micros, ticks: int) -> None:
     past = told(Decay(half_life, tick_of(half_life)), [Run("r", "a", 0, None, {"gpu": amount})])
     past.advance(ticks)

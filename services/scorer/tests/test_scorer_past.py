@@ -18,6 +18,7 @@ from fairlead_scorer.deciding import Content, decide, same
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.past import SETTLE_AFTER, Over, over
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.cases import cases
 
 POOL = "c1/gpu"
 GPU = "nvidia.com/gpu"
@@ -153,7 +154,7 @@ class World:
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1 / 60, 1.0, 30.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(0.06))
 def test_who_takes_over_at_any_moment_has_the_same_to_the_byte(seed: int, hours: float) -> None:
     world = World(random.Random(seed), a_policy(hours))
     begun = world.now

@@ -41,8 +41,10 @@ class Scene:
         )
         self._policy = PolicyReader(bus, wake, record)
         self._now = now
+        self._wake = wake
+        self._heard = asyncio.Event()
         self._kept: Mirror[Keeping] = Mirror(
-            bus, stream=DECISION_STREAM, filter=subjects.decision_filter(), codec=KEEPING, wake=wake
+            bus, stream=DECISION_STREAM, filter=subjects.decision_filter(), codec=KEEPING, wake=self._heard
         )
         self._journal = Journal(bus, wake)
         self._past_counts = asyncio.Event()
@@ -61,6 +63,7 @@ class Scene:
             group.create_task(self._policy.run(), name="policy reader")
             await self._past_counts.wait()
             group.create_task(self._kept.run(), name="mirror of what is kept")
+            group.create_task(self._hear_of_kept(), name="what is kept is known")
             group.create_task(self._journal.run(), name="journal")
 
     async def observe(self, ours: Callable[[str, int], bool] = lambda _pool, _shard: False) -> None:
@@ -87,6 +90,16 @@ class Scene:
             await _step_by_step(self.ledger.adopting(policy.document, policy.revision))
             self._adopted = policy.revision
             self._record.adopted(policy.revision)
+
+    async def _hear_of_kept(self) -> None:
+        """Wakes for the whole alone: what others keep is of use when we take over, and any pass before that will do."""
+        known = False
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            if self._kept.complete is not known:
+                known = self._kept.complete
+                self._wake.set()
 
     def _follow_past(self, ours: Callable[[str, int], bool]) -> None:
         rulebook = self.ledger.rulebook
