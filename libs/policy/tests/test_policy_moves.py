@@ -3,13 +3,14 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import HOUR
-from fairlead_contracts.prospects import Move
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_contracts.prospects import Move, Prospects
+from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, prospects_in_words
 from fairlead_policy.moves import passes_at, starts_to_fall_behind
 from fairlead_policy.prospects import NEIGHBOURS, prospects_in, targets_of
 from fairlead_testkit.cases import cases
@@ -40,13 +41,25 @@ def in_units(stated: dict[str, int]) -> dict[str, int]:
 
 
 @st.composite
-def pools(draw: st.DrawFn, *, past: bool = False, tree: bool | None = False) -> "Case":
+def pools(
+    draw: st.DrawFn,
+    *,
+    past: bool = False,
+    tree: bool | None = False,
+    modes: tuple[ClassMode, ...] = ("strict",),
+) -> "Case":
     """Some jobs of three tenants, with what these run; in a tree, outside one, or either."""
     waiting = draw(st.lists(facts, min_size=2, max_size=9))
     use = {tenant: in_units(draw(amounts)) for tenant in TENANTS}
     remembered = {"ada": in_units(draw(amounts))} if past else {}
     grown = draw(st.booleans()) if tree is None else tree
-    return Case(waiting, use, remembered, replace(draw(rules), parents=ORG if grown else {}))
+    scored_by = replace(
+        draw(rules),
+        parents=ORG if grown else {},
+        class_mode=draw(st.sampled_from(modes)),
+        class_weights={"urgent": Fraction(1), "normal": Fraction(3, 2)},
+    )
+    return Case(waiting, use, remembered, scored_by)
 
 
 class Case:
@@ -73,6 +86,11 @@ class Case:
             )
             for number, (tenant, urgency, age, demand) in enumerate(waiting)
         ]
+
+    @property
+    def tried(self) -> set[str]:
+        """Jobs of trees, or of classes that are not strict: ends are found by trying."""
+        return {job.uid for job in self.jobs if job.tenant in self.rules.parents or not self.rules.strict}
 
     def order(
         self, change: dict[tuple[str, str], int] | None = None, classes: dict[str, str] | None = None
@@ -130,16 +148,18 @@ def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: 
 
 
 @settings(max_examples=cases(0.06))
-@given(pools(tree=True))
-def test_in_a_tree_what_is_found_by_trying_moves_a_job_and_one_unit_less_does_not(case: Case) -> None:
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")))
+def test_what_is_found_by_trying_moves_a_job_and_one_unit_less_does_not(case: Case) -> None:
     order = case.order()
     undisturbed = order.uids(NOW)
     for job in case.jobs:
         for move in moves_of(order, job.uid):
             if move.cause == "ends":
                 change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
-                assert before(case.order(change), job.uid, move.passed)
-                if job.tenant in ORG:
+                changed = case.order(change)
+                assert before(changed, job.uid, move.passed)
+                assert move.rank is None or changed.uids(NOW)[move.rank] == job.uid
+                if job.uid in case.tried:
                     less = {part: amount + 1000 for part, amount in change.items()}
                     assert not before(case.order(less), job.uid, move.passed)
     # Trying leaves no trace.
@@ -216,6 +236,66 @@ def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> 
         makeup = order.makeup(place.uid, NOW)
         assert makeup is not None
         assert max(makeup.shares.values(), default=0.0) == place.tag
+
+
+WILD = st.sampled_from((-5, 0, 1, 999, 2**30, 2**60, 2**62, 2**63, 10**25))
+wild_rules = st.builds(
+    PoolRules,
+    capacity=st.dictionaries(st.sampled_from(("cpu", "gpu")), st.sampled_from((0, 1, 64_000, 2**50))),
+    classes=st.just(("urgent", "normal")),
+    rate=st.sampled_from((Fraction(0), Fraction(1, 10**12), Fraction(10))),
+    cap=st.sampled_from((None, 0, 1, 2**60)),
+    weights=st.dictionaries(
+        st.sampled_from((*TENANTS, "org")),
+        st.sampled_from((Fraction(0), Fraction(1, 10**9), Fraction(1), Fraction(10**9))),
+    ),
+    parents=st.sampled_from(({}, ORG)),
+    rescaled=st.booleans(),
+)
+wild_jobs = st.lists(
+    st.tuples(
+        st.sampled_from(TENANTS),
+        st.sampled_from(("urgent", "normal", "unknown")),
+        st.sampled_from((0, -(2**61), 2**63, NOW)),
+        st.dictionaries(st.sampled_from(("cpu", "gpu", "tpu")), WILD),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=cases(0.05))
+@given(wild_rules, wild_jobs, st.dictionaries(st.sampled_from(TENANTS), WILD))
+def test_wild_facts_get_words_and_their_exact_neighbours(
+    scored_by: PoolRules, waiting: list[tuple[str, str, int, dict[str, int]]], use: dict[str, int]
+) -> None:
+    order = PoolOrder(scored_by)
+    for tenant, amount in use.items():
+        order.run(f"runs-{tenant}", tenant, {"gpu": amount})
+    for number, (tenant, urgency, submitted, demand) in enumerate(waiting):
+        order.wait(
+            WaitingJob(
+                uid=f"j{number}",
+                scope="",
+                id=f"j{number}",
+                tenant=tenant,
+                urgency=urgency,
+                submitted=submitted,
+                demand=demand,
+                queue=("c", "q"),
+            )
+        )
+    uids = order.uids(NOW)
+    for rank, uid in enumerate(uids):
+        place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
+        assert place is not None
+        assert found is not None
+        assert all(prospects_in_words(found, place, scored_by, NOW))
+        assert msgspec.json.decode(msgspec.json.encode(found), type=Prospects) == found
+        assert sum(order.count_before(place, NOW).values()) == rank
+        nearby = order.around(place, NOW, 3)
+        assert [one.uid for one in nearby.nearest] == uids[max(0, rank - 3) : rank][::-1]
+        assert [one.uid for one in nearby.behind] == uids[rank + 1 : rank + 4]
 
 
 def test_place_of_nobody_has_no_prospects() -> None:

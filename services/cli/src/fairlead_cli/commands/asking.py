@@ -52,7 +52,7 @@ def tenants(*, pool: str | None = None, output: Output = "table", reach: Reach =
 
 
 def explain(job: str, /, *, tenant: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
-    """Why a job stands where it stands.
+    """Why a job stands where it stands, and what would move it.
 
     Parameters
     ----------
