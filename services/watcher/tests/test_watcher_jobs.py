@@ -9,7 +9,7 @@ import pytest
 from fairlead_contracts.instants import SECOND
 from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY, SUBMISSION
 from fairlead_contracts.state import JobShape, JobState, Outcome, Phase, encode_state
-from fairlead_kube import PRIORITY_BOOST, Key, PartialObject, Workload, instant
+from fairlead_kube import PRIORITY_BOOST, Key, LabelSelector, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.jobs import MOST_FAULTS
@@ -285,6 +285,31 @@ def test_the_level_is_the_effective_priority(
     annotations: dict[str, str], priority: int | None, level: int
 ) -> None:
     assert job_of(raw(metadata__annotations=annotations, spec__priority=priority)).level == level
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "held"),
+    [
+        (LabelSelector(), {}, False),
+        (None, {}, True),
+        (LabelSelector(match_labels={"gpu": "yes"}), {"gpu": "no"}, True),
+        (LabelSelector(match_labels={"gpu": "yes"}), {"gpu": "yes"}, False),
+        (LabelSelector(match_labels={"gpu": "yes"}), None, False),  # nothing is known of the namespace
+    ],
+)
+def test_a_queue_that_does_not_take_the_namespace_holds(
+    selector: LabelSelector | None, labels: dict[str, str] | None, *, held: bool
+) -> None:
+    view = a_view(selector=selector)
+    view.namespace(Key("", "team-a"), labels)
+    job = job_of(raw(), view)
+    assert (job.phase is Phase.HELD) is held
+    if held:
+        assert "takes no Workloads of namespace team-a" in job.said
+        assert [fault.field for fault in job.faults] == ["spec.queueName"]
+        view.namespace(Key("", "team-a"), {"gpu": "yes"})
+        moved = [one for one in view.settle(NOW).values() if isinstance(one, JobState)]
+        assert [one.phase for one in moved] == ([Phase.WAITING] if selector is not None else [])
 
 
 def test_the_base_is_what_was_noted_before_a_level_was_written() -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairlead_contracts.instants import SECOND, Micros
 from fairlead_contracts.state import ClassState, JobState, NodeState, Outcome, Phase, State, TenantState
-from fairlead_kube import Key, Node
+from fairlead_kube import Key, LabelSelector, Node
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.metadata import Words
 from fairlead_watcher.pools import node
@@ -36,6 +36,7 @@ class World(msgspec.Struct):
     classes: dict[tuple[ClassKind, Key], int] = {}
     owners: dict[tuple[str, Key], OwnerFacts] = {}
     nodes: dict[Key, NodeState] = {}
+    namespaces: dict[str, dict[str, str]] = {}
     reads_boosts: bool = True
 
     def view(self) -> ClusterView:
@@ -55,6 +56,8 @@ class World(msgspec.Struct):
             view.local_queue(key, door)
         for key, state in self.nodes.items():
             view.node(key, state)
+        for name, labels in self.namespaces.items():
+            view.namespace(Key("", name), labels)
         view.boosts(read=self.reads_boosts)
         return view
 
@@ -129,11 +132,27 @@ class ViewMachine(RuleBasedStateMachine):
         put(self.world.doors, key, facts)
         self.view.local_queue(key, facts)
 
-    @rule(name=QUEUES, parent=COHORTS, quotas=QUOTA, gone=st.booleans(), active=st.booleans())
+    @rule(
+        name=QUEUES,
+        parent=COHORTS,
+        quotas=QUOTA,
+        gone=st.booleans(),
+        active=st.booleans(),
+        selector=st.none() | st.just(LabelSelector()) | st.just(LabelSelector(match_labels={"gpu": "yes"})),
+    )
     def cluster_queue(
-        self, name: str, parent: str, quotas: dict[FlavorResource, Quota], gone: bool, active: bool
+        self,
+        *,
+        name: str,
+        parent: str,
+        quotas: dict[FlavorResource, Quota],
+        gone: bool,
+        active: bool,
+        selector: LabelSelector | None,
     ) -> None:
-        facts = None if gone else QueueFacts(name=name, parent=parent, quotas=quotas, active=active)
+        facts = None
+        if not gone:
+            facts = QueueFacts(name=name, parent=parent, quotas=quotas, active=active, selector=selector)
         put(self.world.queues, Key("", name), facts)
         self.view.cluster_queue(Key("", name), facts)
 
@@ -164,6 +183,11 @@ class ViewMachine(RuleBasedStateMachine):
             state = NodeState(cluster="c1", epoch=0, rev=0, name="n", allocatable={}, ready=ready)
         put(self.world.nodes, Key("", "n"), state)
         self.view.node(Key("", "n"), state)
+
+    @rule(name=st.sampled_from(["n1", "n2"]), labels=st.none() | st.just({}) | st.just({"gpu": "yes"}))
+    def namespace(self, name: str, labels: dict[str, str] | None) -> None:
+        put(self.world.namespaces, name, labels)
+        self.view.namespace(Key("", name), labels)
 
     @rule(read=st.booleans())
     def boosts(self, *, read: bool) -> None:

@@ -15,7 +15,7 @@ from fairlead_kube import WORKLOAD_PRIORITY_CLASS, Key
 from fairlead_watcher import pools
 from fairlead_watcher.jobs import translate
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.surroundings import LEVER, ClassKind, DoorFacts, Noting, Source, queue_view
+from fairlead_watcher.surroundings import LEVER, ClassKind, DoorFacts, Labels, Noting, Source, queue_view
 from fairlead_watcher.surroundings import Known as KnownAround
 from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
 
@@ -96,6 +96,11 @@ class ClusterView:
         """A Job, PyTorchJob or Pod for which a Workload may have been made."""
         _put(self._around.owners, (kind, key), facts)
         self._dirty_readers(Source("owner", kind, key))
+
+    def namespace(self, key: Key, labels: Labels | None) -> None:
+        """A namespace."""
+        _put(self._around.namespaces, key.name, labels)
+        self._dirty_readers(Source("namespace", "", Key("", key.name)))
 
     def boosts(self, *, read: bool) -> None:
         """Whether Kueue reads boosts."""

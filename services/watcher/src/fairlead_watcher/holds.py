@@ -31,6 +31,7 @@ def hold_on(facts: WorkloadFacts, demand: dict[str, int], around: Surroundings, 
     return (
         _own_hold(facts, now)
         or _queue_hold(facts, door, queue)
+        or (_selector_hold(facts, queue, around) if queue is not None else None)
         or (_demand_hold(demand, queue) if queue is not None else None)
     )
 
@@ -71,6 +72,16 @@ def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView |
     if not queue.active:
         return Hold(why=f"ClusterQueue {queue.name} is not active")
     return None
+
+
+def _selector_hold(facts: WorkloadFacts, queue: QueueView, around: Surroundings) -> Hold | None:
+    if queue.takes(around.namespace(facts.namespace)):
+        return None
+    why = (
+        f"ClusterQueue {queue.name} takes no Workloads of namespace {facts.namespace} (its namespaceSelector)"
+    )
+    remedy = f"name a LocalQueue of another ClusterQueue, or have namespace {facts.namespace} labelled as its selector asks"
+    return Hold(why=why, fault=Fault(field=QUEUE_FIELD, value=facts.local_queue, remedy=remedy))
 
 
 def _demand_hold(demand: dict[str, int], queue: QueueView) -> Hold | None:

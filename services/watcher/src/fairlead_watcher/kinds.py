@@ -4,7 +4,7 @@ Rights that this takes, all of them `list` and `watch` in the whole cluster (dep
 
 - kueue.x-k8s.io: workloads, clusterqueues, localqueues, cohorts, workloadpriorityclasses
 - scheduling.k8s.io: priorityclasses
-- core: nodes, pods (metadata only, and only those that Kueue manages)
+- core: nodes, namespaces (metadata only), pods (metadata only, and only those that Kueue manages)
 - batch: jobs; kubeflow.org: pytorchjobs (metadata only)
 
 Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
@@ -20,6 +20,7 @@ from fairlead_kube import (
     COHORTS,
     JOBS,
     LOCAL_QUEUES,
+    NAMESPACES,
     NODES,
     PODS,
     PRIORITY_CLASSES,
@@ -38,7 +39,7 @@ from fairlead_watcher import pools
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import cohort_facts, queue_facts
 from fairlead_watcher.sources import KindSource, Source
-from fairlead_watcher.surroundings import ClassKind, class_value, door_facts
+from fairlead_watcher.surroundings import ClassKind, class_value, door_facts, namespace_labels
 from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
 
 MANAGED = "kueue.x-k8s.io/managed=true"
@@ -90,6 +91,7 @@ class Kinds:
             self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
             self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
             self._of(NODES, self._node, view.node),
+            self._of(NAMESPACES.metadata(), namespace_labels, view.namespace),
             self._owners(JOBS),
             self._owners(PYTORCH_JOBS, optional=True),
             self._owners(PODS, label_selector=MANAGED),

@@ -10,7 +10,15 @@ import msgspec
 
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_kube import Amount, ClusterQueue, Cohort, Preemption, ResourceGroup, in_base_units
+from fairlead_kube import (
+    Amount,
+    ClusterQueue,
+    Cohort,
+    LabelSelector,
+    Preemption,
+    ResourceGroup,
+    in_base_units,
+)
 
 USAGE_FIRST = "UsageBasedAdmissionFairSharing"
 
@@ -50,6 +58,8 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Kueue says that it can admit."""
     stopped: bool = False
     """Somebody said that it shall not."""
+    selector: LabelSelector | None = LabelSelector()
+    """Of the namespaces whose Workloads it takes; None: of none."""
     usage_first: bool = False
     """AdmissionFairSharing: use of LocalQueues goes before priority."""
     fair_sharing: bool = False
@@ -76,6 +86,7 @@ def queue_facts(queue: ClusterQueue) -> QueueFacts:
         strategy=spec.queueing_strategy,
         active=queue.active,
         stopped=spec.stopped,
+        selector=spec.namespace_selector,
         usage_first=scope is not None and scope.admission_mode == USAGE_FIRST,
         fair_sharing=queue.status.fair_sharing is not None,
     )

@@ -5,11 +5,12 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from fairlead_kube import Key, LocalQueue, PriorityClass
+from fairlead_kube import Key, LabelSelector, LocalQueue, PartialObject, PriorityClass
 from fairlead_watcher.quota import Forest, QueueFacts
 from fairlead_watcher.workload_facts import OwnerFacts
 
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
+type Labels = dict[str, str]
 type OwnerKind = str
 """As in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
 
@@ -17,7 +18,7 @@ type OwnerKind = str
 class Source(NamedTuple):
     """One object that a translation depends on, there or not."""
 
-    kind: Literal["local queue", "queue", "class", "owner", "lever"]
+    kind: Literal["local queue", "queue", "class", "owner", "namespace", "lever"]
     of: str
     """The kind of a class or owner; empty otherwise."""
     key: Key
@@ -41,6 +42,12 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool
     most: dict[str, int]
     """By resource that it covers, what it can ever have, all flavors together."""
+    selector: LabelSelector | None = LabelSelector()
+    """Of the namespaces whose Workloads it takes; None: of none."""
+
+    def takes(self, labels: Labels | None) -> bool:
+        """Whether it takes Workloads of a namespace with these labels; None where they are not known."""
+        return labels is None or (self.selector is not None and self.selector.matches(labels))
 
 
 class Surroundings(Protocol):
@@ -58,6 +65,9 @@ class Surroundings(Protocol):
     def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
         """What a Workload was made for; None also for kinds that are not watched."""
 
+    def namespace(self, name: str) -> Labels | None:
+        """The labels of a namespace; None for one that is not known."""
+
     def reads_boosts(self) -> bool:
         """Whether Kueue reads boosts at all."""
 
@@ -65,6 +75,11 @@ class Surroundings(Protocol):
 def door_facts(local_queue: LocalQueue) -> DoorFacts:
     """What is kept of a LocalQueue."""
     return DoorFacts(queue=local_queue.spec.cluster_queue, stopped=local_queue.spec.stopped)
+
+
+def namespace_labels(namespace: PartialObject) -> Labels:
+    """What is kept of a namespace."""
+    return namespace.metadata.labels or {}
 
 
 def class_value(priority_class: PriorityClass) -> int:
@@ -78,7 +93,9 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
     for name, amount in forest.potential(queue).items():
         if name in queue.quotas:
             most[name.resource] = most.get(name.resource, 0) + amount
-    return QueueView(name=queue.name, active=queue.active, stopped=queue.stopped, most=most)
+    return QueueView(
+        name=queue.name, active=queue.active, stopped=queue.stopped, most=most, selector=queue.selector
+    )
 
 
 class Known(msgspec.Struct, kw_only=True):
@@ -89,6 +106,8 @@ class Known(msgspec.Struct, kw_only=True):
     classes: dict[tuple[str, str], int] = {}
     """By kind and name."""
     owners: dict[tuple[OwnerKind, Key], OwnerFacts] = {}
+    namespaces: dict[str, Labels] = {}
+    """Labels by name."""
     reads_boosts: bool = True
 
 
@@ -125,6 +144,11 @@ class Noting:
         key = Key(namespace, name)
         self._looked_up.add(Source("owner", kind, key))
         return self._known.owners.get((kind, key))
+
+    def namespace(self, name: str) -> Labels | None:
+        """See `Surroundings`."""
+        self._looked_up.add(Source("namespace", "", Key("", name)))
+        return self._known.namespaces.get(name)
 
     def reads_boosts(self) -> bool:
         """See `Surroundings`."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fairlead_cli.doctor.findings import Check, Finding, counted, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
 from fairlead_contracts.document import Match, Tenant
-from fairlead_kube import LocalQueue
+from fairlead_kube import LabelSelector, LocalQueue
 from fairlead_policy import Rulebook
 
 
@@ -131,6 +131,33 @@ def _dangling(survey: Survey) -> Iterator[Finding]:
             )
 
 
+def _shut_out(survey: Survey) -> Iterator[Finding]:
+    queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
+    namespaces = {one.metadata.name: one.metadata.labels for one in survey.namespaces}
+    for door in survey.local_queues:
+        namespace, name = door.metadata.namespace, door.metadata.name
+        queue = queues.get(door.spec.cluster_queue)
+        if queue is None or namespace not in namespaces:
+            continue
+        selector = queue.spec.namespace_selector
+        if selector is None or not selector.matches(namespaces[namespace]):
+            yield warning(
+                "namespace-not-selected",
+                f"LocalQueue/{namespace}/{name}",
+                f"ClusterQueue {queue.metadata.name} takes no Workloads of namespace {namespace}: "
+                + ("it has no namespaceSelector" if selector is None else "its namespaceSelector says so"),
+                why="its jobs wait for ever",
+                mend=_selecting(queue.metadata.name, namespace, selector),
+            )
+
+
+def _selecting(queue: str, namespace: str, selector: LabelSelector | None) -> str:
+    if selector is not None and selector.match_labels and not selector.match_expressions:
+        labels = " ".join(f"{key}={value}" for key, value in sorted(selector.match_labels.items()))
+        return f"kubectl label namespace {namespace} {labels}"
+    return f"""kubectl patch clusterqueue {queue} --type merge -p '{{"spec": {{"namespaceSelector": {{}}}}}}'   # takes all"""
+
+
 CHECKS = (
     Check(
         topic="tenants",
@@ -152,5 +179,12 @@ CHECKS = (
         look=_dangling,
         fine="every LocalQueue leads to a ClusterQueue",
         needs=("localqueues", "clusterqueues"),
+    ),
+    Check(
+        topic="namespaces",
+        names=("namespace-not-selected",),
+        look=_shut_out,
+        fine="every LocalQueue's namespace is one that its ClusterQueue takes",
+        needs=("localqueues", "clusterqueues", "namespaces"),
     ),
 )
