@@ -20,6 +20,7 @@ from fairlead_kube import (
     Lever,
     LeverProbe,
     LocalQueue,
+    Namespace,
     Node,
     NodePool,
     Pod,
@@ -204,6 +205,31 @@ FOUND: list[tuple[str, Severity, Survey]] = [
             rights=[
                 Right(service="admitter", account="me", verb="patch", resource="workloads", allowed=False),
             ]
+        ),
+    ),
+    (
+        "submit-rights-missing",
+        Severity.INFO,
+        changed(
+            rights=[
+                Right(
+                    service="admitter",
+                    account="me",
+                    verb="impersonate",
+                    resource="serviceaccounts",
+                    namespace="team-a",
+                    name="fairlead-submitter",
+                    allowed=False,
+                ),
+            ]
+        ),
+    ),
+    (
+        "namespace-not-selected",
+        Severity.WARNING,
+        msgspec.structs.replace(
+            queue(namespaceSelector={"matchLabels": {"gpu": "yes"}}),
+            namespaces=msgspec.convert([things.namespace("team-a")], list[Namespace]),
         ),
     ),
     ("preempting-queue", Severity.WARNING, queue(preemption={"withinClusterQueue": "LowerPriority"})),

@@ -129,7 +129,9 @@ async def take(client: KubeClient, question: Question) -> Survey:
         survey,
         probe=probe,
         outage=outage,
-        rights=await rights_of(client, survey.user, question.accounts, probed=where),
+        rights=await rights_of(
+            client, survey.user, question.accounts, probed=where, tenants=survey.managed_namespaces
+        ),
         written=await _written(reader, survey),
         unread=dict(reader.unread),
     )

@@ -1,7 +1,7 @@
 """What watcher and admitter must be allowed to do, asked of the API server."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -20,6 +20,7 @@ from fairlead_kube import (
     WORKLOADS,
     KubeClient,
     KubeStruct,
+    PartialObject,
     Resource,
     can_i,
     service_account,
@@ -38,6 +39,20 @@ _WATCHED = (
     NAMESPACES,
     JOBS,
 )
+SUBMITTER = "fairlead-submitter"
+"""The service account of a tenant's namespace that the admitter makes jobs as, by the name that it has as shipped."""
+IMPERSONATE = "impersonate"
+MOST_TENANTS = 200
+"""Namespaces whose submitters are asked for: each is a request."""
+_SERVICE_ACCOUNTS: Resource[PartialObject] = Resource(
+    group="",
+    version="v1",
+    plural="serviceaccounts",
+    kind="ServiceAccount",
+    namespaced=True,
+    shape=PartialObject,
+    metadata_only=True,
+)
 _PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
@@ -46,6 +61,7 @@ class _Need(msgspec.Struct, frozen=True, kw_only=True):
     verb: str
     resource: Resource[object]
     namespace: str = ""
+    name: str = ""
 
 
 class _Verdict(KubeStruct, frozen=True, kw_only=True):
@@ -56,7 +72,9 @@ class _Review(KubeStruct, frozen=True, kw_only=True):
     status: _Verdict = _Verdict()
 
 
-async def rights_of(client: KubeClient, user: str, accounts: str | None, *, probed: str) -> list[Right]:
+async def rights_of(
+    client: KubeClient, user: str, accounts: str | None, *, probed: str, tenants: Collection[str] = ()
+) -> list[Right]:
     """Each right that a service needs, and whether it has it.
 
     Args:
@@ -65,8 +83,9 @@ async def rights_of(client: KubeClient, user: str, accounts: str | None, *, prob
         accounts: the namespace of the service accounts `fairlead-watcher` and `fairlead-admitter` to ask for; None asks
             for our own user, as whom `fairlead up --kubeconfig` runs both.
         probed: the namespace of the lever's probe.
+        tenants: the namespaces that may take submissions.
     """
-    needs = list(_needs(probed))
+    needs = [*_needs(probed), *_submitters(tenants)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(client, need, user, accounts)) for need in needs]
     return [task.result() for task in tasks]
@@ -82,10 +101,23 @@ def _needs(probed: str) -> Iterator[_Need]:
     yield _Need(service=ADMITTER, verb="create", resource=WORKLOADS, namespace=probed)
 
 
+def _submitters(tenants: Collection[str]) -> Iterator[_Need]:
+    for namespace in sorted(tenants)[:MOST_TENANTS]:
+        yield _Need(
+            service=ADMITTER,
+            verb=IMPERSONATE,
+            resource=_SERVICE_ACCOUNTS,
+            namespace=namespace,
+            name=SUBMITTER,
+        )
+
+
 async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
     if accounts is None:
         account = user
-        allowed = await can_i(client, need.verb, need.resource, namespace=need.namespace or None)
+        allowed = await can_i(
+            client, need.verb, need.resource, namespace=need.namespace or None, name=need.name or None
+        )
     else:
         account = service_account(accounts, f"fairlead-{need.service}")
         allowed = await _may(client, need, accounts, account)
@@ -96,6 +128,7 @@ async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None)
         verb=need.verb,
         resource=f"{need.resource.plural}.{group}" if group else need.resource.plural,
         namespace=need.namespace,
+        name=need.name,
         allowed=allowed,
     )
 
@@ -108,6 +141,7 @@ async def _may(client: KubeClient, need: _Need, namespace: str, account: str) ->
         "version": need.resource.version,
         "resource": need.resource.plural,
         **({"namespace": need.namespace} if need.namespace else {}),
+        **({"name": need.name} if need.name else {}),
     }
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     body = {

@@ -51,6 +51,8 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
     """As `kubectl auth can-i` takes it: the plural, and the group where there is one."""
     namespace: str = ""
     """Empty for all of them."""
+    name: str = ""
+    """Of the one object that it is about; empty for all of the kind."""
     allowed: bool
 
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.doctor.findings import Check, Finding, error, listed
+from fairlead_cli.doctor.findings import Check, Finding, error, info, listed
+from fairlead_cli.doctor.rights import IMPERSONATE, SUBMITTER
 from fairlead_cli.doctor.survey import Right, Survey
 
 
 def _rights(survey: Survey) -> Iterator[Finding]:
     missing: dict[tuple[str, str], list[Right]] = {}
     for right in survey.rights:
-        if not right.allowed:
+        if not right.allowed and right.verb != IMPERSONATE:
             missing.setdefault((right.service, right.account), []).append(right)
     for (service, account), rights in sorted(missing.items()):
         yield error(
@@ -23,6 +24,21 @@ def _rights(survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _submitters(survey: Survey) -> Iterator[Finding]:
+    shut = [right for right in survey.rights if right.verb == IMPERSONATE and not right.allowed]
+    if not shut:
+        return
+    yield info(
+        "submit-rights-missing",
+        shut[0].account,
+        f"the admitter may not act as service account {SUBMITTER} of {listed(right.namespace for right in shut)}",
+        why="submissions from NATS for these namespaces would be refused; jobs that are made there otherwise are steered",
+        mend="\n".join(
+            f"kubectl apply -n {right.namespace} -k deploy/kustomize/tenant" for right in shut[:_SHOWN]
+        ),
+    )
+
+
 def _words(right: Right) -> str:
     return f"{right.verb} {right.resource}" + (f" in {right.namespace}" if right.namespace else "")
 
@@ -32,11 +48,20 @@ def _asking(right: Right) -> str:
     return f"kubectl auth can-i {right.verb} {right.resource} {where} --as {right.account}"
 
 
+_SHOWN = 8
+
 CHECKS = (
     Check(
         topic="rights",
         names=("rights-missing",),
         look=_rights,
         fine="watcher and admitter may do all that they have to",
+    ),
+    Check(
+        topic="submissions",
+        names=("submit-rights-missing",),
+        look=_submitters,
+        fine="the admitter may make jobs in every namespace with a LocalQueue",
+        needs=("localqueues",),
     ),
 )
