@@ -321,4 +321,5 @@ def test_cards_as_columns_hold_as_many_pods_as_cards_one_by_one() -> None:
         # One table for all: nodes of one name have other cards each time.
         assert table.pods(nodes, shape).tolist() == plain, seed
         assert table.pods(nodes, shape).tolist() == plain, seed
-    assert CardTable().pods([Node(name="n", free={})], shape).tolist() == [0]
+    asking = PodShape(count=1, vgpus=(VgpuAsk(count=1),))
+    assert CardTable().pods([Node(name="n", free={})], asking).tolist() == [0]

@@ -19,7 +19,7 @@ from fairlead_contracts.snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
-from fairlead_contracts.state import JobState, Phase, QueueState, State
+from fairlead_contracts.state import JobShape, JobState, Phase, QueueState, State, subject_of
 from fairlead_policy import (
     PLAIN_BAND,
     LabelledJob,
@@ -37,7 +37,7 @@ from fairlead_policy import (
     terms_in_words,
 )
 from fairlead_policy.snapshots import window_of
-from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a_queue
+from fairlead_testkit.builders import NOW, a_document, a_job, a_node, a_place, a_pool, a_queue
 from fairlead_testkit.cases import cases
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 
@@ -371,3 +371,22 @@ def test_the_terms_of_a_place_are_put_in_words() -> None:
     assert "4 cpu, more than the 1 that the pool has" in size
     [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)
     assert "behind every other job of its class" in last
+
+
+def test_a_snapshot_states_pods_and_nodes_as_far_as_they_are_known() -> None:
+    shapes = [JobShape(name="main", pods=2, demand={"cpu": 500}, selector={"gpu": "a30"})]
+    gang = a_job("gang", demand={"cpu": 1000}, pods=2, shapes=shapes)
+    nodes = [a_node(name="n1"), a_node(name="n1", cluster="c2"), a_node(name="gone", ready=False)]
+    added: list[State] = [gang, *nodes]
+    states = STATES | {subject_of(state): state for state in added}
+    snapshot = snapshot_of(states, DOCUMENT, NOW)
+    assert [(node.cluster, node.name, node.used) for node in snapshot.nodes] == [
+        ("c1", "n1", None),
+        ("c2", "n1", None),
+    ]
+    found = next(job for job in snapshot.jobs if job.id == "gang")
+    assert found.gang is not None
+    assert [(shape.pods, shape.demand, shape.selector) for shape in found.gang.shapes] == [
+        (2, {"cpu": 500}, {"gpu": "a30"})
+    ]
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot

@@ -306,6 +306,18 @@ def test_where_use_is_not_stated_nothing_is_claimed_but_what_never_fits() -> Non
     assert answers(snapshot(job("j", {GPU: 1}), nodes=[])) == {"j": "unknown"}
 
 
+def test_parts_of_cards_that_nobody_registers_are_neither_placed_nor_refused() -> None:
+    pools = [{"name": "gpu", "capacity": {GPU: 8, MEM: 80_000}}]
+    found = walked(
+        snapshot(
+            job("part", {GPU: 1, MEM: 8000}), job("nine", {GPU: 9, MEM: 1}), nodes=[node("n1")], pools=pools
+        )
+    )
+    assert found.jobs["part"].answer is Answer.UNKNOWN
+    assert words(found.jobs["part"]) == "pods: no node that they may use has registered a card."
+    assert found.jobs["nine"].answer is Answer.NEVER
+
+
 def test_taints_and_tolerations_count() -> None:
     nodes = [node("n1", taints=["dedicated=ml:NoSchedule"]), node("n2", unschedulable=True)]
     tolerating = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}

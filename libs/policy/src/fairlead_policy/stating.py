@@ -68,13 +68,14 @@ def snapshot_of(
             capacity[name].setdefault(resource, 0)
     tenants = _tenants(counted, rulebook, used)
     names = _names(counted)
-    several = len({one.job.cluster for one in counted}) > 1
+    nodes = list(_nodes_of(states, clusters))
+    several = len({one.job.cluster for one in counted} | {node.cluster for node in nodes}) > 1
     return Snapshot(
         now=now,
         policy=document,
         pools=[SnapshotPool(name=name, capacity=amounts) for name, amounts in sorted(capacity.items())],
         tenants=tenants,
-        nodes=list(_nodes(states, clusters)),
+        nodes=[_node(node, several) for node in nodes],
         running=[_running(one, names, rulebook) for one in counted if one.job.phase is Phase.RUNNING],
         jobs=[_waiting(one, names, rulebook, several) for one in counted if one.job.phase is Phase.WAITING],
     )
@@ -147,15 +148,19 @@ def _names(counted: Iterable[_Counted]) -> dict[str, str]:
     return names
 
 
-def _nodes(states: Mapping[str, State], clusters: set[str]) -> Iterator[SnapshotNode]:
+def _nodes_of(states: Mapping[str, State], clusters: set[str]) -> Iterator[NodeState]:
     for _, state in sorted(states.items()):
         if isinstance(state, NodeState) and state.cluster in clusters and state.ready:
-            yield SnapshotNode(
-                name=state.name,
-                allocatable=state.allocatable,
-                labels=state.labels,
-                cluster=state.cluster if len(clusters) > 1 else "",
-            )
+            yield state
+
+
+def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name
+    return SnapshotNode(
+        name=node.name,
+        allocatable=node.allocatable,
+        labels=node.labels,
+        cluster=node.cluster if several else "",
+    )
 
 
 def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:

@@ -4,7 +4,7 @@ Fairness decides who goes first, fit says where and whether. So the order is an 
 finds no room is passed over and takes nothing, as a frontend that fills gaps does. Every answer is one of five. `placed`:
 here its pods fit, checked pod by pod. `never`: more than the pool has, or proven to fit nowhere even if nothing ran.
 `no-quota`: the pool is full. `no-room`: the pool has it in sum, its nodes or cards do not. `unknown`: jobs run, and nodes
-do not say what is used of them.
+do not say what is used of them; or parts of cards are asked for, and no node registers a card.
 """
 
 from collections import Counter
@@ -15,10 +15,11 @@ import msgspec
 
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob
+from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_policy.card_shares import pools_with_cards, with_card_shares
 from fairlead_policy.fit.card_table import CardTable
-from fairlead_policy.fit.facts import gang_of, node_of, read_cards
-from fairlead_policy.fit.obstacles import BeyondPool, NoNodes, Obstacle, PoolFull, UseNotStated
+from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards
+from fairlead_policy.fit.obstacles import BeyondPool, NoCards, NoNodes, Obstacle, PoolFull, UseNotStated
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import Gang, Node
@@ -104,6 +105,10 @@ class _Walker:
             self._use[running.pool].update(running.demand)
         self._charged = {job.uid: job.demand for job in snapshot.jobs}
         self._gangs = _gangs(snapshot)
+        with_cards = pools_with_cards(snapshot)
+        self._cardless = {
+            job.uid for job in snapshot.jobs if job.pool not in with_cards and asks_for_parts(job)
+        }
         self._nodes = _nodes(snapshot)
         self._ranges = _Ranges(snapshot)
         self._table, self._empty_table = CardTable(), CardTable()
@@ -140,11 +145,10 @@ class _Walker:
         return self._never(gang, job, pool) or JobFit(answer=Answer.NO_QUOTA, obstacles=full)
 
     def _on_nodes(self, gang: Gang, demand: Mapping[str, int], job: SnapshotJob, pool: str) -> JobFit:
-        if self._unsaid or not self._nodes:
+        if (why := self._untold(job)) is not None:
             never = self._never(gang, job, pool) if self._nodes else None
             if never is None:
                 self._use[pool].update(demand)
-            why = UseNotStated(nodes=self._unsaid) if self._nodes else NoNodes()
             return never or JobFit(answer=Answer.UNKNOWN, obstacles=(why,), exact=False)
         annotations = {} if job.gang is None else job.gang.annotations
         strategy = policies_of(annotations, self._default).node
@@ -157,6 +161,14 @@ class _Walker:
             )
         self._take(job, gang, found, demand, pool)
         return JobFit(answer=Answer.PLACED, nodes=_per_node(found))
+
+    def _untold(self, job: SnapshotJob) -> Obstacle | None:
+        """What is not known, and would have to be for a place to be named."""
+        if not self._nodes:
+            return NoNodes()
+        if self._unsaid:
+            return UseNotStated(nodes=self._unsaid)
+        return NoCards(shape=ONLY_SHAPE) if job.uid in self._cardless else None
 
     def _take(
         self, job: SnapshotJob, gang: Gang, found: Placement, demand: Mapping[str, int], pool: str

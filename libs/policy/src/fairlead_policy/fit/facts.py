@@ -161,8 +161,14 @@ def _evenly(demand: Mapping[str, int], pods: int, with_cards: bool) -> dict[str,
     return shares
 
 
+def asks_for_parts(job: Job) -> bool:
+    """Whether the job asks for parts of cards: only nodes that register theirs can say whether they have them."""
+    stated = [] if job.gang is None else [shape.demand or {} for shape in job.gang.shapes]
+    return any(demand.get(name) for demand in (job.demand, *stated) for name in PER_VGPU)
+
+
 def gang_of(job: Job, *, with_cards: bool) -> Gang:
-    """The job's pods as a gang; see `shapes_of`.
+    """The job's pods as a gang; see `shapes_of`. Parts of cards that are not known are left out: nodes do not state them.
 
     Raises:
         FieldError: the pods ask for cards in a way that HAMi does not take, or see `shapes_of`.
@@ -178,7 +184,9 @@ def gang_of(job: Job, *, with_cards: bool) -> Gang:
 def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool) -> PodShape:  # noqa: FBT001 # said by its name
     demand = dict(shape.demand or {})
     ask = None
-    if with_cards:
+    if not with_cards:
+        demand = {name: amount for name, amount in demand.items() if name not in PER_VGPU}
+    else:
         try:
             ask = vgpu_ask({name: demand.pop(name) for name in CARD_RESOURCES if name in demand})
         except AskError as error:
