@@ -2,15 +2,23 @@
 
 import multiprocessing
 import random
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
 from bench_lines import quantile, say
 
+from fairlead_cli.benching.measuring import measure_events, measure_levels, measure_order
+from fairlead_cli.benching.pools import Size, made_pool
+from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant, encode_snapshot
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 
 TENANTS = 200
@@ -67,15 +75,6 @@ def loaded(count: int) -> tuple[PoolOrder, random.Random]:
     return pool, rng
 
 
-def lexsort_seconds(count: int) -> float:
-    """A bare NumPy lexsort of keys of the same kind: the floor under any order of so many jobs."""
-    generator = np.random.default_rng(count)
-    submitted = NOW - generator.integers(0, 30 * 86_400_000_000, count)
-    key = generator.random(count) + submitted * 1e-13
-    urgency = generator.integers(0, 3, count)
-    return best(lambda _: np.lexsort((submitted, key, urgency)))
-
-
 def best(work: Callable[[int], object]) -> float:
     """The median of some runs, in seconds."""
     taken = []
@@ -87,41 +86,101 @@ def best(work: Callable[[int], object]) -> float:
 
 
 async def order() -> None:
-    """Order 15 k, 100 k and 1 M jobs from changed weights: every score and the whole sort."""
-    for count in (15_000, 100_000, 1_000_000):
-        pool, _ = loaded(count)
+    """Order made-up pools from arrays in memory, as `fairlead bench order` does; beside them a plain heap."""
+    for size, aim in (
+        (Size(jobs=15_000, tenants=200, resources=3), 5),
+        (Size(jobs=100_000, tenants=1_000, resources=5), 45),
+        (Size(jobs=1_000_000, tenants=10_000, resources=5), 600),
+    ):
+        found = measure_order(made_pool(size))
+        say(
+            "order",
+            jobs=size.jobs,
+            tenants=size.tenants,
+            resources=size.resources,
+            ms=found.seconds * 1e3,
+            aim_ms=aim,
+            peak_mb=found.peak_megabytes,
+            heap_ms=found.heap_seconds * 1e3,
+            ratio=found.heap_seconds / found.seconds,
+            differ=found.differ,
+        )
 
-        def anew(turn: int, pool: PoolOrder = pool) -> None:
-            pool.set_rules(rules(turn + 1))
-            pool.uids(NOW)
 
-        seconds, floor = best(anew), lexsort_seconds(count)
-        say("order", jobs=count, ms=seconds * 1e3, lexsort_ms=floor * 1e3, ratio=seconds / floor)
+async def anew() -> None:
+    """Order a scorer's pool of 100 k jobs from changed weights, lane by lane."""
+    pool, _ = loaded(100_000)
+
+    def changed(turn: int) -> None:
+        pool.set_rules(rules(turn + 1))
+        pool.uids(NOW)
+
+    say("anew", jobs=100_000, ms=best(changed) * 1e3)
 
 
 async def event() -> None:
     """One arrival, start or end among 100 k waiting jobs, and the fronts that follow from it."""
-    pool, rng = loaded(100_000)
-    shard = [f"team-{n}" for n in range(0, TENANTS, SHARDS)]
-    pool.front(NOW, 100, shard)
-    taken = []
-    for number in range(300):
-        job = a_job(1_000_000 + number, rng)
-        changed = WaitingJob(
-            **{**{f: getattr(job, f) for f in job.__struct_fields__}, "tenant": shard[number % len(shard)]}
+    for tenants in (200, 10_000):
+        taken = measure_events(made_pool(Size(jobs=100_000, tenants=tenants, resources=3)))
+        say(
+            "event",
+            jobs=100_000,
+            tenants=tenants,
+            p50_ms=quantile(taken, 0.5) * 1e3,
+            p99_ms=quantile(taken, 0.99) * 1e3,
+            aim_ms=5,
         )
-        start = time.perf_counter()
-        match number % 3:
-            case 0:
-                pool.wait(changed)
-            case 1:
-                pool.run(changed.uid, changed.tenant, changed.demand)
-            case _:
-                pool.forget(f"uid-{rng.randrange(100_000):09d}")
-        pool.front(NOW, 100, shard)
-        taken.append(time.perf_counter() - start)
-    say(
-        "event", jobs=100_000, p50_ms=quantile(taken, 0.5) * 1e3, p99_ms=quantile(taken, 0.99) * 1e3, aim_ms=5
+
+
+async def levels() -> None:
+    """The levels of a window of ten thousand jobs, most of it labelled already."""
+    say("levels", window=10_000, ms=measure_levels(10_000) * 1e3, aim_ms=10)
+
+
+async def snapshot() -> None:
+    """`fairlead order` on a file of 100 k jobs, both forms: seconds of the processor and peak memory."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "snapshot.json"
+        path.write_bytes(encode_snapshot(made_snapshot(100_000)))
+        for form in ("json", "table"):
+            seconds, peak = _cost(path, form)
+            say("snapshot", form=form, jobs=100_000, cpu_s=seconds, peak_mb=peak)
+
+
+def _cost(path: Path, form: str) -> tuple[float, float]:
+    """Seconds of the processor and megabytes of `fairlead order` on a file."""
+    command = [sys.executable, "-m", "fairlead_cli", "order", str(path), "-o", form]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 # our own command
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, after.ru_maxrss / 2**10
+
+
+def made_snapshot(count: int) -> Snapshot:
+    """The jobs of the scorers' benches as a snapshot."""
+    dice = random.Random(count)
+    jobs = [a_job(number, dice) for number in range(count)]
+    return Snapshot(
+        now=NOW,
+        policy=PolicyDocument(),
+        pools=[SnapshotPool(name="gpu", capacity=CAPACITY)],
+        tenants=[SnapshotTenant(name=name, weight=float(weight)) for name, weight in rules().weights.items()],
+        jobs=[
+            SnapshotJob(
+                id=job.id,
+                uid=job.id,
+                tenant=job.tenant,
+                pool="gpu",
+                urgency=job.urgency,
+                demand=job.demand,
+                submitted=job.submitted,
+                queue_time=job.submitted,
+                frontend="kueue",
+                queue=job.queue[1],
+            )
+            for job in jobs
+        ],
     )
 
 

@@ -15,7 +15,10 @@ import bench_trees
 
 BENCHES = {
     "order": bench_order.order,
+    "snapshot": bench_order.snapshot,
+    "anew": bench_order.anew,
     "event": bench_order.event,
+    "levels": bench_order.levels,
     "trees": bench_trees.trees,
     "scaling": bench_order.scaling,
     "replay": bench_bus.replay,
