@@ -13,9 +13,11 @@ import pytest
 
 from fairlead_bus import Bus, Follower, Leadership
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import PolicyDocument, Reserve
 from fairlead_contracts.events import EVENT, JobReserved, Reserving
 from fairlead_contracts.marks import WATCHDOG
+from fairlead_contracts.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_testkit.admissions import AdmissionLog, Step
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
@@ -129,6 +131,14 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
         fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(estate, pool), scorers=1)
         async with fleet.running() as bus, told(bus) as events, stream(estate, log):
             estate.workload(LARGE, LARGE, GPUS, limit=5)
+
+            async def explained() -> bool:
+                question = to_json(ExplainQuestion(job=LARGE))
+                reply = EXPLAIN_REPLY.decode(await bus.request(subjects.ask("explain"), question, timeout=5))
+                said = [reason for found in reply.found for reason in found.reasons]
+                return any("heads its line, and starts by" in reason for reason in said)
+
+            await eventually(explained, 30, what="`fairlead explain` says by when it starts")
             await eventually(lambda: happened(events, Reserving.KEPT, LARGE), 50, what="a promise is kept")
         clock = time.time() - time.monotonic()
         at = started(log, LARGE)

@@ -1,0 +1,192 @@
+"""Reserve mode turn by turn: against a strict frontend in memory, with the levels that the plans write."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.reservations import News, ReservationRecord
+from fairlead_admitter.reserving import Reserving
+from fairlead_admitter.segments import Segment
+from fairlead_admitter.standings import FrontendOrder
+from fairlead_admitter.steering import steer
+from fairlead_admitter.window import Ranked
+from fairlead_admitter.written import Landed, Written
+from fairlead_contracts.document import PolicyDocument, Reserve
+from fairlead_contracts.events import Reserving as What
+from fairlead_contracts.instants import SECOND
+from fairlead_contracts.state import JobState, Phase, State, subject_of
+from fairlead_policy import Band
+from fairlead_runtime import Metrics
+from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
+
+GPU = "nvidia.com/gpu"
+BAND = Band(default=0, lowest=1, highest=1_000_000)
+POLICY = PolicyDocument(
+    mode="reserve", reserve=Reserve(reaction_seconds=10, grace_seconds=30, rest_seconds=60)
+)
+POOL = a_pool(capacity={GPU: 8}, reservable=True)
+
+
+class Play:
+    """A strict queue of eight cards, its facts, and the part of the admitter that reserves."""
+
+    def __init__(self, *states: State) -> None:
+        self.facts = ClusterFacts("c1")
+        self.written = Written()
+        self.record = ReservationRecord(Metrics("admitter"), "c1")
+        self.reserving = Reserving(self.facts, self.written, self.record)
+        self.now = NOW
+        self._rev = 1
+        self.see(POOL, a_queue(), *states)
+
+    def see(self, *states: State) -> None:
+        self._rev += 1
+        self.facts.apply({subject_of(one): msgspec.structs.replace(one, rev=self._rev) for one in states})
+
+    def change(self, uid: str, **changes: object) -> None:
+        job = self.facts.job(uid)
+        assert job is not None
+        self.see(msgspec.structs.replace(job, **changes))
+
+    def turn(self, order: Sequence[str], *, after: float = 0.0, write: bool = True) -> list[News]:
+        """A turn some seconds later, its writes landed and seen; gives what was told."""
+        self.now += round(after * SECOND)
+        segments = [Segment(band=BAND)]
+        line = self.reserving.line("gpu", list(self.facts.queues.values()), POLICY, segments)
+        if line is None:
+            return self.record.take_news()
+        waiting = [job for uid in order if (job := self.facts.job(uid)) and job.phase is Phase.WAITING]
+        known = [Ranked(rank, a_place(uid=job.uid), job) for rank, job in enumerate(waiting)]
+        window = self.reserving.arrange(line, known, 2, self.now)
+        plan = steer(window, self.facts, ["main"], self.written, segments, sealed=True)
+        for one in plan.writes if write else ():
+            self.written.send(one.job.uid, one.level)
+            self.written.land(one.job, one.level, Landed(mark="m", rev=self._rev + 1), 0.0)
+            self.change(one.job.uid, level=one.level)
+        return self.record.take_news()
+
+    def line(self) -> list[str]:
+        """The waiting jobs as the frontend has them."""
+        jobs = [job for job in self.facts.queued_jobs() if job.phase is Phase.WAITING]
+        return [job.uid for job in sorted(jobs, key=lambda job: (-job.level, job.queue_time, job.uid))]
+
+
+def waits(uid: str, gpus: int, *, limit: float | None = 60.0, at: int = 0) -> JobState:
+    run_limit = None if limit is None else round(limit * SECOND)
+    return a_job(uid, uid=uid, demand={GPU: gpus}, queue_time=NOW + at, run_limit=run_limit)
+
+
+def runs(uid: str, gpus: int, *, ends: float | None = 600.0) -> JobState:
+    ends_by = None if ends is None else NOW + round(ends * SECOND)
+    return a_job(uid, uid=uid, demand={GPU: gpus}, phase=Phase.RUNNING, started=NOW, ends_by=ends_by)
+
+
+def a_play() -> tuple[Play, list[str]]:
+    """Six of eight cards are taken; a gang of eight came first."""
+    play = Play(runs("r", 6), waits("gang", 8), waits("small", 1, at=1), waits("slow", 1, limit=700, at=2))
+    order = ["gang", "small", "slow"]
+    play.turn(order)
+    play.turn(order)
+    return play, order
+
+
+def told(news: Sequence[News]) -> list[tuple[What, str]]:
+    return [(one.what, one.job.uid) for one in news]
+
+
+def test_a_start_is_promised_once_the_head_was_in_front_for_a_reaction_time() -> None:
+    play, order = a_play()
+    assert told(play.turn(order, after=9)) == []
+    news = play.turn(order, after=1)
+    assert told(news) == [(What.PASSED, "small"), (What.PROMISED, "gang")]
+    assert news[1].by == NOW + 630 * SECOND
+    assert play.line() == ["small", "gang", "slow"]
+
+
+def test_whoever_comes_comes_behind_the_head() -> None:
+    play, _ = a_play()
+    gang = play.facts.job("gang")
+    assert gang is not None
+    assert gang.level > BAND.default
+    play.see(waits("older", 1, at=-500))
+    assert play.line()[0] == "gang"
+
+
+def test_a_pass_that_is_not_used_is_taken_back_and_rests() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    assert play.reserving.wake_in(play.now) == pytest.approx(10, abs=0.1)
+    assert told(play.turn(order, after=10)) == [(What.WITHDRAWN, "small")]
+    assert play.line()[0] == "gang"
+    assert told(play.turn(order, after=30)) == []
+    assert told(play.turn(order, after=31)) == [(What.PASSED, "small")]
+
+
+def test_a_pass_that_is_used_is_told_and_counts_as_running() -> None:
+    play, order = a_play()
+    play.see(waits("next", 2, at=3))
+    order.append("next")
+    play.turn(order, after=10)
+    play.change("small", phase=Phase.RUNNING, started=play.now, ends_by=play.now + 60 * SECOND)
+    assert told(play.turn(order)) == [(What.TAKEN, "small")]
+    assert play.line()[0] == "gang"
+
+
+def test_the_promise_is_told_to_be_kept_or_broken() -> None:
+    for after, what in ((0, What.KEPT), (700, What.BROKEN)):
+        play, order = a_play()
+        play.turn(order, after=10)
+        play.change("r", phase=Phase.ENDED)
+        play.change("gang", phase=Phase.RUNNING, started=play.now + after * SECOND)
+        assert (what, "gang") in told(play.turn(order))
+
+
+def test_who_takes_over_finds_the_head_by_its_level() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.see(waits("rival", 8, at=4))
+    play.reserving.begin_anew()
+    order = ["rival", *order]
+    play.turn(order)
+    play.turn(order)
+    news = play.turn(order, after=40)
+    assert (What.PROMISED, "gang") in told(news)
+    assert all(one.by is None or one.by <= NOW + 630 * SECOND for one in news if one.what is What.PROMISED)
+
+
+def test_without_limits_nothing_is_promised_and_it_is_said() -> None:
+    play = Play(runs("r", 6, ends=None), waits("gang", 8), waits("small", 1, at=1))
+    for _ in range(3):
+        assert play.turn(["gang", "small"], after=10) == []
+    assert "without a limit" in (play.record.told() or "")
+    assert play.line()[0] == "gang"
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([a_pool(capacity={GPU: 8}, reservable=False, reservable_why="it fills gaps")], "it fills gaps"),
+        ([a_queue(name="second")], "2 queues"),
+        ([a_queue(active=False)], "starts nothing"),
+    ],
+)
+def test_where_nothing_can_be_promised_it_is_said_and_advised(states: list[State], words: str) -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.see(*states)
+    assert play.turn(order) == []
+    assert words in (play.record.told() or "")
+    assert [one.why_not != "" for one in play.record.stated()] == [True]
+
+
+def test_a_write_without_a_reply_may_have_landed() -> None:
+    play, _ = a_play()
+    bands = {"": BAND}
+    frontend = FrontendOrder(play.facts, play.written)
+    assert frontend.ahead("gang", bands) == frozenset()
+    play.written.send("slow", 900_000)
+    assert frontend.ahead("gang", bands) == frozenset({"slow"})
+    play.written.send("gang", 0)
+    assert frontend.ahead("gang", bands) is None
