@@ -18,8 +18,8 @@ _KEY = re.compile(
 )
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
-_OURS = ("kueue.x-k8s.io/", "kubernetes.io/", "k8s.io/", "fairlead.dev/", "kubeflow.org/")
-"""Annotations by which others steer, and we ourselves. Classes are asked for by the submission's `class`."""
+_STEERING = ("kubernetes.io", "k8s.io", "fairlead.dev", "kubeflow.org")
+"""By keys of these domains and of those below them controllers steer, and we do."""
 
 
 class JobTemplate(Strict, frozen=True, kw_only=True):
@@ -82,8 +82,17 @@ def _check_strings(field: str, strings: list[str]) -> Iterator[FieldError]:
 def _check_annotations(annotations: Mapping[str, str]) -> Iterator[FieldError]:
     for key, value in annotations.items():
         field = f"template.annotations.{key}"
-        domain, slash, _ = key.rpartition("/")
         if not _KEY.fullmatch(key) or len(value) > LONGEST:
             yield FieldError(field, value[:64], "is not an annotation")
-        elif slash and any(f"{domain}/".endswith(ours) for ours in (*_OURS, "x-k8s.io/")):
+        elif is_steering(key):
             yield FieldError(field, value[:64], "is not for submissions to set: others steer by it")
+
+
+def is_steering(key: str) -> bool:
+    """Whether others steer by a label or annotation of this key, so that a submission may not set it.
+
+    Classes are asked for by the submission's `class`.
+    """
+    prefix = key.rpartition("/")[0]
+    # "kueue.x-k8s.io" is not below "k8s.io" by name, but by intent.
+    return any(prefix == domain or prefix.endswith((f".{domain}", f"-{domain}")) for domain in _STEERING)

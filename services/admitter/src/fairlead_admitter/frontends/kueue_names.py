@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.submissions import Submission
+from fairlead_contracts.templates import is_steering
 
 LONGEST_NAME = 63
 """Of a Job, and of a pod with its index: both become labels and host names (RFC 1123)."""
@@ -14,8 +15,6 @@ _SUBDOMAIN = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9]
 _KEY = re.compile(rf"(?:(?P<prefix>{_SUBDOMAIN})/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?")
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _LONGEST_PREFIX = 253
-_STEERING = ("kubernetes.io", "k8s.io", "fairlead.dev", "kubeflow.org")
-"""By labels of these domains and of those below them controllers steer, and we do."""
 _OF_JOBS = ("job-name", "controller-uid")
 """Set by Kubernetes on the pods of a Job; Jobs that bring them along are refused."""
 
@@ -98,15 +97,6 @@ def is_value(value: str) -> bool:
     return _VALUE.fullmatch(value) is not None
 
 
-def is_steering(key: str) -> bool:
-    """Whether others steer by a label of this key, so that a submission may not set it."""
-    prefix = key.rpartition("/")[0]
-    # "kueue.x-k8s.io" is not below "k8s.io" by name, but by intent.
-    return key in _OF_JOBS or any(
-        prefix == domain or prefix.endswith((f".{domain}", f"-{domain}")) for domain in _STEERING
-    )
-
-
 def _wrong(field: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
     for key, value in labels.items():
         where = f"{field}.{key}"
@@ -116,7 +106,7 @@ def _wrong(field: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
                 value,
                 "is no label in Kubernetes: [domain/]name, name and value of up to 63 letters, digits, '-', '_', '.'",
             )
-        elif is_steering(key):
+        elif key in _OF_JOBS or is_steering(key):
             yield FieldError(where, value, "is not for submissions to set: others steer by it")
 
 
