@@ -11,7 +11,7 @@ NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep chaos bench format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep chaos bench pictures format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,9 @@ chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under 
 
 bench: $(STAMP) ## figures, a JSON object a line
 	$(BIN)/python bench/run.py
+
+pictures: $(STAMP) ## draw those of docs/policy.md anew, from the policy at work
+	$(BIN)/python bench/pictures.py
 
 format: $(STAMP) ## let ruff mend what it can
 	-$(BIN)/ruff check --fix --quiet $(CODE)
