@@ -282,6 +282,17 @@ def test_what_a_predecessor_promised_is_kept_by_who_takes_over(
     assert world_of(seed, reaction, forgets=tuple(forgets)).run() == []
 
 
+@pytest.mark.deep
+def test_no_promise_is_broken_in_thousands_of_worlds() -> None:
+    """Slow writers, mortal ones and forgetful ones together."""
+    for seed in range(5_000):
+        rng = random.Random(-seed)
+        dies = rng.choice([ENDLESS, rng.randint(0, HORIZON)])
+        forgets = tuple(rng.sample(range(HORIZON), rng.choice([0, 0, 5])))
+        world = world_of(seed, rng.choice([0, 1, 2, 4, 8]), dies=dies, forgets=forgets)
+        assert world.run() == [], seed
+
+
 # --- what a promise breaks by, once each on purpose
 
 

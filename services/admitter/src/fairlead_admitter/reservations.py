@@ -91,6 +91,10 @@ class ReservationRecord:
             self._shadow.labels(pool).set(0)
         self._open.clear()
 
+    def pools(self) -> set[str]:
+        """Those that something is told of."""
+        return self._why.keys() | self._open.keys()
+
     def not_wanted(self, pool: str) -> None:
         """The policy promises no starts in the pool."""
         self._told(pool, "")

@@ -77,7 +77,7 @@ class Reserving:
 
     def keep(self, pools: Collection[str]) -> None:
         """Only these pools are there at all."""
-        for pool in self._kept.keys() - set(pools):
+        for pool in (self._kept.keys() | self._record.pools()) - set(pools):
             self.let_go(pool)
 
     def let_go(self, pool: str) -> None:
@@ -133,9 +133,12 @@ class Reserving:
         return [ranked[uid] for uid in found.order[: front + more]]
 
     def wake_in(self, now: Micros) -> float | None:
-        """Seconds until a pass must be taken back or a promise be kept; None where nothing is due."""
-        due = [kept.wake for kept in self._kept.values() if kept.wake is not None]
-        return max(0.0, (min(due) - now) / SECOND) if due else None
+        """Seconds until a pass must be taken back or a promise be kept; None where nothing is due.
+
+        What was due before now was looked at by the turn that is just over, or that turn had no order to look with.
+        """
+        due = [kept.wake for kept in self._kept.values() if kept.wake is not None and kept.wake > now]
+        return (min(due) - now) / SECOND if due else None
 
     def _out_of_sight(self, pool: str, known: Sequence[Ranked]) -> Iterator[Ranked]:
         """Whoever was promised something, and stands in no front of the order any more."""
