@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime import pause_after, wake_or_timeout
 
 PLENTY = 30.0
 SHORT = 0.02
@@ -31,3 +31,9 @@ async def test_a_cancelled_wait_is_cancelled() -> None:
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()
+
+
+def test_pauses_double_up_to_the_longest_and_differ() -> None:
+    for row, most in ((0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (10_000, 5.0)):
+        pauses = [pause_after(row, first=1.0, longest=5.0) for _ in range(50)]
+        assert most / 2 <= min(pauses) < max(pauses) <= most

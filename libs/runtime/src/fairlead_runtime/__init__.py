@@ -32,7 +32,7 @@ from fairlead_runtime.settings import (
 )
 from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
 from fairlead_runtime.tracing import Tracing, configure_tracing
-from fairlead_runtime.waiting import wake_or_timeout
+from fairlead_runtime.waiting import pause_after, wake_or_timeout
 
 __all__ = [
     "LATENCY_BUCKETS",
@@ -63,6 +63,7 @@ __all__ = [
     "given_arguments",
     "load_settings",
     "new_replica",
+    "pause_after",
     "redacted",
     "run_service",
     "wake_or_timeout",

@@ -2,7 +2,6 @@
 
 import asyncio
 import enum
-import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from fairlead_bus import NotYetError
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.submissions import Submission
+from fairlead_runtime import pause_after
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
@@ -89,7 +89,8 @@ class _Trouble(msgspec.Struct):
     """A scope for which the frontend fails."""
 
     why: str
-    wait: float
+    row: int
+    """Failures before the last one."""
     until: float
     """Nobody tries before."""
     probing: bool = False
@@ -179,18 +180,14 @@ class PatientCreator:
         """Raises NotYetError where it is not this order's turn to find out."""
         left = trouble.until - self._clock()
         if left > 0 or trouble.probing:
-            # Jitter: held orders shall not all ask in the same instant.
-            raise NotYetError(
-                trouble.why,
-                seconds=max(left, _FIRST_WAIT) + _LONGEST_WAIT * random.uniform(0.0, 0.5),  # noqa: S311 # no secret
-            )
+            patience = pause_after(0, first=_LONGEST_WAIT, longest=_LONGEST_WAIT)
+            raise NotYetError(trouble.why, seconds=max(left, patience))
 
     def _failed(self, scope: str, why: str) -> NotYetError:
         before = self._troubles.get(scope)
-        wait = _FIRST_WAIT if before is None else min(2 * before.wait, _LONGEST_WAIT)
-        seconds = wait * random.uniform(0.5, 1.0)  # noqa: S311 # no secret
-        trouble = _Trouble(why=why, wait=wait, until=self._clock() + seconds)
-        self._troubles[scope] = trouble
+        row = 0 if before is None else before.row + 1
+        seconds = pause_after(row, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        self._troubles[scope] = _Trouble(why=why, row=row, until=self._clock() + seconds)
         self._silent = True
         return NotYetError(why, seconds=seconds)
 

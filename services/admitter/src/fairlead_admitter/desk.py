@@ -8,7 +8,6 @@ remembered, and read back from the answer stream where this process doesn't know
 
 import asyncio
 import enum
-import random
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.errors import ContractError
 from fairlead_contracts.submissions import ANSWER, Accepted, AnyAnswer, Ended, Started
+from fairlead_runtime import pause_after
 
 REMEMBERED = 65_536
 """Submissions whose last answer is remembered; forgetting one costs a look into the stream."""
@@ -121,14 +121,14 @@ class Desk:
 
     async def _insist[T](self, call: Callable[[], Awaitable[T]]) -> T:
         """NATS being away is no reason to give a delivery back: the turn is kept until it is there again."""
-        wait = _FIRST_WAIT
+        row = 0
         try:
             while True:
                 try:
                     return await call()
                 except RetryableBusError as error:
                     self.trouble = f"answers wait for NATS: {error}"
-                    await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 # no secret
-                    wait = min(2 * wait, _LONGEST_WAIT)
+                    await asyncio.sleep(pause_after(row, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
+                    row += 1
         finally:
             self.trouble = None  # also where the lead ended meanwhile: a standby waits for no answer

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fairlead_admitter.setbacks import pause_after
+from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.state import JobState
+from fairlead_runtime import pause_after
 
 _ENOUGH = 2
 """Jobs of a scope that fail before the whole scope rests."""
@@ -23,7 +24,8 @@ class _Rest(msgspec.Struct):
     why: str = ""
 
     def prolong(self, now: float, why: str, retry_after: float) -> None:
-        self.until = now + max(retry_after, pause_after(self.row))
+        pause = pause_after(self.row, first=FIRST_SECONDS, longest=LONGEST_SECONDS)
+        self.until = now + max(retry_after, pause)
         self.row += 1
         self.why = why
 

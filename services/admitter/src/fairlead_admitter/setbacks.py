@@ -3,21 +3,16 @@
 What concerns one job or one scope alone is no setback: see `rests`.
 """
 
-import random
 from collections.abc import Callable
+
+from fairlead_runtime import pause_after
 
 FIRST_SECONDS = 0.25
 LONGEST_SECONDS = 30.0
 _FORBIDDEN_FOR_GOOD = 4
 """After so many failures in a row, some four seconds, a missing right is not a server's start any more."""
-_ENDLESS = 16
-"""A row of failures after which none of them makes the pause any longer."""
-
-
-def pause_after(row: int) -> float:
-    """Seconds to wait after a failure that so many others in a row came before."""
-    # Jitter: several admitters of one API server shall not all come back in the same instant.
-    return min(FIRST_SECONDS * 2 ** min(row, _ENDLESS), LONGEST_SECONDS) * random.uniform(0.5, 1.0)  # noqa: S311 # no secret
+_ROW = 16
+"""More failures in a row are not counted."""
 
 
 class Setbacks:
@@ -49,8 +44,8 @@ class Setbacks:
             self._since = now
         # An API server that has just started refuses everybody for a moment; a right that stays away is not soon back.
         for_good = forbidden and self._row >= _FORBIDDEN_FOR_GOOD
-        self._until = now + max(retry_after, pause_after(_ENDLESS if for_good else self._row))
-        self._row = min(self._row + 1, _ENDLESS)
+        self._until = now + max(retry_after, _pause(_ROW if for_good else self._row))
+        self._row = min(self._row + 1, _ROW)
         self._why, self._forbidden = why, forbidden
 
     def succeeded(self) -> None:
@@ -66,3 +61,7 @@ class Setbacks:
         if not self._row or not (self._forbidden or self._clock() - self._since > self._patience):
             return None
         return f"levels can't be written: {self._why}"
+
+
+def _pause(row: int) -> float:
+    return pause_after(row, first=FIRST_SECONDS, longest=LONGEST_SECONDS)
