@@ -16,7 +16,8 @@ would move a job: by what stands `ahead`, by its `makeup`, by `moves` solved exa
 `foretelling` puts that in words.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
-`fractions` reads GPU fractions after HAMi.
+`fractions` reads GPU fractions after HAMi. `card_shares` charges those to a pool, `walking` places jobs along an order,
+`sizing` asks whether stated nodes could hold a stated job at all.
 """
 
 from fairlead_policy.ahead import join_around

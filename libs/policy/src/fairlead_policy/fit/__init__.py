@@ -4,8 +4,8 @@
 the way and whether that is proven. Quota is not asked here: a job may well have quota and fit nowhere.
 
 `shapes` are nodes and gangs, `eligibility` is labels and taints, `dealing` and `packing` are the cards of one node,
-`ground` is nodes as columns, `filling` puts pods on them, `search` proves, `verify` checks, `diagnosis` says why not,
-`words` says it to people. Modelled of Kubernetes: node
+`ground` is nodes as columns, `card_table` cards as columns, `filling` puts pods on them, `search` proves, `verify` checks, `diagnosis` says why not,
+`words` says it to people. `facts` are a snapshot's nodes and jobs, `using` is a node after pods were put on it. Modelled of Kubernetes: node
 selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology
 spread constraints, host ports, volumes' zones.
 """
