@@ -18,6 +18,8 @@ from fairlead_runtime import pause_after
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
+_LATELY_SECONDS = 300.0
+"""A trouble that nobody ran into for so long is not told any more: nothing of the scope waits."""
 
 
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +161,12 @@ class PatientCreator:
 
     def told(self) -> str | None:
         """The scopes in trouble and why, for people; None if there are none."""
-        said = [f"{scope}: {trouble.why}" for scope, trouble in sorted(self._troubles.items())]
+        lately = self._clock() - _LATELY_SECONDS
+        said = [
+            f"{scope}: {trouble.why}"
+            for scope, trouble in sorted(self._troubles.items())
+            if trouble.until > lately
+        ]
         return "; ".join(said) or None
 
     @asynccontextmanager
