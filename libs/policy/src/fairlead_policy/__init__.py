@@ -6,7 +6,8 @@ be wrong.
 
 Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
 made of a `lane` for each tenant, and of a `family` for each tree of them: `merging` makes the sequences of its nodes, and
-`sequence` is that of its top. `columns` take in many jobs at once, `scoring` gives start tags, `ranking` sorts exactly. A
+`sequence` is that of its top. `columns` take in many jobs at once, `scoring` gives start tags, `ranking` sorts exactly. A flat
+pool that is not kept is put in order at once: `whole`, and its places by `whole_places`. A
 `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
 within the `bands` of the classes and where `preemption` allows. `snapshots` does all of that with one document,
