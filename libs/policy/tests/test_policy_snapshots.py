@@ -239,7 +239,7 @@ FACTS: list[State] = [
     a_queue(),
     a_queue(cluster="c2"),
     a_queue(name="batch", pool="cpu"),
-    a_job("train", phase=Phase.RUNNING, started=NOW, run_limit=60 * SECOND),
+    a_job("train", phase=Phase.RUNNING, started=NOW, run_limit=60 * SECOND, ends_by=NOW + 60 * SECOND),
     a_job("one", gpu=4, requested_class="urgent", level=7),
     a_job("two", gpu=2, requested_class="urgent", scope="team-b"),
     a_job("two", gpu=1, scope="team-b", cluster="c2", uid="u2", submitted=NOW - HOUR),

@@ -165,7 +165,6 @@ def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # sai
 
 def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
     job = one.job
-    ends = None if job.started is None or job.run_limit is None else job.started + job.run_limit
     return SnapshotRunning(
         id=names[job.uid],
         tenant=one.tenant,
@@ -173,7 +172,7 @@ def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> Sna
         urgency=rulebook.class_of(job, one.tenant).urgency,
         demand=job.demand,
         started=job.started,
-        ends=ends,
+        ends=job.ends_by,
         pods=job.pods,
     )
 

@@ -72,6 +72,13 @@ class SimJob(msgspec.Struct, kw_only=True):
         """Whether it would run longer than it may."""
         return self.run_limit is not None and self.run > self.run_limit
 
+    @property
+    def ends_by(self) -> Micros | None:
+        """When it is stopped at the latest, while it runs."""
+        if self.phase is not Phase.RUNNING or self.started is None or self.run_limit is None:
+            return None
+        return self.started + self.run_limit
+
     def state(self, cluster: str, epoch: int) -> JobState:
         """The job as its cluster states it."""
         return JobState(
@@ -94,6 +101,7 @@ class SimJob(msgspec.Struct, kw_only=True):
             ended=self.ended,
             outcome=self.outcome,
             run_limit=self.run_limit,
+            ends_by=self.ends_by,
             labels=self.labels,
             traceparent=self.traceparent,
         )
