@@ -54,7 +54,6 @@ class JobSpec(KubeStruct, frozen=True, kw_only=True):
     suspend: bool = False
     parallelism: int | None = None
     completions: int | None = None
-    active_deadline_seconds: int | None = None
     template: PodTemplate = PodTemplate()
 
 
@@ -65,8 +64,6 @@ class JobStatus(KubeStruct, frozen=True, kw_only=True):
     succeeded: int = 0
     failed: int = 0
     ready: int | None = None
-    start_time: str | None = None
-    completion_time: str | None = None
     conditions: list[Condition] | None = None
 
 
@@ -90,7 +87,6 @@ class RunPolicy(KubeStruct, frozen=True, kw_only=True):
     """How a training job runs."""
 
     suspend: bool = False
-    active_deadline_seconds: int | None = None
 
 
 class PyTorchJobSpec(KubeStruct, frozen=True, kw_only=True):
@@ -104,8 +100,6 @@ class TrainingJobStatus(KubeStruct, frozen=True, kw_only=True):
     """How far it is."""
 
     conditions: list[Condition] | None = None
-    start_time: str | None = None
-    completion_time: str | None = None
 
 
 class PyTorchJob(KubeStruct, frozen=True, kw_only=True):
@@ -180,7 +174,6 @@ class WebhookRule(KubeStruct, frozen=True, kw_only=True):
     """Which requests a webhook sees."""
 
     api_groups: list[str] | None = None
-    api_versions: list[str] | None = None
     resources: list[str] | None = None
     operations: list[str] | None = None
 
@@ -190,11 +183,7 @@ class Webhook(KubeStruct, frozen=True, kw_only=True):
 
     name: str
     rules: list[WebhookRule] | None = None
-    failure_policy: str = "Fail"
-    side_effects: str = ""
     namespace_selector: LabelSelector | None = None
-    object_selector: LabelSelector | None = None
-    timeout_seconds: int = 10
 
     def sees(self, group: str, resource: str, operation: str) -> bool:
         """Whether a rule covers such requests."""

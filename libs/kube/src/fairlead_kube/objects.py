@@ -40,7 +40,6 @@ class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
     uid: str = ""
     resource_version: str = ""
     """Opaque: compare it for equality only."""
-    generation: int = 0
     creation_timestamp: str | None = None
     """RFC 3339 in whole seconds; `instant` reads it."""
     deletion_timestamp: str | None = None
@@ -84,7 +83,6 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
-    observed_generation: int = 0
 
     @property
     def since(self) -> Micros:

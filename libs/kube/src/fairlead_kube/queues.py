@@ -38,15 +38,12 @@ class FairSharing(KubeStruct, frozen=True, kw_only=True):
 class FairSharingStatus(KubeStruct, frozen=True, kw_only=True):
     """Kueue's own share."""
 
-    weighted_share: int = 0
-
 
 class BorrowWithinCohort(KubeStruct, frozen=True, kw_only=True):
     """Preempting in order to borrow."""
 
     policy: str = "Never"
     """`Never` or `LowerPriority`."""
-    max_priority_threshold: int | None = None
 
 
 class Preemption(KubeStruct, frozen=True, kw_only=True):
@@ -57,13 +54,6 @@ class Preemption(KubeStruct, frozen=True, kw_only=True):
     reclaim_within_cohort: str = "Never"
     """`Never`, `LowerPriority` or `Any`."""
     borrow_within_cohort: BorrowWithinCohort | None = None
-
-
-class FlavorFungibility(KubeStruct, frozen=True, kw_only=True):
-    """When to try the next flavor."""
-
-    when_can_borrow: str = ""
-    when_can_preempt: str = ""
 
 
 class AdmissionScope(KubeStruct, frozen=True, kw_only=True):
@@ -97,7 +87,6 @@ class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
     queueing_strategy: str = "BestEffortFIFO"
     fair_sharing: FairSharing | None = None
     admission_scope: AdmissionScope | None = None
-    flavor_fungibility: FlavorFungibility | None = None
     namespace_selector: LabelSelector | None = None
     stop_policy: str | None = None
     """`None`, `Hold` or `HoldAndDrain`; None as `None`."""
@@ -135,10 +124,6 @@ class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
     """Written by Kueue about once a second; a cross-check, not a source."""
 
     conditions: list[Condition] | None = None
-    pending_workloads: int = 0
-    """Without gated, deactivated and held ones."""
-    reserving_workloads: int = 0
-    admitted_workloads: int = 0
     flavors_reservation: list[FlavorUsage] | None = None
     fair_sharing: FairSharingStatus | None = None
 

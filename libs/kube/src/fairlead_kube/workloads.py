@@ -105,20 +105,6 @@ class PodSetRequest(KubeStruct, frozen=True, kw_only=True):
     resources: Amounts | None = None
 
 
-class EvictionCount(KubeStruct, frozen=True, kw_only=True):
-    """How often a Workload was evicted for one reason."""
-
-    reason: str = ""
-    underlying_cause: str = ""
-    count: int = 0
-
-
-class SchedulingStats(KubeStruct, frozen=True, kw_only=True):
-    """Counters of one Workload."""
-
-    evictions: list[EvictionCount] | None = None
-
-
 class CheckState(KubeStruct, frozen=True, kw_only=True):
     """What an AdmissionCheck says of a Workload."""
 
@@ -137,7 +123,6 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
     reclaimable_pods: list[ReclaimablePod] | None = None
     requeue_state: RequeueState | None = None
     resource_requests: list[PodSetRequest] | None = None
-    scheduling_stats: SchedulingStats | None = None
     admission_checks: list[CheckState] | None = None
     accumulated_past_execution_time_seconds: int | None = None
 
@@ -169,8 +154,6 @@ class PriorityClass(KubeStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0
     description: str = ""
-    global_default: bool = False
-    """Of the pods' kind alone."""
 
 
 class AdmissionCheckSpec(KubeStruct, frozen=True, kw_only=True):
