@@ -317,3 +317,11 @@ def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others(
     assert [one.past for one in order.standings(["a"])] == [{"gpu": 2}]
     order.set_rules(without)
     assert order.uids(0) == ["a", "b"]
+
+
+def test_a_run_that_left_without_an_end_counts_no_longer_than_it_is_settled() -> None:
+    past = told(Decay(HOUR, MINUTE), [Run("r", "a", 0, None, {"gpu": 8000})])
+    past.advance(10)
+    assert past.of("a")["gpu"] > 0
+    past.leave(("r", 0))
+    assert past.advance(10) == {"a": {}}

@@ -331,3 +331,29 @@ def test_a_shard_of_too_many_tenants_goes_on_deciding_and_says_that_it_keeps_not
     assert len(whole.kept.tenants) > 300
     assert not whole.shortened
     assert (cut.kept, cut.standings, cut.shortened) == (None, [], True)
+
+
+def test_of_two_words_on_an_end_the_earlier_counts_whichever_comes_first() -> None:
+    run = a_run("team-a", 1, NOW, 8)
+    early, late = told(run, NOW + MINUTE), told(run, NOW + 9 * MINUTE)
+    found = []
+    for words in ([early, late], [late, early]):
+        ledger = a_ledger(a_policy())
+        decided(ledger, NOW)
+        for word in words:
+            ledger.hear([word])
+        found.append(past_of(decided(ledger, NOW + 10 * MINUTE)))
+        ledger.adopt(a_policy(), 2)
+        found.append(past_of(decided(ledger, NOW + 10 * MINUTE)))
+    assert found[0]["team-a"][GPU] == pytest.approx(8000 * (1 - 2 ** (-1 / 60)), rel=0.15)
+    assert all(one == found[0] for one in found)
+
+
+def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_again() -> None:
+    ledger = a_ledger(a_policy(1000.0))
+    tick = tick_of(1000 * HOUR)
+    at = NOW // tick * tick - 20 * tick + SECOND
+    ledger.follow(Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR)), ours=False)
+    past = ledger.pools[POOL].past
+    assert past is not None
+    assert past[0].settled == at // tick + 1
