@@ -1,10 +1,11 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_policy import Band, class_bands, narrow_bands, preempting_settings
+from fairlead_testkit.cases import cases
 
 CLASSES = ["urgent", "approved", "normal"]
 
@@ -45,6 +46,7 @@ def test_values_that_stand_close_or_the_wrong_way_round_are_told() -> None:
 @given(
     st.dictionaries(st.sampled_from(CLASSES), st.integers(-(10**9), 10**9)), st.integers(1_000, 10_000_000)
 )
+@settings(max_examples=cases())
 def test_no_level_of_a_band_reaches_the_floor_of_a_higher_class(values: dict[str, int], width: int) -> None:
     bands = class_bands(CLASSES, values, width=width)
     for upper, lower in pairwise(CLASSES):
