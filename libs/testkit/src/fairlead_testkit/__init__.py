@@ -2,7 +2,9 @@
 
 Never shipped: import-linter keeps it out of every other member. What a test needs, by how much of Fairlead it runs:
 
-- values alone: `builders` (one for each message), `examples` (every field set), `oracle` (fairness by brute force);
+- values alone: `builders` (one for each message), `examples` (every field set), `oracle` (fairness by brute force),
+  `tree_oracle` (the same in trees), `filling` (the papers' backlogged tenants), `mangled` (documents nearly right), `cases`
+  (how many random ones);
 - one scorer or several, with clusters stated by hand: `arena`;
 - one admitter, with the cluster and the scorers played by hand: `hand_played`;
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `storm`, `proxy`.
