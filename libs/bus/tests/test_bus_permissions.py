@@ -48,6 +48,7 @@ ROLES = {
     "scorer": permissions.scorer(),
     "admitter": permissions.admitter("c1"),
     "submitter": permissions.submitter("team-a", name="submitter"),
+    "watchdog": permissions.watchdog(),
 }
 
 
@@ -210,7 +211,7 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "write policy": (write_policy, "ops"),
     "what was found of c1's lever": (find_lever("c1"), "ops admitter"),
     "what was found of c2's lever": (find_lever("c2"), "ops"),
-    "roll call": (roll_call, "ops sim scorer admitter"),
+    "roll call": (roll_call, "ops sim scorer admitter watchdog"),
     "join the scorers": (join, "ops scorer"),
     "lead the watchers of c1": (lead("watcher", "c1"), "ops sim"),
     "lead the watchers of c2": (lead("watcher", "c2"), "ops"),

@@ -94,6 +94,11 @@ def admitter(cluster: str) -> Grants:
     )
 
 
+def watchdog() -> Grants:
+    """Sees who leads, and nothing else."""
+    return Grants(publish=_read_bucket(topology.MEMBERS), subscribe=[_inbox("watchdog")])
+
+
 def submitter(tenant: str, *, name: str = "cli") -> Grants:
     """Submits jobs as one tenant, hears of them, and asks about the tenant.
 
