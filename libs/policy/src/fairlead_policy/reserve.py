@@ -15,8 +15,8 @@ outside, by a writer whose word takes time to arrive. Five things keep the promi
 - When the head starts, the passes that were given for it are taken back, and the next head has no promise before they are.
 - One that was not used is not given again for a while: what we think fits may not fit for the frontend.
 
-So no promise breaks by its own passes, whenever the writer dies: each pass is safe by itself at the moment at which it is
-given. A job that could be started at any moment is never promised to anybody.
+So no promise breaks by its passes, whenever the writer dies: each is safe by itself at the moment at which it is given.
+One case is left: a pass that does not fit for the frontend although it fits here, and nobody alive to take it back.
 
 **After a restart** nothing is remembered, and nothing need be. A promise that is made anew is never later than the one
 before: what ran then ends by the same instants, and every pass that began since ends by the old shadow or leaves room
