@@ -3,9 +3,11 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from fairlead_cli.commands import app
 from fairlead_cli.commands.job_flags import JobFlags
@@ -60,14 +62,25 @@ def test_running_commands_take_their_flags(line: str) -> None:
     assert parsed(line)
 
 
+def words_of(group: App) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Each word with what it does, those of words with words of their own too."""
+    for name in group:
+        if name.startswith("-"):
+            continue
+        command = group[name].default_command
+        if command is None:
+            yield from words_of(group[name])
+        else:
+            yield name, command
+
+
 def test_every_flag_of_every_command_says_what_it_is_for() -> None:
-    for name in app:
-        if not name.startswith("-") and name != "policy":
-            command = app[name].default_command
-            assert command is not None
-            for parameter in inspect.signature(command).parameters:
-                grouped = parameter in ("reach", "where") or (parameter == "job" and name == "submit")
-                assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
+    found = dict(words_of(app))
+    assert {"explain", "apply", "watchdog"} <= found.keys()
+    for name, command in found.items():
+        for parameter in inspect.signature(command).parameters:
+            grouped = parameter in ("reach", "where") or (parameter == "job" and name == "submit")
+            assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
 @pytest.mark.parametrize("group", [Cluster, JobFlags, Reach])
