@@ -42,8 +42,7 @@ class Record:
         )
         self.left_alone: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
         self.resting: Gauge = metrics.gauge(
-            "resting",
-            "Queued jobs to which the last write failed while others went well: retried now and then.",
+            "resting", "Queued jobs that rest after a failed write while others went well; tried again later."
         )
         self._failed: Counter = metrics.counter("writes_failed", "Level writes without a confirmation.")
         self._gone: Counter = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
