@@ -189,7 +189,7 @@ def plain_order(capacity: Demand, demands: Mapping[str, Demand], weights: Weight
 
 
 @given(rngs)
-@settings(max_examples=cases())
+@settings(max_examples=cases(0.5))
 def test_the_units_of_resources_and_the_size_of_weights(rng: random.Random) -> None:
     """(2, 2) is (1, 1): only what weights are to one another counts. Cores or millicores, bytes or gibibytes too."""
     capacity, demands, weights = a_pool(rng)

@@ -107,11 +107,19 @@ def test_equal_tags_of_unlike_terms_never_flip_and_hide_no_flip() -> None:
 def test_the_next_flip_is_the_first_of_all_neighbours_exactly(rng: random.Random) -> None:
     """cap + submitted_k - (tag_j - tag_k) / rate, in fractions; numbers so large that floats lose whole units."""
     far, capacity = rng.choice([50, 2**45, 2**57]), rng.choice([7, 2**40 + 1, 2**55 - 1])
+    # Tags far above 1 that differ by little: a float of them is worth hundreds of units of time.
+    base, spread = rng.choice([(0, capacity), (2**59 // capacity * capacity, 20)])
     plain = rules(
-        rng.choice([Fraction(1, 3), Fraction(6, 100) / HOUR, Fraction(1, 10**12)]), far // 2, capacity
+        rng.choice([Fraction(1, 3), Fraction(6, 100) / HOUR, Fraction(1, 10**12), Fraction(1, 10**18)]),
+        far // 2,
+        capacity,
     )
     jobs = [
-        (f"t{number}", rng.randrange(capacity), rng.choice([0, far]) + rng.randrange(12))
+        (
+            f"t{number}",
+            base + rng.choice([0, 2**23]) + rng.randrange(spread),
+            rng.choice([0, far]) + rng.randrange(12),
+        )
         for number in range(rng.randint(2, 9))
     ]
     order, now = pool(plain, jobs), rng.randrange(2 * far)

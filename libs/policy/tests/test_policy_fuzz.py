@@ -28,7 +28,7 @@ from fairlead_policy import (
 )
 from fairlead_testkit.mangled import Plain, a_policy, a_snapshot, mangle, scramble
 
-SHORT = 6_000
+SHORT = 4_000
 LONG = 1_000_000
 
 

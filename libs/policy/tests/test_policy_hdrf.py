@@ -119,7 +119,7 @@ def test_the_order_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
 
 
 @given(scenes)
-@settings(max_examples=cases())
+@settings(max_examples=cases(0.25))
 def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: Scene) -> None:
     whole = pool(scene).order(scene.now)
     parts = [pool(scene, (top,)).order(scene.now) for top in TOPS]

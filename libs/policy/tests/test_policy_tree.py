@@ -180,7 +180,7 @@ def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scen
 
 
 @given(short_scenes, st.integers(0, 3))
-@settings(max_examples=cases())
+@settings(max_examples=cases(0.5))
 def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, earlier: int) -> None:
     now, whole = scene.now, pool(scene)
     parts = [pool(scene, [top]) for top in TOPS]
@@ -219,7 +219,7 @@ def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int
 
 
 @given(short_scenes)
-@settings(max_examples=cases())
+@settings(max_examples=cases(0.3))
 def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) -> None:
     order, now = pool(scene), scene.now
     flip = order.next_flip(now)
@@ -236,7 +236,7 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) ->
 
 
 @given(short_scenes, short_scenes)
-@settings(max_examples=cases())
+@settings(max_examples=cases(0.5))
 def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
     """From the facts of one scene to those of another, looked at on the way."""
     order = pool(first)
