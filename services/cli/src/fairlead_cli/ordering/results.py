@@ -16,8 +16,6 @@ from fairlead_policy.reserve_snapshots import PaperReservation
 
 _AT_ONCE = 4096
 _MINUTE = 60 * SECOND
-_APART = "\0"
-"""Between the cells of a row; no name in a snapshot holds it."""
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, rename={"urgency": "class"}, gc=False):
@@ -129,7 +127,7 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
     for one in planned:
         yield f"pool {one.pool.name}: {len(one.pool.places)} waiting"
         if one.pool.places:
-            yield from _aligned(_order_rows(one, snapshot.now))
+            yield from _aligned(_order_rows(one, snapshot.now), lines=len(one.pool.places))
         if one.reservation is not None:
             yield from reserve_words(one.reservation, {place.uid: place.id for place in one.pool.places})
         if one.fits is not None:
@@ -180,17 +178,16 @@ def _writes(plan: PlannedLevels, jobs: Mapping[str, SnapshotJob]) -> Iterator[st
     yield from _aligned([("job", "level", "to"), *rows])
 
 
-def _aligned(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Rows as lines with their columns one below another: a million of them take seconds, as a drawn table minutes.
+def _aligned(rows: Iterable[tuple[str, ...]], *, lines: int = 0) -> Iterator[str]:
+    """Rows as lines with their columns one below another, some thousand at a time: the first are told at once.
 
-    All of them have to be known before the first is told: until then each is kept as one text.
+    A column gets wider where a later part of a long table needs it; the first one, numbers up to `lines`, never does.
     """
-    found, kept, widths = iter(rows), list[str](), list[int]()
+    found, widths = iter(rows), list[int]()
     while part := list(islice(found, _AT_ONCE)):
         longest = [max(map(len, column)) for column in zip(*part, strict=True)]
         widths = [max(pair) for pair in zip(widths or longest, longest, strict=True)]
-        kept += map(_APART.join, part)
-    # The last column needs no room behind it.
-    line = "  " + "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
-    for row in kept:
-        yield line % tuple(row.split(_APART))
+        widths[0] = max(widths[0], len(str(lines)))
+        # The last column needs no room behind it.
+        line = "  " + "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
+        yield from map(line.__mod__, part)
