@@ -25,6 +25,7 @@ from fairlead_policy import (
     plan_snapshot_levels,
     policy_of,
     sort_key,
+    steering_of,
 )
 from fairlead_testkit.mangled import Plain, a_policy, a_snapshot, mangle, scramble
 
@@ -98,10 +99,13 @@ def check_snapshot(rng: random.Random, snapshot: Snapshot) -> None:
         keys = [sort_key(place, pool.rules, snapshot.now) for place in pool.places]
         assert all(one < other for one, other in pairwise(keys))
         assert all(isfinite(place.tag) and isfinite(place.key) for place in pool.places)
-        plan = plan_snapshot_levels(pool, snapshot.jobs, policy_of(snapshot).window)
+        steering = steering_of(snapshot, pool.name)
+        plan = plan_snapshot_levels(pool, snapshot.jobs, policy_of(snapshot).window, steering)
         assert sorted(plan.levels) == waiting
         assert len(dict(plan.writes)) == len(plan.writes)
-        assert all(0 <= level <= PLAIN_BAND.highest for _, level in plan.writes)
+        bands = [one.band for how in steering.values() for one in how.segments] + [PLAIN_BAND]
+        lowest, highest = min(band.default for band in bands), max(band.highest for band in bands)
+        assert all(lowest <= level <= highest for _, level in plan.writes)
     if rng.random() < 0.1:
         assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
 

@@ -12,8 +12,10 @@ from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.instants import HOUR, SECOND
 from fairlead_contracts.snapshot import (
     Snapshot,
+    SnapshotClassValue,
     SnapshotJob,
     SnapshotPool,
+    SnapshotQueue,
     SnapshotRunning,
     SnapshotTenant,
     decode_snapshot,
@@ -34,10 +36,11 @@ from fairlead_policy import (
     plan_snapshot_levels,
     policy_of,
     snapshot_of,
+    steering_of,
     terms_in_words,
 )
-from fairlead_policy.snapshots import window_of
-from fairlead_testkit.builders import NOW, a_document, a_job, a_node, a_place, a_pool, a_queue
+from fairlead_policy.snapshot_levels import window_of
+from fairlead_testkit.builders import NOW, a_class, a_document, a_job, a_node, a_place, a_pool, a_queue
 from fairlead_testkit.cases import cases
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 
@@ -222,6 +225,89 @@ def test_the_window_ends_where_a_queue_has_more_waiting_than_are_labelled() -> N
     assert window_of([], 2) == 0
 
 
+def in_bands(*queues: SnapshotQueue, values: dict[str, int] | None = None, **policy: object) -> Snapshot:
+    """Two urgent and two normal jobs in each of two clusters, each pair the wrong way round."""
+    jobs = [
+        waiting(
+            f"{cluster}-{urgency}-{number}", cluster=cluster, frontend="kueue", queue="q", urgency=urgency
+        )
+        for cluster in ("c1", "c2")
+        for urgency in ("urgent", "normal")
+        for number in range(2)
+    ]
+    return Snapshot(
+        now=SECOND,
+        policy=msgspec.structs.replace(PolicyDocument(classes=["urgent", "normal"]), **policy),
+        pools=[SnapshotPool(name="east", capacity={"cpu": 10})],
+        tenants=[SnapshotTenant(name="ada")],
+        queues=list(queues),
+        class_values=[
+            SnapshotClassValue(urgency=name, value=value, cluster="c1")
+            for name, value in (values or {}).items()
+        ],
+        jobs=[
+            msgspec.structs.replace(job, queue_time=5 - int(job.uid[-1]), submitted=int(job.uid[-1]))
+            for job in jobs
+        ],
+    )
+
+
+def kueue(cluster: str = "c1", **changes: object) -> SnapshotQueue:
+    plain = SnapshotQueue(name="q", pool="east", frontend="kueue", cluster=cluster, bands_by_class=True)
+    return msgspec.structs.replace(plain, **changes)
+
+
+def planned(snapshot: Snapshot) -> tuple[dict[str, int], dict[tuple[str, str], str]]:
+    [pool] = order_snapshot(snapshot)
+    plan = plan_snapshot_levels(pool, snapshot.jobs, 32, steering_of(snapshot, "east"))
+    return dict(plan.writes), plan.withheld
+
+
+def test_each_cluster_has_levels_by_what_its_own_queues_and_classes_say() -> None:
+    other = kueue("c2", bands_by_class=False, lowest_level=7, highest_level=9)
+    writes, withheld = planned(in_bands(kueue(), other, values={"urgent": 5000, "normal": 100}))
+    # In c2 the last may stay where nobody labelled it; in c1 all stand below the floors of their classes.
+    assert set(writes) == {job.uid for job in in_bands().jobs} - {"c2-normal-1"}
+    assert writes["c1-normal-0"] > writes["c1-normal-1"] >= 100
+    assert 5000 <= writes["c1-urgent-1"] < writes["c1-urgent-0"]
+    assert 9 >= writes["c2-urgent-0"] > writes["c2-urgent-1"] >= writes["c2-normal-0"] >= 7
+    assert withheld == {}
+
+
+def test_what_is_stated_of_no_queue_takes_plain_levels() -> None:
+    writes, _ = planned(in_bands())
+    assert all(0 < level <= PLAIN_BAND.highest for level in writes.values())
+    assert writes == planned(in_bands(kueue(bands_by_class=False), kueue("c2", bands_by_class=False)))[0]
+
+
+def test_classes_that_are_not_strict_share_one_band_from_the_lowest_floor() -> None:
+    snapshot = in_bands(
+        kueue(), kueue("c2"), values={"urgent": 5000},
+        class_mode="additive", class_weights={"urgent": 9.0, "normal": 1.0},
+    )  # fmt: skip
+    [(_, one), (_, other)] = steering_of(snapshot, "east").items()
+    assert [(part.urgency, part.band.default) for part in one.segments] == [(None, 0)]
+    assert one.segments[0].band.highest == 5000 + snapshot.policy.bands.width
+    assert other.segments[0].band.highest == 2 * snapshot.policy.bands.width + 1
+
+
+@pytest.mark.parametrize(
+    ("queues", "values", "why"),
+    [
+        ([kueue()], {"urgent": 5, "normal": 9}, "class urgent has its floor at 5 and class normal at 9"),
+        ([kueue(), kueue(name="p", bands_by_class=False)], {}, "its queues have no band in common"),
+    ],
+)
+def test_where_an_admitter_writes_nothing_it_is_said_why(
+    queues: list[SnapshotQueue], values: dict[str, int], why: str
+) -> None:
+    writes, withheld = planned(in_bands(*queues, kueue("c2"), values=values))
+    assert {uid[:2] for uid in writes} == {"c2"}
+    [(place, told)] = withheld.items()
+    assert place == ("c1", "kueue")
+    assert told.startswith(why)
+
+
 def test_what_a_snapshot_says_of_a_tenant_counts_before_the_policy() -> None:
     policy = PolicyDocument(tenants=[Tenant(name="a", weight=3, pool=None), Tenant(name="b", weight=2)])
     stated = [SnapshotTenant(name="new"), SnapshotTenant(name="a", weight=5.0, pool="gpu")]
@@ -311,6 +397,26 @@ def test_a_snapshot_of_one_pool_has_that_one_alone() -> None:
     assert [job.id for job in snapshot.jobs] == ["three"]
     assert snapshot.pools[0].capacity == {"cpu": 8000, "tpu": 0}
     assert snapshot_of(STATES, DOCUMENT, NOW, pool="nowhere").pools == []
+
+
+def test_a_snapshot_states_queues_and_what_their_clusters_say_of_classes() -> None:
+    banded = a_queue(name="batch", pool="cpu", frontend="kueue", bands_by_class=True, highest_level=77)
+    facts = STATES | {
+        "s05": banded,
+        "x": a_class(value=5000), "y": a_class(name="not-ours", value=3), "z": a_class(cluster="c3", value=1),
+    }  # fmt: skip
+    snapshot = snapshot_of(facts, DOCUMENT, NOW)
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+    assert [(queue.cluster, queue.name, queue.pool) for queue in snapshot.queues] == [
+        ("c1", "main", "gpu"), ("c2", "main", "gpu"), ("c1", "batch", "c1/cpu"),
+    ]  # fmt: skip
+    assert snapshot.queues[-1].bands_by_class
+    assert snapshot.queues[-1].highest_level == 77
+    assert snapshot.class_values == [SnapshotClassValue(urgency="urgent", value=5000, cluster="c1")]
+    alone = snapshot_of(facts, DOCUMENT, NOW, pool="c1/cpu")
+    assert [(queue.cluster, queue.name) for queue in alone.queues] == [("", "batch")]
+    assert alone.class_values == [SnapshotClassValue(urgency="urgent", value=5000)]
+    assert decode_snapshot(encode_snapshot(alone)) == alone
 
 
 def test_past_use_is_stated_of_who_used_of_late_in_one_pool() -> None:

@@ -15,7 +15,6 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
-from fairlead_admitter.segments import bands_of, segments_of
 from fairlead_admitter.steering import SteeringPlan, steer, take_back
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Landed, Written
@@ -24,6 +23,7 @@ from fairlead_contracts.instants import from_datetime
 from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
+from fairlead_policy import class_bands, segments_of
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import a_class, a_job, a_place, a_queue
 from fairlead_testkit.kubelab import (
@@ -43,7 +43,7 @@ type Client = Callable[..., KubeClient]
 
 LEVERS: list[Lever] = ["boost", "priority"]
 URGENT = 2_000_000
-BANDS = bands_of(["urgent", "normal"], {"urgent": URGENT}, 1_000_000)
+BANDS = class_bands(["urgent", "normal"], {"urgent": URGENT}, width=1_000_000)
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
 
 

@@ -7,12 +7,11 @@ from fairlead_admitter.fronts import Origin
 from fairlead_admitter.merging import Beginning
 from fairlead_admitter.newcomers import NEW_SECONDS, Newcomers
 from fairlead_admitter.running import RunningSizes
-from fairlead_admitter.segments import Segment
 from fairlead_admitter.steering import steer
 from fairlead_admitter.window import Extent, Ranked, Window, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.state import JobState, Phase, subject_of
-from fairlead_policy import Band
+from fairlead_policy import Band, Segment
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=1000))]

@@ -5,10 +5,10 @@ import pytest
 from fairlead_admitter.facts import ClusterFacts, JobChange
 from fairlead_admitter.pace import LEAST, MARGIN, REACTIONS_SECONDS, STARTS_SECONDS, Pace, window_size
 from fairlead_admitter.protection import REFUSED_SECONDS, Protection
-from fairlead_admitter.segments import bands_of, segments_of
 from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS, Setbacks
 from fairlead_admitter.steering import Cause
 from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_policy import class_bands, segments_of
 from fairlead_testkit.builders import a_job, a_queue
 
 
@@ -84,7 +84,9 @@ def test_the_frontend_may_name_the_rest_and_a_missing_right_is_said_at_once() ->
 
 
 SEGMENTS = segments_of(
-    [a_queue(bands_by_class=True)], bands_of(["urgent", "normal"], {"urgent": 2000}, 1000), protect=True
+    [a_queue(bands_by_class=True)],
+    class_bands(["urgent", "normal"], {"urgent": 2000}, width=1000),
+    protect=True,
 )
 
 

@@ -8,7 +8,6 @@ import pytest
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.reservations import News, ReservationRecord
 from fairlead_admitter.reserving import Reserving
-from fairlead_admitter.segments import Segment
 from fairlead_admitter.standings import FrontendOrder
 from fairlead_admitter.steering import steer
 from fairlead_admitter.window import Ranked
@@ -17,7 +16,7 @@ from fairlead_contracts.document import PolicyDocument, Reserve
 from fairlead_contracts.events import Reserving as What
 from fairlead_contracts.instants import SECOND
 from fairlead_contracts.state import JobState, Phase, State, subject_of
-from fairlead_policy import Band
+from fairlead_policy import Band, Segment
 from fairlead_runtime import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
 

@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.applying import must_follow
 from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.segments import bands_of, segments_of
 from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.state import JobState, Phase, subject_of
-from fairlead_policy import Band, LabelledJob, plan_levels
+from fairlead_policy import Band, LabelledJob, class_bands, plan_levels, segments_of
 from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
 
 CLASSES = ["urgent", "approved", "normal"]
 VALUES = {"urgent": 3000, "approved": 1500}
-BANDS = bands_of(CLASSES, VALUES, 1000)
+BANDS = class_bands(CLASSES, VALUES, width=1000)
 QUEUE = a_queue(frontend="kueue", bands_by_class=True)
 SEGMENTS = segments_of([QUEUE], BANDS, protect=False)
 BASES = [0, 0, 1500, 3000, 700, -50, 9000]
@@ -229,7 +228,7 @@ def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int,
 
 def test_classes_that_are_not_strict_have_one_band_for_all() -> None:
     queue = a_queue(bands_by_class=True)
-    bands = bands_of(["urgent", "normal"], {"urgent": 10_000}, 1_000)
+    bands = class_bands(["urgent", "normal"], {"urgent": 10_000}, width=1_000)
     (one,) = segments_of([queue], bands, protect=False, strict=False)
     assert one.urgency is None
     assert one.band == Band(default=0, lowest=1, highest=11_000)

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.fronts import Origin
 from fairlead_admitter.merging import Beginning
-from fairlead_admitter.segments import Segment, common_band
 from fairlead_admitter.steering import GONE, SteeringPlan, steer, take_back
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase, subject_of
-from fairlead_policy import Band, LabelledJob, plan_levels
+from fairlead_policy import Band, LabelledJob, Segment, common_band, plan_levels
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)

@@ -72,6 +72,64 @@ def test_levels_come_with_the_writes_that_they_cost(tmp_path: Path) -> None:
     assert f"writes: {len(writes)}, in this order" in words
 
 
+KUEUE: dict[str, object] = {"name": "cq", "frontend": "kueue", "bands_by_class": True}
+STEERED: dict[str, object] = SNAPSHOT | {
+    "policy": {"classes": ["urgent", "normal"], "bands": {"width": 10_000}},
+    "queues": [KUEUE],
+    "class_values": [{"class": "urgent", "value": 50_000}, {"class": "normal", "value": 100}],
+    "jobs": [
+        {"frontend": "kueue", "queue": "cq", "tenant": "team-1", "demand": {"cpu": 1}} | job
+        for job in (
+            {"id": "u1", "class": "urgent", "submitted": NOW - 9, "queue_time": NOW, "level": 50_000},
+            {"id": "u2", "class": "urgent", "submitted": NOW - 8, "queue_time": NOW - 1, "level": 50_000},
+            {"id": "n1", "submitted": NOW - 9, "queue_time": NOW, "level": 100},
+            {"id": "n2", "submitted": NOW - 8, "queue_time": NOW - 1, "level": 100},
+        )
+    ],
+}
+
+
+def test_levels_lie_in_the_bands_of_classes_that_the_file_states(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(STEERED))
+    [pool] = json.loads(fairlead("order", str(path), "--levels", "-o", "json").stdout)["pools"]
+    writes = {write["id"]: write["level"] for write in pool["writes"]}
+    assert list(writes) == ["u1", "n1"]
+    assert 50_000 < writes["u1"] <= 60_000
+    assert 100 < writes["n1"] <= 10_100
+    assert "withheld" not in pool
+    plain = fairlead(
+        "order", "-", "--levels", "-o", "json", text=json.dumps(STEERED | {"queues": [], "class_values": []})
+    )
+    first = json.loads(plain.stdout)["pools"][0]["writes"][0]
+    assert first["id"] == "u1"
+    assert first["level"] > 60_000, "anywhere in one plain band"
+
+
+def test_where_bands_cross_it_is_said_that_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    path.write_text(
+        json.dumps(
+            STEERED | {"class_values": [{"class": "normal", "value": 9}, {"class": "urgent", "value": 9}]}
+        )
+    )
+    [pool] = json.loads(fairlead("order", str(path), "--levels", "-o", "json").stdout)["pools"]
+    assert pool["writes"] == []
+    [withheld] = pool["withheld"]
+    assert (withheld["cluster"], withheld["frontend"]) == ("", "kueue")
+    assert "class urgent has its floor at 9" in withheld["why"]
+    words = fairlead("order", str(path), "--levels").stdout
+    assert "no level is written to kueue: class urgent has its floor at 9" in words
+    assert "goes that way already" not in words
+
+
+def test_a_wrong_queue_is_told_with_its_place() -> None:
+    wrong = STEERED | {"queues": [KUEUE | {"highest_level": 0}]}
+    ended = fairlead("order", "-", "--levels", text=json.dumps(wrong))
+    assert ended.returncode == 2
+    assert "queues[0].highest_level: must not be below lowest_level, 1 (found 0)" in ended.stderr
+
+
 def test_words_say_why_each_job_stands_there() -> None:
     lines = fairlead("order", "-", text=json.dumps(SNAPSHOT)).stdout.splitlines()
     assert lines[0] == "pool gpu: 5 waiting"

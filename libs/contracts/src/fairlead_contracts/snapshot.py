@@ -7,6 +7,9 @@
                  {"name": "team-1", "parent": "org-a", "weight": 1, "past_use": {"nvidia.com/gpu": 12.5}}],
      "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...},
                 "cards": [{"uuid": "GPU-1", "memory": 24576, "used": {"count": 1, "memory": 8000, "cores": 30}}]}],
+     "queues": [{"name": "cq-1", "pool": "gpu", "frontend": "kueue", "default_level": 0, "lowest_level": 1,
+                 "highest_level": 1000000, "bands_by_class": true}],
+     "class_values": [{"class": "urgent", "value": 1000000}],
      "running": [{"id": "r1", "tenant": "team-1", "class": "normal", "demand": {...}, "started": ..., "ends": ...}],
      "jobs": [{"id": "j1", "tenant": "team-1", "class": "normal", "submitted": ..., "demand": {...},
                "gang": {"pods": 4, "per_pod": {...}}, "frontend": "kueue", "queue": "cq-1", "queue_time": ...,
@@ -17,7 +20,8 @@ job's. A tenant's weight, pool and parent count before those that the policy giv
 say its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), its `uid` (where
 that is not its id) and a granted `priority_override` (a number in place of its class's weight). Of its pods it may say
 `annotations` (HAMi's) and in `gang` a `selector`, `tolerations`, a `zone_key`, or several kinds of pods as `shapes`. A node may
-say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`. What this release knows of but does not act on is refused where it would change the order.
+say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`.
+A queue and a class value may say their `cluster`; a pool that has a queue in `queues` has all of its queues there. What this release knows of but does not act on is refused where it would change the order.
 """
 
 import json
@@ -36,27 +40,32 @@ from fairlead_contracts.snapshot_parts import (
     OpenedSnapshot,
     Snapshot,
     SnapshotCard,
+    SnapshotClassValue,
     SnapshotGang,
     SnapshotJob,
     SnapshotNode,
     SnapshotPod,
     SnapshotPool,
+    SnapshotQueue,
     SnapshotRunning,
     SnapshotShape,
     SnapshotTenant,
     SnapshotToleration,
     WrittenSnapshot,
 )
+from fairlead_contracts.snapshot_queues import class_value_to_plain, misplaced, queue_to_plain
 
 __all__ = [
     "CardUse",
     "Snapshot",
     "SnapshotCard",
+    "SnapshotClassValue",
     "SnapshotGang",
     "SnapshotJob",
     "SnapshotNode",
     "SnapshotPod",
     "SnapshotPool",
+    "SnapshotQueue",
     "SnapshotRunning",
     "SnapshotShape",
     "SnapshotTenant",
@@ -114,6 +123,8 @@ def _checked(
     checks = SnapshotChecks(written, reader.kept, stated, unread)
     snapshot = checks.snapshot()
     problems = reader.problems + checks.problems
+    if snapshot is not None and not problems:
+        problems = list(misplaced(snapshot))
     if problems or snapshot is None:
         raise DocumentError(problems)
     return snapshot
@@ -130,6 +141,8 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
         "pools": [{"name": pool.name, "capacity": _amounts(pool.capacity)} for pool in snapshot.pools],
         "tenants": [_without_nothing(tenant) for tenant in snapshot.tenants],
         "nodes": [_node(node) for node in snapshot.nodes],
+        "queues": [queue_to_plain(queue, alone) for queue in snapshot.queues],
+        "class_values": [class_value_to_plain(found) for found in snapshot.class_values],
         "running": [_running(job, stated.get(job.tenant, alone)) for job in snapshot.running],
         "jobs": [_job(job, stated.get(job.tenant, alone)) for job in snapshot.jobs],
     }

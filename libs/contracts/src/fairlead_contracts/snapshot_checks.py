@@ -21,22 +21,25 @@ from fairlead_contracts.quantities import MAX_QUANTITY, base_units, parse_quanti
 from fairlead_contracts.snapshot_gangs import Amounts, Fail, check_gang, check_node
 from fairlead_contracts.snapshot_parts import (
     Snapshot,
+    SnapshotClassValue,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
+    SnapshotQueue,
     SnapshotRunning,
     SnapshotTenant,
     WrittenJob,
+    WrittenQueue,
     WrittenRunning,
     WrittenSnapshot,
     WrittenTenant,
 )
+from fairlead_contracts.snapshot_queues import MAX_LEVEL, check_class_value, check_level, check_queue
 from fairlead_contracts.snapshot_quick import Checked, Limits, QuickJobs
 from fairlead_contracts.tree import check_tree, inner_nodes
 
 FRONTENDS = ("kueue", "slurm", "sim")
 MAX_NAME = 512
-MAX_LEVEL = 2**31 - 1
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, those that RFC 3339 can name."""
 _LISTED = 20
@@ -93,6 +96,8 @@ class SnapshotChecks:
         self._check_tree()
         self._find_pools_of_tenants()
         nodes = self._nodes()
+        queues = self._queues()
+        values = self._class_values()
         running = [self._running(at, job) for at, job in enumerate(written.running)]
         jobs = self._jobs()
         if policy is None:
@@ -103,6 +108,8 @@ class SnapshotChecks:
             pools=pools,
             tenants=tenants,
             nodes=nodes,
+            queues=queues,
+            class_values=values,
             running=running,
             jobs=jobs,
         )
@@ -208,6 +215,44 @@ class SnapshotChecks:
             nodes.append(node)
         return nodes
 
+    def _queues(self) -> list[SnapshotQueue]:
+        queues = []
+        doors = set[tuple[str, str, str]]()
+        for at, written in enumerate(self._written.queues):
+            self._check_name(("queues", at, "name"), written.name)
+            self._frontend("queues", at, written.frontend)
+            self._named("queues", at, "cluster", written.cluster)
+            _, fail = self._telling("queues", at)
+            queue = check_queue(written, self._pool_of_queue(at, written), fail)
+            if (door := (queue.cluster, queue.frontend, queue.name)) in doors:
+                fail("name", queue.name, "is named twice")
+            doors.add(door)
+            queues.append(queue)
+        return queues
+
+    def _pool_of_queue(self, at: int, queue: WrittenQueue) -> str:
+        if queue.pool is None and len(self._pool_names) == 1:
+            return next(iter(self._pool_names))
+        if queue.pool is None:
+            reason = f"is missing: name one of {_listed(self._pool_names)}"
+            self._fail(("queues", at, "pool"), queue.pool, reason)
+        else:
+            self._check_pool("queues", at, queue.pool)
+        return queue.pool or ""
+
+    def _class_values(self) -> list[SnapshotClassValue]:
+        values = []
+        named = set[tuple[str, str]]()
+        for at, written in enumerate(self._written.class_values):
+            self._named("class_values", at, "cluster", written.cluster)
+            _, fail = self._telling("class_values", at)
+            value = check_class_value(written, self._classes, fail)
+            if (value.cluster, value.urgency) in named:
+                fail("class", value.urgency, "is named twice")
+            named.add((value.cluster, value.urgency))
+            values.append(value)
+        return values
+
     # Jobs ---------------------------------------------------------------------------------------------------------
 
     def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
@@ -261,9 +306,9 @@ class SnapshotChecks:
             submitted=submitted,
             queue_time=submitted if queue_time is None else queue_time,
             priority_override=self._override(at, job.priority_override),
-            cluster=self._named(at, "cluster", job.cluster),
-            frontend=self._frontend(at, job.frontend),
-            queue=self._named(at, "queue", job.queue),
+            cluster=self._named("jobs", at, "cluster", job.cluster),
+            frontend=self._frontend("jobs", at, job.frontend),
+            queue=self._named("jobs", at, "queue", job.queue),
             level=self._level(at, job.level),
             runtime_limit=self._limit(at, job.runtime_limit),
             pods=pods,
@@ -331,22 +376,21 @@ class SnapshotChecks:
             return 0
         return self._instant(found, "jobs", at, "submitted") or 0
 
-    def _named(self, at: int, name: str, found: str | None) -> str:
-        if found not in self._good_names and self._check_name(("jobs", at, name), found or ""):
+    def _named(self, key: str, at: int, name: str, found: str | None) -> str:
+        if found not in self._good_names and self._check_name((key, at, name), found or ""):
             self._good_names.add(found)
         return found or ""
 
-    def _frontend(self, at: int, found: str | None) -> str:
+    def _frontend(self, key: str, at: int, found: str | None) -> str:
         if found is not None and found not in FRONTENDS:
             reason = f"is not a frontend; frontends are {', '.join(FRONTENDS)}"
-            self._fail(("jobs", at, "frontend"), found, reason)
+            self._fail((key, at, "frontend"), found, reason)
         return found or ""
 
     def _level(self, at: int, found: int | None) -> int:
         if found is None:
             return SnapshotJob.DEFAULT_LEVEL
-        if abs(found) > MAX_LEVEL:
-            self._fail(("jobs", at, "level"), found, f"must lie between -{MAX_LEVEL} and {MAX_LEVEL}")
+        check_level("level", found, self._telling("jobs", at)[1])
         return found
 
     def _override(self, at: int, found: float | None) -> float | None:

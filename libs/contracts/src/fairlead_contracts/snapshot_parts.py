@@ -93,6 +93,27 @@ class WrittenNode(Strict, frozen=True, kw_only=True):
     cluster: str | None = None
 
 
+class WrittenQueue(Strict, frozen=True, kw_only=True):
+    """One queue of a snapshot: the levels that it takes."""
+
+    name: str
+    pool: str | None = None
+    frontend: str | None = None
+    cluster: str | None = None
+    default_level: int = 0
+    lowest_level: int = 1
+    highest_level: int = 1_000_000
+    bands_by_class: bool = False
+
+
+class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+    """What a cluster says of one class."""
+
+    urgency: str
+    value: int
+    cluster: str | None = None
+
+
 class WrittenShape(Strict, frozen=True, kw_only=True):
     """Some pods of a job, all alike."""
 
@@ -157,6 +178,8 @@ class WrittenSnapshot(Strict, frozen=True, kw_only=True):
     pools: list[WrittenPool] = []
     tenants: list[WrittenTenant] = []
     nodes: list[WrittenNode] = []
+    queues: list[WrittenQueue] = []
+    class_values: list[WrittenClassValue] = []
     running: list[WrittenRunning] = []
     jobs: list[WrittenJob] = []
 
@@ -169,6 +192,8 @@ class OpenedSnapshot(Strict, frozen=True, kw_only=True):
     pools: list[WrittenPool] = []
     tenants: list[WrittenTenant] = []
     nodes: list[WrittenNode] = []
+    queues: list[WrittenQueue] = []
+    class_values: list[WrittenClassValue] = []
     running: list[WrittenRunning] = []
     jobs: list[msgspec.Raw] = []
 
@@ -180,6 +205,8 @@ class OpenedSnapshot(Strict, frozen=True, kw_only=True):
             pools=self.pools,
             tenants=self.tenants,
             nodes=self.nodes,
+            queues=self.queues,
+            class_values=self.class_values,
             running=self.running,
         )
 
@@ -229,6 +256,30 @@ class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
     def registers_cards(self) -> bool:
         """Whether its cards are known one by one."""
         return bool(self.cards) or REGISTER in self.annotations
+
+
+class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue of a frontend and the levels that it takes, as a cluster states them (see `QueueState`)."""
+
+    name: str
+    pool: str
+    frontend: str = ""
+    cluster: str = ""
+    """Where several clusters are in one snapshot."""
+    default_level: int = 0
+    """The level of a job that nobody labelled."""
+    lowest_level: int = 1
+    highest_level: int = 1_000_000
+    bands_by_class: bool = False
+    """Whether each class has levels of its own there, above the value that the cluster gives it."""
+
+
+class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster says of a class: the level that a job of it has when nobody steers (see `ClassState`)."""
+
+    urgency: str
+    value: int
+    cluster: str = ""
 
 
 class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,5 +357,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     pools: list[SnapshotPool]
     tenants: list[SnapshotTenant] = []
     nodes: list[SnapshotNode] = []
+    queues: list[SnapshotQueue] = []
+    """Where a pool has one here, it has all: its jobs stand in no other. Without any, queues take plain levels."""
+    class_values: list[SnapshotClassValue] = []
     running: list[SnapshotRunning] = []
     jobs: list[SnapshotJob] = []

@@ -10,8 +10,8 @@ made of a `lane` for each tenant, and of a `family` for each tree of them: `merg
 pool that is not kept is put in order at once: `whole`, and its places by `whole_places`. A
 `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
-within the `bands` of the classes and where `preemption` allows. `snapshots` does all of that with one document,
-`stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
+within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows. `snapshots` and
+`snapshot_levels` do all of that with one document, `stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
 the words of `reservation`; `past` is decayed use; `reasons` puts a place in words. `prospects` says what
 would move a job: by what stands `ahead`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
 `foretelling` puts that in words.
@@ -59,16 +59,25 @@ from fairlead_policy.reservation import (
 from fairlead_policy.reserve import recalled, reserve, reserves, timing_of
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import ClassMode, PoolRules
+from fairlead_policy.segments import (
+    Changes,
+    Segment,
+    TakesLevels,
+    common_band,
+    in_safe_order,
+    segments_by,
+    segments_of,
+)
 from fairlead_policy.shadow import Run, Shadow, fits, free_of, shadow_of
 from fairlead_policy.sizing import outgrown
-from fairlead_policy.snapshots import (
+from fairlead_policy.snapshot_levels import (
     PLAIN_BAND,
-    OrderedPool,
     PlannedLevels,
-    order_snapshot,
+    Steering,
     plan_snapshot_levels,
-    policy_of,
+    steering_of,
 )
+from fairlead_policy.snapshots import OrderedPool, order_snapshot, policy_of
 from fairlead_policy.stating import snapshot_of
 from fairlead_policy.ties import Tie, TieIndex
 from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
@@ -81,6 +90,7 @@ __all__ = [
     "Band",
     "Breach",
     "Cause",
+    "Changes",
     "ClassMode",
     "Decay",
     "ExplainedJob",
@@ -107,8 +117,11 @@ __all__ = [
     "Run",
     "RunKey",
     "Scene",
+    "Segment",
     "Shadow",
     "Standing",
+    "Steering",
+    "TakesLevels",
     "Tie",
     "TieIndex",
     "Timing",
@@ -120,11 +133,13 @@ __all__ = [
     "class_bands",
     "class_in_words",
     "clearance_of",
+    "common_band",
     "duration",
     "explain_in_snapshot",
     "fits",
     "free_of",
     "higher_classes",
+    "in_safe_order",
     "is_word",
     "join_around",
     "lever_of",
@@ -145,9 +160,12 @@ __all__ = [
     "recalled",
     "reserve",
     "reserves",
+    "segments_by",
+    "segments_of",
     "shadow_of",
     "snapshot_of",
     "sort_key",
+    "steering_of",
     "targets_of",
     "terms_in_words",
     "tick_of",

@@ -1,7 +1,7 @@
-"""A snapshot in order, and the levels that the order takes: what scorers and admitters would do with the same facts."""
+"""A snapshot in order: what scorers would do with the same facts. `snapshot_levels` has what admitters would."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -9,26 +9,15 @@ from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.document import PolicyDocument, Tenant
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_contracts.state import QueueState
 from fairlead_policy.card_shares import with_card_shares
-from fairlead_policy.jobs import Queue, WaitingJob
-from fairlead_policy.levels import Band, LabelledJob, plan_levels
+from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.whole_places import whole_places
 
-_PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
-PLAIN_BAND = Band(
-    default=_PLAIN_QUEUE.default_level, lowest=_PLAIN_QUEUE.lowest_level, highest=_PLAIN_QUEUE.highest_level
-)
-"""The levels that a queue takes which says nothing else; a snapshot does not say."""
-
 _RUNS = "\0"
 """Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
-
-type Steered = tuple[str, str]
-"""(cluster, frontend): one that follows levels by itself."""
 
 
 class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,17 +31,6 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     """Of each tenant that waits or runs there."""
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
-
-
-class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes the frontends of one pool follow its order."""
-
-    levels: dict[str, int]
-    """Of each waiting job, by uid, once all is written."""
-    writes: list[tuple[str, int]]
-    """(uid, level), in a safe order."""
-    dropped: int = 0
-    """How many jobs of windows' ends there is no level for."""
 
 
 def policy_of(snapshot: Snapshot) -> PolicyDocument:
@@ -149,7 +127,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
         urgency=job.urgency,
         submitted=job.submitted,
         demand=job.demand,
-        queue=_queue(job),
+        queue=(job.cluster or job.frontend, job.queue),
         override=job.priority_override,
     )
 
@@ -184,64 +162,3 @@ def _standings(order: PoolOrder, waiting: Mapping[str, int]) -> dict[str, Standi
     found |= {one.tenant: one for one in order.standings(waiting.keys() - found.keys())}
     found |= {name: msgspec.structs.replace(found[name], waiting=count) for name, count in waiting.items()}
     return dict(sorted(found.items()))
-
-
-def plan_snapshot_levels(
-    pool: OrderedPool,
-    jobs: Iterable[SnapshotJob],
-    window: int,
-    band: Band = PLAIN_BAND,
-    never: Collection[str] = (),
-) -> PlannedLevels:
-    """The fewest writes after which the frontends of the pool follow its order.
-
-    Args:
-        pool: in order.
-        jobs: that wait; those of other pools are passed over.
-        window: how many jobs of each queue's front are labelled.
-        band: the levels that queues take.
-        never: uids of jobs that can never run. They take no place in the window and stand behind it.
-    """
-    waiting = {job.uid: job for job in jobs if job.pool == pool.name}
-    steered: dict[Steered, list[SnapshotJob]] = {}
-    for place in pool.places:
-        job = waiting[place.uid]
-        steered.setdefault((job.cluster, job.frontend), []).append(job)
-    levels = {job.uid: job.level for job in waiting.values()}
-    writes: list[tuple[str, int]] = []
-    dropped = 0
-    for _, ordered in sorted(steered.items()):
-        able = [job for job in ordered if job.uid not in never] if never else ordered
-        front = window_of(able, window)
-        behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
-        plan = plan_levels([_labelled(job) for job in able[:front]], [_labelled(job) for job in behind], band)
-        writes += plan.writes
-        dropped += plan.dropped
-    return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped)
-
-
-def window_of(ordered: Iterable[SnapshotJob], size: int) -> int:
-    """How many of these jobs are labelled: up to the one that fills the first queue which has more waiting.
-
-    What waits behind it in that queue stands unlabelled, behind everything labelled: no job is labelled in front of
-    one that the order puts before it.
-    """
-    jobs = list(ordered)
-    left: dict[Queue, int] = {}
-    for job in jobs:
-        left[_queue(job)] = left.get(_queue(job), 0) + 1
-    seen = dict.fromkeys(left, 0)
-    for number, job in enumerate(jobs, start=1):
-        queue = _queue(job)
-        seen[queue] += 1
-        if seen[queue] == size and left[queue] > size:
-            return number
-    return len(jobs)
-
-
-def _queue(job: SnapshotJob) -> Queue:
-    return job.cluster or job.frontend, job.queue
-
-
-def _labelled(job: SnapshotJob) -> LabelledJob:
-    return LabelledJob(uid=job.uid, level=job.level, tie=(job.queue_time, job.uid))

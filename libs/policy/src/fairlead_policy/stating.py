@@ -1,7 +1,7 @@
 """From what clusters state to a snapshot: facts read through the policy, as a scorer reads them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -9,16 +9,18 @@ from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import (
     Snapshot,
+    SnapshotClassValue,
     SnapshotGang,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
+    SnapshotQueue,
     SnapshotRunning,
     SnapshotShape,
     SnapshotTenant,
 )
 from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
-from fairlead_contracts.state import JobState, NodeState, Phase, PoolState, QueueState, State
+from fairlead_contracts.state import ClassState, JobState, NodeState, Phase, PoolState, QueueState, State
 from fairlead_policy.rulebook import Rulebook
 
 
@@ -69,13 +71,17 @@ def snapshot_of(
     tenants = _tenants(counted, rulebook, used)
     names = _names(counted)
     nodes = list(_nodes_of(states, clusters))
-    several = len({one.job.cluster for one in counted} | {node.cluster for node in nodes}) > 1
+    queues = list(_queues_of(states, rulebook, capacity))
+    stated = {queue.cluster for queue, _ in queues}
+    several = len(stated | {node.cluster for node in nodes}) > 1
     return Snapshot(
         now=now,
         policy=document,
         pools=[SnapshotPool(name=name, capacity=amounts) for name, amounts in sorted(capacity.items())],
         tenants=tenants,
         nodes=[_node(node, several) for node in nodes],
+        queues=[_queue(queue, name, several) for queue, name in queues],
+        class_values=[_class_value(one, several) for one in _values_of(states, stated, document.classes)],
         running=[_running(one, names, rulebook) for one in counted if one.job.phase is Phase.RUNNING],
         jobs=[_waiting(one, names, rulebook, several) for one in counted if one.job.phase is Phase.WAITING],
     )
@@ -152,6 +158,43 @@ def _nodes_of(states: Mapping[str, State], clusters: set[str]) -> Iterator[NodeS
     for _, state in sorted(states.items()):
         if isinstance(state, NodeState) and state.cluster in clusters and state.ready:
             yield state
+
+
+def _queues_of(
+    states: Mapping[str, State], rulebook: Rulebook, pools: Collection[str]
+) -> Iterator[tuple[QueueState, str]]:
+    """The queues of these pools, each with its pool."""
+    for _, state in sorted(states.items()):
+        if isinstance(state, QueueState):
+            pool = rulebook.pool_of(state.cluster, state.pool)
+            if pool in pools:
+                yield state, pool
+
+
+def _values_of(
+    states: Mapping[str, State], clusters: Collection[str], classes: Collection[str]
+) -> Iterator[ClassState]:
+    """What these clusters say of the policy's classes; priority classes that are none of them give no band."""
+    for _, state in sorted(states.items()):
+        if isinstance(state, ClassState) and state.cluster in clusters and state.name in classes:
+            yield state
+
+
+def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
+    return SnapshotQueue(
+        name=queue.name,
+        pool=pool,
+        frontend=queue.frontend,
+        cluster=queue.cluster if several else "",
+        default_level=queue.default_level,
+        lowest_level=queue.lowest_level,
+        highest_level=queue.highest_level,
+        bands_by_class=queue.bands_by_class,
+    )
+
+
+def _class_value(found: ClassState, several: bool) -> SnapshotClassValue:  # noqa: FBT001 # said by its name
+    return SnapshotClassValue(urgency=found.name, value=found.value, cluster=found.cluster if several else "")
 
 
 def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name

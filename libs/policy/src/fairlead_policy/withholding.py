@@ -50,7 +50,7 @@ def why_withheld(
         return "released by an operator: no level of ours is left"
     if ineffective := why_ineffective(clearance, found):
         return ineffective
-    if any(queue.bands_by_class for queue in queues) and (crossed := _why_crossed(document, values)):
+    if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
         return crossed
     return _why_preempting(queues) if document.preemption == "never" else ""
 
@@ -72,13 +72,11 @@ def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> st
     )
 
 
-def may_preempt(queues: Collection[QueueState]) -> bool:
-    """Whether a level in one of these queues could stop a running job."""
-    return any(preempting_settings(queue.preemption) for queue in queues)
+def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
+    """Why the bands of classes overlap, so that a level of the lower class could stand above the higher one; else empty.
 
-
-def _why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
-    """Bands that overlap: a level of the lower class could stand above the higher one. Narrow ones are followed."""
+    Narrow bands are followed. What the cluster says of classes are the `values`.
+    """
     for found in narrow_bands(document.classes, values, width=document.bands.width):
         if found.room < 1:
             return (
@@ -87,6 +85,11 @@ def _why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
                 f"WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
             )
     return ""
+
+
+def may_preempt(queues: Collection[QueueState]) -> bool:
+    """Whether a level in one of these queues could stop a running job."""
+    return any(preempting_settings(queue.preemption) for queue in queues)
 
 
 def _why_preempting(queues: Collection[QueueState]) -> str:

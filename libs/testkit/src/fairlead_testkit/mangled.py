@@ -111,7 +111,8 @@ def a_snapshot(rng: random.Random) -> Plain:
     running = [_running(rng, f"r{number}", pools) for number in range(rng.randint(0, 3))]
     for one in (*jobs, *running):
         one["class"] = rng.choice(classes)
-    return {
+    queues = _queues(rng, jobs) if seldom(rng) else {}
+    return queues | {
         "now": rng.choice([NOW, NOW + 0.5, "2026-11-21T12:00:00Z"]),
         "policy": policy,
         "pools": [
@@ -122,6 +123,27 @@ def a_snapshot(rng: random.Random) -> Plain:
         "running": running,
         "jobs": jobs,
     }
+
+
+def _queues(rng: random.Random, jobs: list[Plain]) -> Plain:
+    """All queues that these jobs stand in, and what their cluster says of classes."""
+    doors = sorted({(str(job["pool"]), str(job.get("frontend", "")), str(job["queue"])) for job in jobs})
+    queues: list[Plain] = []
+    for pool, frontend, name in doors:
+        queue: Plain = {"name": name, "pool": pool, "bands_by_class": not seldom(rng)}
+        if frontend:
+            queue["frontend"] = frontend
+        if seldom(rng):
+            queue |= {
+                "default_level": rng.choice([0, 2]),
+                "lowest_level": 3,
+                "highest_level": rng.choice([3, 99]),
+            }
+        queues.append(queue)
+    values = (
+        [{"class": "urgent", "value": rng.choice([-7, 1, 2000, 10**6])}] if queues and seldom(rng) else []
+    )
+    return {"queues": queues, "class_values": values}
 
 
 def _amounts(rng: random.Random) -> Plain:

@@ -13,14 +13,13 @@ from fairlead_admitter.protection import Protection
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.reserving import Line, Reserving
-from fairlead_admitter.segments import Segment, bands_of, segments_of
 from fairlead_admitter.steering import LevelWrite, SteeringPlan, steer, take_back
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, QueueState
-from fairlead_policy import Rulebook, may_preempt, why_uncleared, why_withheld
+from fairlead_policy import Rulebook, Segment, may_preempt, segments_by, why_uncleared, why_withheld
 from fairlead_runtime import wall_clock
 
 _NOTHING = SteeringPlan(writes=[])
@@ -142,7 +141,7 @@ class Planner:
             policy=rulebook.revision,
             holders=self._watch.holders(),
         )
-        segments = self._segments(queues, rulebook)
+        segments = segments_by(rulebook.document, queues, self._watch.facts.classes)
         if not segments and isinstance(front, PoolFront):
             front = Unsettled(doubt=Doubt.NO_BAND)
         if isinstance(front, Unsettled):
@@ -172,12 +171,6 @@ class Planner:
             window=plan.window,
             left_alone=plan.left_alone,
         )
-
-    def _segments(self, queues: list[QueueState], rulebook: Rulebook) -> list[Segment]:
-        document = rulebook.document
-        bands = bands_of(document.classes, self._watch.facts.classes, document.bands.width)
-        strict = document.class_mode == "strict"
-        return segments_of(queues, bands, protect=document.preemption == "protect", strict=strict)
 
     def _lifts(
         self, queues: list[QueueState], segments: list[Segment], rulebook: Rulebook

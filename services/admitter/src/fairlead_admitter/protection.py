@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 from fairlead_admitter.facts import ClusterFacts, JobChange
-from fairlead_admitter.segments import Segment
 from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_contracts.state import JobState, Phase
+from fairlead_policy import Segment
 
 REFUSED_SECONDS = 300.0
 """How long a lift that was refused is not tried again. Until then its job runs unprotected."""

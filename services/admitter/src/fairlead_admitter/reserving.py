@@ -11,7 +11,6 @@ import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.reservations import ReservationRecord
-from fairlead_admitter.segments import Segment
 from fairlead_admitter.standings import FrontendOrder
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
@@ -23,6 +22,7 @@ from fairlead_policy import (
     Reservation,
     Run,
     Scene,
+    Segment,
     Standing,
     Timing,
     Waiting,

@@ -3,13 +3,11 @@
 The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
 somebody, is in the next plan again (level-triggered). The arithmetic is that of `plan_levels` in policy.
 
-Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class, and each is
-planned within its own band. A job that stands above the band of its class, because it names a priority class that
-nobody granted to it, is a *trespasser*: it is lowered to the floor of its class wherever it stands.
+Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class (see `segments` in
+policy). A job that names a priority class which nobody granted to it is a *trespasser* in its own.
 """
 
 import enum
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
@@ -17,12 +15,11 @@ import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.queued import QueuedJobs
-from fairlead_admitter.segments import Segment
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase
-from fairlead_policy import LabelledJob, Tie, TieIndex, plan_levels
+from fairlead_policy import Changes, LabelledJob, Segment, Tie, TieIndex, in_safe_order, plan_levels
 
 _FIRST: Tie = (-(2**63), "")
 """Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""
@@ -114,21 +111,8 @@ def steer(
     inside = {ranked.job.uid: ranked for ranked in window}
     scene = _Scene(facts, list(queues), written, inside, newcomers, sealed=sealed)
     parts = [_Part(segment, followed, scene) for segment in segments]
-    # By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be
-    # lowered at any moment: whatever of the window it stands before, it does so wrongly.
-    front = heapq.merge(
-        chain.from_iterable(part.raised for part in parts),
-        sorted(
-            chain.from_iterable(part.trespassing for part in parts),
-            key=lambda write: write.before,
-            reverse=True,
-        ),
-        key=lambda write: max(write.before, write.level),
-        reverse=True,
-    )
-    back = chain.from_iterable(part.lowered for part in reversed(parts))
     return SteeringPlan(
-        writes=[*front, *back],
+        writes=in_safe_order([part.changes for part in parts]),
         kept=sum(part.kept for part in parts),
         window=len(followed),
         left_alone=len(window) - len(followed),
@@ -238,9 +222,7 @@ class _Part:
         plan = plan_levels(mine, self._outside(len(mine) + 1), segment.band)
         writes = [scene.write(uid, level, Cause.LEFT) for uid, level in plan.writes]
         self.kept = plan.kept
-        self.raised = [write for write in writes if write.level > write.before]
-        self.lowered = [write for write in writes if write.level <= write.before]
-        self.trespassing = list(islice(self._trespassers(), _TRESPASSERS))
+        self.changes = Changes(writes, islice(self._trespassers(), _TRESPASSERS))
 
     def _outside(self, most: int) -> list[LabelledJob]:
         """What the plan must know of the jobs that are not in the window.
@@ -259,18 +241,16 @@ class _Part:
                     firsts = islice(filter(self._movable, self._uncovered(ties)), most)
                 else:
                     continue  # stands behind the segment anyway
-                outside += [LabelledJob(uid=tie[1], level=self._settled(level), tie=tie) for tie in firsts]
+                outside += [
+                    LabelledJob(uid=tie[1], level=self._segment.settled(level), tie=tie) for tie in firsts
+                ]
         outside += [
-            msgspec.structs.replace(job, level=self._settled(job.level))
+            msgspec.structs.replace(job, level=self._segment.settled(job.level))
             for job in map(scene.labelled, self._pending_outside())
         ]
         if scene.sealed:
             outside.append(LabelledJob(uid="", level=band.default, tie=_FIRST))
         return outside
-
-    def _settled(self, level: int) -> int:
-        """A trespasser's level counts as what it will be."""
-        return self._segment.band.default if self._segment.trespassed(level) else level
 
     def _trespassers(self) -> Iterator[LevelWrite]:
         band, scene = self._segment.band, self._scene

@@ -44,6 +44,14 @@ class LevelLine(msgspec.Struct, frozen=True, kw_only=True):
     level: int
 
 
+class WithheldLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A frontend that gets no level."""
+
+    cluster: str
+    frontend: str
+    why: str
+
+
 class PlannedPool(msgspec.Struct, frozen=True):
     """A pool in order, with the levels that this takes where they were asked for."""
 
@@ -58,8 +66,9 @@ class PlannedPool(msgspec.Struct, frozen=True):
 def as_json(planned: Iterable[PlannedPool], now: Micros) -> Iterator[bytes]:
     """The result as JSON, part by part; the same bytes for the same facts.
 
-    `{"pools": [{"name", "order": [JobLine], "reserve": ReserveLine, "writes": [LevelLine]}]}`, the writes in the order in
-    which they are safe, and only where levels were asked for; `reserve` where the policy has that mode.
+    `{"pools": [{"name", "order": [JobLine], "reserve": ReserveLine, "writes": [LevelLine], "withheld": [WithheldLine]}]}`,
+    the writes in the order in which they are safe, and only where levels were asked for; `withheld` where some frontend
+    gets none; `reserve` where the policy has that mode.
     """
     yield b'{"pools":['
     for number, one in enumerate(planned):
@@ -89,6 +98,8 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
         yield b',"reserve":' + encode(reserved)
     if plan is not None:
         yield b',"writes":' + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
+        if plan.withheld:
+            yield b',"withheld":' + encode(_withheld(plan))
     yield b"}"
 
 
@@ -169,9 +180,20 @@ class _Ages:
         return words
 
 
+def _withheld(plan: PlannedLevels) -> list[WithheldLine]:
+    return [
+        WithheldLine(cluster=cluster, frontend=frontend, why=why)
+        for (cluster, frontend), why in plan.withheld.items()
+    ]
+
+
 def _writes(plan: PlannedLevels, jobs: Mapping[str, SnapshotJob]) -> Iterator[str]:
-    if not plan.writes:
+    for one in _withheld(plan):
+        place = f" on {one.cluster}" if one.cluster else ""
+        yield f"no level is written to {one.frontend or 'the frontend'}{place}: {one.why}"
+    if not plan.writes and not plan.withheld:
         yield "no level has to be written: the frontend goes that way already"
+    if not plan.writes:
         return
     yield f"writes: {len(plan.writes)}, in this order"
     rows = [(jobs[uid].id, str(jobs[uid].level), str(level)) for uid, level in plan.writes]

@@ -10,7 +10,7 @@ from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.results import PlannedPool, as_json, as_lines
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
-from fairlead_policy import order_snapshot, plan_snapshot_levels
+from fairlead_policy import order_snapshot, plan_snapshot_levels, steering_of
 from fairlead_policy.reserve_snapshots import in_reserved_order, reserve_snapshot
 
 
@@ -54,6 +54,9 @@ def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
     for ordered in pools:
         reservation = reserve_snapshot(snapshot, ordered)
         pool = in_reserved_order(ordered, reservation)
-        plan = plan_snapshot_levels(pool, snapshot.jobs, window, never=never) if levels else None
+        plan = None
+        if levels:
+            steering = steering_of(snapshot, pool.name)
+            plan = plan_snapshot_levels(pool, snapshot.jobs, window, steering, never=never)
         planned.append(PlannedPool(pool, plan, fits, reservation))
     return planned

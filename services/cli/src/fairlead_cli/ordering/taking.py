@@ -11,8 +11,8 @@ from fairlead_cli.policy_files import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.snapshot import Snapshot, encode_snapshot
-from fairlead_contracts.state import STATE, QueueState, State, SyncMark
-from fairlead_policy import PLAIN_BAND, Band, Rulebook, snapshot_of
+from fairlead_contracts.state import STATE, State, SyncMark
+from fairlead_policy import Rulebook, snapshot_of
 
 REPLAY_SECONDS = 30.0
 _NANOS_PER_MICRO = 1000
@@ -49,7 +49,6 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
         )
     names = {one.name for one in snapshot.pools}
     _warn_of_unconfirmed(states, bus.incarnation, {c for name in names for c, _ in rulebook.members_of(name)})
-    _warn_of_bands(states, rulebook, names)
     return snapshot
 
 
@@ -105,12 +104,3 @@ def _warn_of_unconfirmed(states: dict[str, State], incarnation: str, clusters: s
         warn(
             f"cluster {cluster} has not confirmed its state since NATS started: ended jobs may be in the snapshot"
         )
-
-
-def _warn_of_bands(states: dict[str, State], rulebook: Rulebook, pools: set[str]) -> None:
-    """A snapshot does not say which levels a queue takes."""
-    for state in states.values():
-        if isinstance(state, QueueState) and rulebook.pool_of(state.cluster, state.pool) in pools:
-            band = Band(default=state.default_level, lowest=state.lowest_level, highest=state.highest_level)
-            if band != PLAIN_BAND:
-                warn(f"queue {state.name} takes other levels than `fairlead order --levels` plans with")

@@ -1,0 +1,154 @@
+"""A snapshot's queues and class values: read, written, and refused with path and value."""
+
+import json
+
+import msgspec
+import pytest
+
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.snapshot import (
+    SnapshotClassValue,
+    SnapshotQueue,
+    decode_snapshot,
+    encode_snapshot,
+    read_snapshot,
+)
+
+NOW = 1_760_000_000
+KUEUE: dict[str, object] = {"name": "cq-1", "frontend": "kueue", "bands_by_class": True}
+OTHER: dict[str, object] = {"name": "cq-1", "frontend": "kueue", "cluster": "c2"}
+
+
+def job(name: str = "j1", **changes: object) -> dict[str, object]:
+    plain: dict[str, object] = {"id": name, "tenant": "team-1", "submitted": NOW, "demand": {"cpu": 1}}
+    return plain | {"frontend": "kueue", "queue": "cq-1"} | changes
+
+
+def snapshot(**changes: object) -> dict[str, object]:
+    plain: dict[str, object] = {
+        "now": NOW,
+        "policy": {"classes": ["urgent", "normal"]},
+        "pools": [{"name": "gpu", "capacity": {"cpu": 8}}],
+        "tenants": [{"name": "team-1", "pool": "gpu"}],
+        "queues": [KUEUE],
+        "class_values": [{"class": "urgent", "value": 3000}],
+        "jobs": [job()],
+    }
+    return plain | changes
+
+
+def problems_of(found: object) -> dict[str, str]:
+    with pytest.raises(DocumentError) as refused:
+        read_snapshot(found)
+    with pytest.raises(DocumentError) as again:
+        decode_snapshot(json.dumps(found).encode())
+    assert [str(one) for one in again.value.problems] == [str(one) for one in refused.value.problems]
+    return {problem.field: f"{problem.value}: {problem.reason}" for problem in refused.value.problems}
+
+
+def test_queues_and_class_values_are_read_and_what_is_left_out_is_plain() -> None:
+    found = read_snapshot(snapshot())
+    assert found.queues == [
+        SnapshotQueue(
+            name="cq-1", pool="gpu", frontend="kueue", cluster="", default_level=0, lowest_level=1,
+            highest_level=1_000_000, bands_by_class=True,
+        )
+    ]  # fmt: skip
+    assert found.class_values == [SnapshotClassValue(urgency="urgent", value=3000)]
+    assert decode_snapshot(json.dumps(snapshot()).encode()) == found
+    without = read_snapshot(
+        {key: value for key, value in snapshot().items() if key not in ("queues", "class_values")}
+    )
+    assert (without.queues, without.class_values) == ([], [])
+
+
+def test_they_are_written_and_read_again() -> None:
+    pools = [{"name": name, "capacity": {"cpu": 8}} for name in ("gpu", "cpu")]
+    queues = [
+        {
+            "name": "a",
+            "pool": "gpu",
+            "cluster": "c1",
+            "default_level": -7,
+            "lowest_level": -3,
+            "highest_level": 2**31 - 1,
+        },
+        {"name": "a", "pool": "cpu", "cluster": "c2", "frontend": "slurm", "bands_by_class": True},
+    ]
+    values = [
+        {"class": "urgent", "value": -5, "cluster": "c1"},
+        {"class": "urgent", "value": 5, "cluster": "c2"},
+    ]
+    for found in (
+        read_snapshot(snapshot(pools=pools, queues=queues, class_values=values, jobs=[])),
+        read_snapshot(snapshot()),
+    ):
+        payload = encode_snapshot(found)
+        assert decode_snapshot(payload) == found
+        assert read_snapshot(msgspec.json.decode(payload)) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "told"),
+    [
+        ({"queues": [KUEUE | {"name": ""}]}, "queues[0].name", ": must be 1 to 512"),
+        ({"queues": [KUEUE | {"extra": 1}]}, "queues[0].extra", "1: is not a key here"),
+        ({"queues": [KUEUE, KUEUE]}, "queues[1].name", "cq-1: is named twice"),
+        ({"queues": [KUEUE | {"pool": "cpu"}]}, "queues[0].pool", "cpu: is not a pool; pools are gpu"),
+        ({"queues": [KUEUE | {"frontend": "lsf"}]}, "queues[0].frontend", "lsf: is not a frontend"),
+        ({"queues": [KUEUE | {"cluster": "\n"}]}, "queues[0].cluster", "must be 1 to 512"),
+        ({"queues": [KUEUE | {"default_level": 2**31}]}, "queues[0].default_level", "2147483648: must lie"),
+        ({"queues": [KUEUE | {"lowest_level": -(2**40)}]}, "queues[0].lowest_level", "must lie between"),
+        ({"queues": [KUEUE | {"highest_level": "9"}]}, "queues[0].highest_level", "9: "),
+        ({"queues": [KUEUE | {"highest_level": 0}]}, "queues[0].highest_level", "0: must not be below lowest_level, 1"),
+        ({"queues": [KUEUE | {"bands_by_class": 1}]}, "queues[0].bands_by_class", "1: "),
+        ({"class_values": [{"class": "urgent"}]}, "class_values[0].value", "is missing"),
+        ({"class_values": [{"class": "urgent", "value": 2**31}]}, "class_values[0].value", "must lie between"),
+        ({"class_values": [{"class": "urgnet", "value": 1}]}, "class_values[0].class", "urgnet: is not a class"),
+        (
+            {"class_values": [{"class": "urgent", "value": 1}, {"class": "urgent", "value": 2}]},
+            "class_values[1].class",
+            "urgent: is named twice",
+        ),
+        (
+            {"class_values": [{"class": "urgent", "value": 1, "cluster": "c9"}]},
+            "class_values[0].cluster",
+            "c9: is not the cluster of a queue",
+        ),
+        ({"jobs": [job(), job("j2", queue="cq-2")]}, "jobs[1].queue", "cq-2: is not a queue of pool 'gpu'"),
+        ({"jobs": [job(queue=None)]}, "jobs[0].queue", ": is not a queue of pool 'gpu'"),
+        (
+            {"jobs": [job(frontend=None)]},
+            "jobs[0].queue",
+            "cq-1: stands on cluster '' with frontend 'kueue' in `queues`, and the job on cluster '' with frontend ''",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_named_with_its_place(changes: dict[str, object], field: str, told: str) -> None:
+    found = problems_of(snapshot(**changes))
+    assert list(found) == [field]
+    assert told in found[field]
+
+
+def test_with_several_pools_a_queue_names_its_own() -> None:
+    pools = [{"name": name, "capacity": {"cpu": 8}} for name in ("gpu", "cpu")]
+    found = problems_of(snapshot(pools=pools))
+    assert found == {"queues[0].pool": "None: is missing: name one of cpu, gpu"}
+
+
+def test_jobs_of_a_pool_without_queues_stand_where_they_like() -> None:
+    pools = [{"name": name, "capacity": {"cpu": 8}} for name in ("gpu", "cpu")]
+    jobs = [job(), job("j2", pool="cpu", queue="anywhere"), job("j3", pool="cpu", queue=None)]
+    found = read_snapshot(snapshot(pools=pools, queues=[KUEUE | {"pool": "gpu"}], jobs=jobs))
+    assert [one.queue for one in found.jobs] == ["cq-1", "anywhere", ""]
+
+
+def test_a_queue_that_cannot_be_read_is_not_told_again_at_its_jobs() -> None:
+    broken = {"name": "cq-2", "highest_level": "x"}
+    found = problems_of(snapshot(queues=[broken, KUEUE], jobs=[job(), job("j2", queue="cq-2")]))
+    assert list(found) == ["queues[0].highest_level"]
+
+
+def test_one_name_may_stand_in_two_clusters() -> None:
+    found = read_snapshot(snapshot(queues=[KUEUE, OTHER], jobs=[job(), job("j2", cluster="c2")]))
+    assert [queue.cluster for queue in found.queues] == ["", "c2"]
