@@ -111,6 +111,13 @@ def test_times_of_a_yaml_parser_are_taken() -> None:
     assert "now" in {one.field for one in refusal(changed(now=at.replace(tzinfo=None)))}
 
 
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00"])
+def test_a_time_whose_offset_leads_out_of_the_years_is_refused(at: str) -> None:
+    assert list(problems_of(changed(jobs=[job(submitted=at)]))) == ["jobs[0].submitted"]
+    like_its_neighbour = [job(), job(id="j2", submitted=at)]
+    assert list(problems_of(changed(jobs=like_its_neighbour))) == ["jobs[1].submitted"]
+
+
 def refusal(found: object) -> list[FieldError]:
     with pytest.raises(DocumentError) as refused:
         read_snapshot(found)

@@ -460,7 +460,9 @@ class SnapshotChecks:
             return from_seconds(found)
         if isinstance(found, str | datetime):
             try:
-                return from_datetime(msgspec.convert(found, Moment))
+                instant = from_datetime(msgspec.convert(found, Moment))
+                if _FIRST_SECOND <= instant // SECOND <= _LAST_SECOND:  # its offset may lead out of the years
+                    return instant
             except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
                 pass
         field = key if at is None else self._field(key, at, name)

@@ -237,7 +237,8 @@ class QuickJobs:
         if type(found) is int:
             return found * SECOND if limits.first <= found <= limits.last else None
         if isinstance(found, datetime):
-            return from_datetime(found)
+            instant = from_datetime(found)
+            return instant if limits.first <= instant // SECOND <= limits.last else None
         return from_seconds(found) if limits.first <= found < limits.last else None
 
 
