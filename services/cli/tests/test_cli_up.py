@@ -203,6 +203,7 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
         assert time.monotonic() < deadline, ids
     assert taken.returncode == 0, taken.stderr
     assert taken.stderr == ""
+    assert [queue["frontend"] for queue in json.loads(taken.stdout)["queues"]] == ["sim"]
     ordered = instance.ask("order", "-", "-o", "json", "--levels", text=taken.stdout)
     assert ordered.returncode == 0, ordered.stderr
     [pool] = json.loads(ordered.stdout)["pools"]
