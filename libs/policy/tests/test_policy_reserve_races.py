@@ -77,6 +77,8 @@ class World:
     misfit: frozenset[str] = frozenset()
     """Jobs that fit for us and not for the frontend: to it a third of the capacity is of no use to them."""
     thief: bool = False
+    window: int = ENDLESS
+    """Places of the order that are known."""
     now: int = 0
     stolen: int = 0
     promised: dict[str, int] = field(default_factory=dict)
@@ -133,9 +135,9 @@ class World:
             job for job in self.jobs if job.arrives <= seen and (job.started is None or job.started > seen)
         ]
         ordered = sorted(waiting, key=lambda job: (job.key, job.uid))
-        scene = self._scene(seen, ordered)
+        stands = [job.uid for job in sorted(waiting, key=_stands) if job.level]
+        scene = self._scene(seen, ordered, stands)
         if not self.standing.promise and not self.standing.passes:
-            stands = [job.uid for job in sorted(waiting, key=_stands) if job.level]
             self.standing = Standing(
                 resting=self.standing.resting,
                 in_place=self.standing.in_place,
@@ -162,7 +164,14 @@ class World:
             self.promised[uid] = min(shadow, self.promised.get(uid, shadow))
         self._write(found.order, waiting)
 
-    def _scene(self, seen: int, ordered: Sequence[Job]) -> Scene:
+    def _known(self, ordered: Sequence[Job], stands: Sequence[str]) -> list[Job]:
+        """The front of the order, and behind it who keeps a place: where nothing is remembered, all that is labelled."""
+        standing = self.standing
+        promised = "" if standing.promise is None else standing.promise.uid
+        keeping = stands if standing == Standing() else {*standing.passes, promised, standing.recalled}
+        return [*ordered[: self.window], *(job for job in ordered[self.window :] if job.uid in keeping)]
+
+    def _scene(self, seen: int, ordered: Sequence[Job], stands: Sequence[str]) -> Scene:
         grace = self.believed.grace
         running = [
             Run(
@@ -178,7 +187,10 @@ class World:
             timing=self.believed,
             capacity={GPU: self.capacity},
             running=running,
-            order=[Waiting(uid=job.uid, demand={GPU: job.demand}, limit=job.limit) for job in ordered],
+            order=[
+                Waiting(uid=job.uid, demand={GPU: job.demand}, limit=job.limit)
+                for job in self._known(ordered, stands)
+            ],
             ahead=lambda uid: self._ahead(uid, ordered),
         )
 
@@ -280,6 +292,14 @@ def test_what_a_predecessor_promised_is_kept_by_who_takes_over(
     seed: int, reaction: int, forgets: list[int]
 ) -> None:
     assert world_of(seed, reaction, forgets=tuple(forgets)).run() == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.lists(st.integers(0, HORIZON), max_size=20))
+def test_what_was_promised_is_kept_where_only_the_front_of_the_order_is_known(
+    seed: int, window: int, forgets: list[int]
+) -> None:
+    assert world_of(seed, 1, window=window, forgets=tuple(forgets)).run() == []
 
 
 @pytest.mark.deep

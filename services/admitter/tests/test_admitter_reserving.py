@@ -155,6 +155,25 @@ def test_who_takes_over_finds_the_head_by_its_level() -> None:
     assert all(one.by is None or one.by <= NOW + 630 * SECOND for one in news if one.what is What.PROMISED)
 
 
+@pytest.mark.parametrize("seen_first", [False, True])
+def test_who_takes_over_finds_a_head_that_the_known_order_does_not_reach(*, seen_first: bool) -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.change("small", phase=Phase.RUNNING, started=play.now, ends_by=play.now + 60 * SECOND)
+    if seen_first:
+        play.reserving.begin_anew()
+        play.turn(order, after=1)
+    newcomers = [f"n{number}" for number in range(32)]
+    play.see(*[waits(uid, 1, limit=3600, at=10) for uid in newcomers])
+    if not seen_first:
+        play.turn(newcomers, after=1)
+        play.reserving.begin_anew()
+    news = [told for _ in range(8) for told in play.turn(newcomers, after=5)]
+    assert play.line()[0] == "gang"
+    assert told(news) == [(What.PROMISED, "gang")]
+    assert (news[0].by or 0) <= NOW + 630 * SECOND
+
+
 def test_without_limits_nothing_is_promised_and_it_is_said() -> None:
     play = Play(runs("r", 6, ends=None), waits("gang", 8), waits("small", 1, at=1))
     for _ in range(3):

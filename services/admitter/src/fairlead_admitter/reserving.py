@@ -12,6 +12,7 @@ import msgspec
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.reservations import ReservationRecord
 from fairlead_admitter.standings import FrontendOrder
+from fairlead_admitter.steering import GONE
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.document import PolicyDocument
@@ -51,7 +52,7 @@ class _Kept(msgspec.Struct):
 
     standing: Standing
     ranked: dict[str, Ranked] = {}
-    """The head and those that pass: they keep their place though the order may put them out of sight."""
+    """The head, a recalled one too, and those that pass: they keep their place though the order may put them out of sight."""
     wake: Micros | None = None
 
 
@@ -122,7 +123,7 @@ class Reserving:
             more: how many places behind the head are labelled, too.
             now: the instant.
         """
-        ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line.pool, known)]}
+        ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
         scene = self._scene(line, list(ranked.values()), now)
         before = self._before(line, scene, ranked)
         found = reserve(scene, before)
@@ -140,14 +141,19 @@ class Reserving:
         due = [kept.wake for kept in self._kept.values() if kept.wake is not None and kept.wake > now]
         return (min(due) - now) / SECOND if due else None
 
-    def _out_of_sight(self, pool: str, known: Sequence[Ranked]) -> Iterator[Ranked]:
-        """Whoever was promised something, and stands in no front of the order any more."""
+    def _out_of_sight(self, line: Line, known: Sequence[Ranked]) -> Iterator[Ranked]:
+        """Whoever was promised something, and stands in no front of the order any more.
+
+        Where nothing is remembered, each job that carries a level may be one: a predecessor wrote it.
+        """
         seen = {one.job.uid for one in known}
-        kept = self._kept.get(pool)
-        for uid, one in ({} if kept is None else kept.ranked).items():
+        kept = self._kept.get(line.pool)
+        ranked = {} if kept is None else kept.ranked
+        for uid in self._frontend.labelled(line.queue, line.bands) if kept is None else ranked:
             job = self._facts.job(uid)
             if uid not in seen and job is not None and job.phase is Phase.WAITING:
-                yield Ranked(one.rank, one.place, job)
+                one = ranked.get(uid)
+                yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
 
     def _before(self, line: Line, scene: Scene, ranked: Mapping[str, Ranked]) -> Standing:
         """What was decided before, of those that still wait."""
@@ -175,9 +181,10 @@ class Reserving:
 
     def _remember(self, pool: str, found: Reservation, ranked: Mapping[str, Ranked]) -> None:
         standing = found.standing
-        uids = [*standing.passes, *([] if standing.promise is None else [standing.promise.uid])]
+        promised = "" if standing.promise is None else standing.promise.uid
+        uids = (*standing.passes, promised, standing.recalled)
         self._kept[pool] = _Kept(
-            standing=standing, ranked={uid: ranked[uid] for uid in uids}, wake=found.wake
+            standing=standing, ranked={uid: ranked[uid] for uid in uids if uid in ranked}, wake=found.wake
         )
 
 

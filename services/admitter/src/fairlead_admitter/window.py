@@ -14,7 +14,8 @@ class Ranked(msgspec.Struct, frozen=True):
     """A place of the merged front whose job waits in this cluster."""
 
     rank: int
-    place: Place
+    place: Place | None
+    """None for a job that keeps its place although the order does not show it."""
     job: JobState
 
 
