@@ -134,11 +134,40 @@ def test_a_pass_counts_until_it_is_used_or_surely_cannot_be() -> None:
 def test_the_passes_of_a_head_that_started_are_taken_back() -> None:
     before = Standing(
         promise=a_promise("gone"),
-        passes={"a": Pass(uid="a", given=990, begins=1_010, ends=1_100)},
+        passes={"a": Pass(uid="a", demand={"gpu": 1}, limit=85, given=990, begins=1_010, ends=1_100)},
     )
     found = decided(a_scene(HEAD, job("a", 1)), before)
     assert [one.withdrawn for one in found.withdrawn] == [Withdrawal.HEAD_GONE]
     assert found.promise is None
+
+
+@pytest.mark.parametrize(
+    "after",
+    [job("a", 2, 400), job("a", 2, None), job("a", 3), job("a", 2, cpu=1)],
+    ids=["longer", "for ever", "larger", "another resource"],
+)
+def test_a_pass_of_a_job_that_wants_more_afterwards_is_taken_back(after: Waiting) -> None:
+    first = decided(a_scene(HEAD, job("a", 2)))
+    found = decided(a_scene(HEAD, after, job("b", 1)), first.standing)
+    assert [(one.uid, one.withdrawn) for one in found.withdrawn] == [("a", Withdrawal.CHANGED)]
+    assert (found.order[0], found.promise) == ("head", first.promise)
+    assert "a" in found.standing.resting
+
+
+def test_nobody_passes_while_a_pass_that_became_too_long_may_still_begin() -> None:
+    first = decided(a_scene(HEAD, job("a", 1)))
+    found = decided(a_scene(HEAD, job("a", 1, 5_000), job("b", 1)), first.standing)
+    assert found.given == ()
+    again = decided(a_scene(HEAD, job("a", 1, 5_000), job("b", 1), now=NOW + 1), found.standing)
+    assert again.given == ()
+
+
+def test_a_pass_survives_a_change_that_cannot_harm_the_head() -> None:
+    first = decided(a_scene(HEAD, job("a", 2)))
+    for harmless in (job("a", 2, 40), job("a", 1)):
+        assert decided(a_scene(HEAD, harmless), first.standing).withdrawn == ()
+    beside = decided(a_scene(job("head", 6), job("a", 2, None)))
+    assert decided(a_scene(job("head", 6), job("a", 2, 9_000)), beside.standing).withdrawn == ()
 
 
 def test_a_promise_only_gets_earlier() -> None:

@@ -123,6 +123,14 @@ def test_a_pass_that_is_not_used_is_taken_back_and_rests() -> None:
     assert told(play.turn(order, after=31)) == [(What.PASSED, "small")]
 
 
+def test_a_pass_whose_job_gets_a_longer_limit_is_taken_back_at_once() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.change("small", run_limit=36_000 * SECOND)
+    assert told(play.turn(order, after=1)) == [(What.WITHDRAWN, "small")]
+    assert play.line()[0] == "gang"
+
+
 def test_a_pass_that_is_used_is_told_and_counts_as_running() -> None:
     play, order = a_play()
     play.see(waits("next", 2, at=3))

@@ -47,6 +47,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """A place before the head."""
 
     uid: str
+    demand: dict[str, int]
+    """What it was given for, base units."""
+    limit: Micros | None
+    """And for how long; None where nobody knows."""
     given: Micros
     begins: Micros
     """It has begun by then, or never will."""
@@ -65,6 +69,8 @@ class Withdrawal(enum.StrEnum):
     """The frontend did not start the job although it seemed to fit."""
     HEAD_GONE = "head-gone"
     """The head for which it was given has started, or waits no more."""
+    CHANGED = "changed"
+    """Its job asks for more now than the pass was given for, or runs for longer."""
     PROMISE_LOST = "promise-lost"
     """The head for which it was given has no promise any more."""
 

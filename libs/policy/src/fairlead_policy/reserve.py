@@ -4,19 +4,21 @@ The frontend starts jobs strictly in order and stops at the first that does not 
 *shadow*: by then enough of what runs has ended, every run taken at its limit and grace. A job that fits beside what runs
 gets a *pass*, a place before the head, if it has ended by the shadow, or if the head fits beside it then. That is EASY
 backfill (Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001), done from
-outside, by a writer whose word takes time to arrive. Five things keep the promise where that writer is slow or dies:
+outside, by a writer whose word takes time to arrive. Six things keep the promise where that writer is slow or dies:
 
 - It is made only once the frontend has had nothing before the head for a reaction time: all that started before is known
   then. From there on only a pass can start before it.
 - A pass that is given now begins within twice the reaction time, or is taken back by then: once for its arrival, once
   for that of its withdrawal. So it needs `now + 2 * reaction + limit + grace <= shadow`.
+- It is given for a demand and a limit: a job that asks for more afterwards loses it, and counts as what it is now.
 - It counts as a run from the moment at which it is given: no unit of capacity is given twice. It counts until it is seen
   to run, or surely stands behind the head again.
 - When the head starts, the passes that were given for it are taken back, and the next head has no promise before they are.
 - One that was not used is not given again for a while: what we think fits may not fit for the frontend.
 
 So no promise breaks by its passes, whenever the writer dies: each is safe by itself at the moment at which it is given.
-One case is left: a pass that does not fit for the frontend although it fits here, and nobody alive to take it back.
+Two cases are left: a pass that does not fit for the frontend although it fits here, and nobody alive to take it back; and a
+job that asks for more after it got its pass, and starts before the withdrawal arrives.
 
 **After a restart** nothing is remembered, and nothing need be. A promise that is made anew is never later than the one
 before: what ran then ends by the same instants, and every pass that began since ends by the old shadow or leaves room
@@ -122,7 +124,7 @@ class _Deciding:
             promise=promise,
             passes=passes,
             resting={uid: until for uid, until in self._before.resting.items() if until > self._now}
-            | {one.uid: self._now + self._scene.timing.rest for one in withdrawn if _unused(one)},
+            | {one.uid: self._now + self._scene.timing.rest for one in withdrawn if _by_its_job(one)},
             in_place=in_place,
             recalled=self._before.recalled if promise is None and self._breach is None else "",
         )
@@ -172,9 +174,16 @@ class _Deciding:
 
     def _passing_runs(self) -> list[Run]:
         return [
-            Run(uid=one.uid, demand=self._waiting[one.uid].demand, ends=one.ends)
+            Run(uid=one.uid, demand=self._waiting[one.uid].demand, ends=self._end_of_pass(one))
             for one in self._counted.values()
         ]
+
+    def _end_of_pass(self, one: Pass) -> Micros | None:
+        """When it has ended, at the latest, by what it was given for and by what its job says now."""
+        limit = self._waiting[one.uid].limit
+        if limit is None or one.ends is None or one.limit is None:
+            return None
+        return one.ends + max(0, limit - one.limit)
 
     def _runs(self) -> list[Run]:
         """What runs, passes, and those that are about to start."""
@@ -287,7 +296,15 @@ class _Deciding:
             return Withdrawal.HEAD_GONE
         if promise is None or promise.uid != given_for.uid:
             return Withdrawal.PROMISE_LOST
+        if self._outgrown(one):
+            return Withdrawal.CHANGED
         return Withdrawal.UNUSED if self._due(one) <= self._now else None
+
+    def _outgrown(self, one: Pass) -> bool:
+        """Whether its job wants more than it was given for. How long it runs is all the same where the head fits beside it."""
+        demand = self._waiting[one.uid].demand
+        larger = any(amount > one.demand.get(name, 0) for name, amount in demand.items())
+        return larger or not (one.beside or self._end_of_pass(one) == one.ends)
 
     def _due(self, one: Pass) -> Micros:
         """When a pass is taken back, so that this has arrived before it may begin no more."""
@@ -313,8 +330,19 @@ class _Deciding:
             free.subtract(one.demand)
             if beside:
                 spare.subtract(one.demand)
-            given.append(Pass(uid=one.uid, given=self._now, begins=begins, ends=ends, beside=beside))
+            given.append(self._pass(one, begins, ends, beside=beside))
         return given
+
+    def _pass(self, one: Waiting, begins: Micros, ends: Micros | None, *, beside: bool) -> Pass:
+        return Pass(
+            uid=one.uid,
+            demand=one.demand,
+            limit=one.limit,
+            given=self._now,
+            begins=begins,
+            ends=ends,
+            beside=beside,
+        )
 
     def _may_pass(self, one: Waiting, head: Waiting) -> bool:
         resting = self._before.resting.get(one.uid, self._now) > self._now
@@ -344,5 +372,6 @@ class _Deciding:
         return min((at for at in due if at > self._now), default=None)
 
 
-def _unused(one: Pass) -> bool:
-    return one.withdrawn is Withdrawal.UNUSED
+def _by_its_job(one: Pass) -> bool:
+    """Whether a pass is taken back for what became of its job, and not of the head."""
+    return one.withdrawn in (Withdrawal.UNUSED, Withdrawal.CHANGED)

@@ -244,6 +244,7 @@ OBSTACLES = {
 WITHDRAWALS = {
     "unused": "the frontend did not start it although it seemed to fit",
     "head-gone": "the head that it went before has started, or waits no more",
+    "changed": "it asks for more than it was given the pass for, or runs for longer",
     "promise-lost": "the head that it went before has no promise any more",
 }
 
