@@ -52,7 +52,18 @@ def past_of(contents: Iterable[Content]) -> dict[str, dict[str, int]]:
 
 
 def keepings(contents: Iterable[Content]) -> list[Keeping]:
-    return [Keeping(pool=POOL, shard=shard, kept=content.kept) for shard, content in enumerate(contents)]
+    return [
+        Keeping(pool=POOL, shard=shard, basis=content.basis, kept=content.kept)
+        for shard, content in enumerate(contents)
+    ]
+
+
+def ours(_pool: str, _shard: int) -> bool:
+    return True
+
+
+def others(_pool: str, _shard: int) -> bool:
+    return False
 
 
 def a_run(tenant: str, number: int, started: Micros, gpu: int = 1) -> JobState:
@@ -138,8 +149,7 @@ class World:
         self.dice.shuffle(heard)
 
         def follow() -> None:
-            for keeping in keepings(self.contents):
-                ledger.follow(keeping, ours=False)
+            ledger.follow(keepings(self.contents), others)
 
         steps: list[Callable[[], None]] = [
             lambda: ledger.adopt(self.document, 1),
@@ -269,14 +279,15 @@ def test_what_another_owner_settled_later_counts_and_what_it_settled_earlier_doe
         at=NOW // tick * tick, half_life=HOUR, tenants={"team-a": {GPU: parts}, "nobody": {GPU: parts}}
     )
     early = msgspec.structs.replace(late, at=late.at - tick, tenants={})
-    for kept, ours in (
-        (late, False),
-        (early, False),
-        (msgspec.structs.replace(late, at=late.at + tick, tenants={}), True),
+    basis = ledger.pools[POOL].basis_of(shard)
+    for kept, whose in (
+        (late, others),
+        (early, others),
+        (msgspec.structs.replace(late, at=late.at + tick, tenants={}), ours),
     ):
-        ledger.follow(Keeping(pool=POOL, shard=shard, kept=kept), ours=ours)
+        ledger.follow([Keeping(pool=POOL, shard=shard, basis=basis, kept=kept)], whose)
     assert past_of(decided(ledger, NOW))["team-a"] == {GPU: 5000}
-    ledger.follow(Keeping(pool="elsewhere", shard=99, kept=late), ours=False)
+    ledger.follow([Keeping(pool="elsewhere", shard=99, kept=late)], others)
 
 
 def test_runs_that_are_settled_are_forgotten() -> None:
@@ -308,8 +319,7 @@ def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another
         left = decided(wrong, now + ahead)
     heir = a_ledger(a_policy())
     heir.learn({name: right._jobs[name] for name in right._jobs})
-    for keeping in keepings(left):
-        heir.follow(keeping, ours=False)
+    heir.follow(keepings(left), others)
     later = NOW + 31 * MINUTE
     assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}
 
@@ -353,7 +363,56 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
     ledger = a_ledger(a_policy(1000.0))
     tick = tick_of(1000 * HOUR)
     at = NOW // tick * tick - 20 * tick + SECOND
-    ledger.follow(Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR)), ours=False)
+    ledger.follow([Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others)
     past = ledger.pools[POOL].past
     assert past is not None
     assert past[0].settled == at // tick + 1
+
+
+def used_for_two_hours(ledger: Ledger) -> dict[str, dict[str, int]]:
+    """What both scorers of the tests below have seen: half a pool, used by one tenant."""
+    ledger.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
+    for now in (NOW, NOW + 2 * HOUR):
+        contents = decided(ledger, now)
+        ledger.follow(keepings(contents), ours)
+    return past_of(contents)
+
+
+@pytest.mark.parametrize("shards", [8, 2])
+def test_decisions_by_a_policy_that_is_not_heard_of_yet_are_laid_by_until_it_is(shards: int) -> None:
+    first, other = a_ledger(a_policy()), a_ledger(a_policy())
+    before = used_for_two_hours(first)
+    assert used_for_two_hours(other) == before
+    moved = msgspec.structs.replace(a_policy(), shards=shards)
+    shard = first.pools[POOL].shard_of("team-a")
+    first.adopt(moved, 2)
+    assert first.pools[POOL].shard_of("team-a") != shard, "or the test shows nothing"
+    later = NOW + 2 * HOUR + 10 * MINUTE
+    stated = decided(first, later)
+    other.follow(keepings(stated), others)
+    assert past_of(decided(other, later)) == past_of(stated), "still by the old policy"
+    other.adopt(moved, 2)
+    assert decided(other, later) == stated
+    assert past_of(stated)["team-a"][GPU] > before["team-a"][GPU]
+
+
+def test_a_decision_by_the_policy_before_erases_nothing_of_what_moved() -> None:
+    slow, quick = a_ledger(a_policy()), a_ledger(a_policy())
+    used_for_two_hours(slow)
+    used_for_two_hours(quick)
+    quick.adopt(msgspec.structs.replace(a_policy(), shards=2), 2)
+    later = NOW + 2 * HOUR + 10 * MINUTE
+    stated = past_of(decided(slow, later))
+    quick.follow(keepings(decided(slow, later)), others)
+    assert past_of(decided(quick, later)) == stated
+
+
+def test_who_starts_right_after_shards_changed_takes_them_from_the_old_ones() -> None:
+    old, heir = a_ledger(a_policy()), Ledger()
+    used_for_two_hours(old)
+    later = NOW + 2 * HOUR + 10 * MINUTE
+    stated = decided(old, later)
+    heir.follow(keepings(stated), others)
+    heir.adopt(msgspec.structs.replace(a_policy(), shards=8), 2)
+    heir.learn(facts(a_pool(), a_queue(), a_run("team-a", 1, NOW - 3 * HOUR, 4)))
+    assert past_of(decided(heir, later)) == past_of(stated)

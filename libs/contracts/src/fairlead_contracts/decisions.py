@@ -164,6 +164,8 @@ class Keeping(Message, frozen=True, kw_only=True):
 
     pool: str
     shard: int
+    basis: Basis | None = None
+    """By whose policy the shard's tenants are its own."""
     kept: KeptPast | None = None
 
 

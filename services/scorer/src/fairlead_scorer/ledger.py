@@ -5,7 +5,7 @@ its queue, the queue to the pool that the cluster states, that to the policy's p
 ones count as use, held and ended ones do neither.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -24,6 +24,7 @@ from fairlead_contracts.state import (
     TenantState,
 )
 from fairlead_policy import Rulebook, RunKey
+from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
 
@@ -71,8 +72,7 @@ class Ledger:
         self._over: dict[RunKey, Over] = {}
         """Runs that are over, at least those that are not settled yet."""
         self._over_kept = _FEW_RUNS
-        self._kept: dict[tuple[str, int], Keeping] = {}
-        """What of past use the owners of shards stated last, by (pool, shard)."""
+        self._keepings = Keepings()
         self._past_before: dict[str, PoolPast] = {}
         """By pool, under the policy before: of use while another one is taken on."""
 
@@ -134,12 +134,25 @@ class Ledger:
         for run in runs:
             self._end(run)
 
-    def follow(self, keeping: Keeping, *, ours: bool) -> None:
-        """Takes in what the owner of a shard stated of past use; what is our own word we know better."""
-        self._kept[keeping.pool, keeping.shard] = keeping
-        pool = self.pools.get(keeping.pool)
-        if pool is not None and keeping.kept is not None and not ours:
-            pool.follow(keeping.shard, keeping.kept)
+    def follow(self, keepings: Iterable[Keeping], ours: Callable[[str, int], bool]) -> None:
+        """Takes in what the owners of shards stated of past use.
+
+        Args:
+            keepings: what they stated.
+            ours: whether a shard of a pool is ours: what is our own word we know better.
+        """
+        strange: set[str] = set()
+        for keeping in keepings:
+            self._keepings.note(keeping)
+            pool = self.pools.get(keeping.pool)
+            if pool is None or keeping.kept is None:
+                continue
+            if revision_of(keeping) != pool.policy:
+                strange.add(pool.name)
+            elif not ours(keeping.pool, keeping.shard):
+                pool.follow(keeping.shard, keeping.kept)
+        for name in strange:
+            self.pools[name].suppose(self._keepings.not_under(name, self.pools[name].policy))
 
     def _note(self, subject: str, state: State | None) -> bool:
         """Keeps a fact other than a job; True where pools or queues may be others by it."""
@@ -316,10 +329,10 @@ class Ledger:
         before = self._past_before.get(pool.name)
         if pool.past is not None and before is not None:
             pool.past.take_over(before)
-            return
-        for (name, shard), keeping in self._kept.items():
-            if name == pool.name and keeping.kept is not None:
-                pool.follow(shard, keeping.kept)
+        for keeping in self._keepings.under(pool.name, pool.policy):
+            if keeping.kept is not None:
+                pool.follow(keeping.shard, keeping.kept)
+        pool.suppose(self._keepings.not_under(pool.name, pool.policy))
 
     def _end(self, run: Over) -> None:
         if self.rulebook is not None and self.rulebook.half_life is None:

@@ -5,11 +5,11 @@ is settled trails the clock by `SETTLE_AFTER`; use since then is counted from th
 whoever takes over comes to the same integers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairlead_contracts.decisions import KeptPast
+from fairlead_contracts.decisions import Keeping, KeptPast
 from fairlead_contracts.instants import SECOND, Micros
 from fairlead_contracts.state import JobState, Phase
 from fairlead_policy import Decay, PastUse, Rulebook, RunKey, tick_of
@@ -17,6 +17,10 @@ from fairlead_policy import Decay, PastUse, Rulebook, RunKey, tick_of
 SETTLE_AFTER = 60 * SECOND
 """How late a start or an end may be told and still count exactly; of one that is told later, the delay beyond is lost
 or charged. Clocks of scorers may differ by as much at most."""
+
+
+type Kept = dict[str, dict[str, int]]
+"""Parts of base units by tenant and resource, as `PastUse` keeps them."""
 
 
 class Over(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -71,6 +75,8 @@ class PoolPast:
         self._decay = Decay(half_life, tick_of(half_life))
         self._behind = -(-SETTLE_AFTER // self._decay.tick)
         self._shards = [PastUse(self._decay) for _ in range(rulebook.document.shards)]
+        self._supposed: set[int] = set()
+        """Shards of which nobody has stated anything under this policy yet."""
 
     def of(self, tenant: str) -> PastUse:
         """Of the tenant's shard."""
@@ -86,6 +92,7 @@ class PoolPast:
         """
         use, tick = self._shards[shard], now // self._decay.tick
         due = tick - self._behind
+        self._supposed.discard(shard)
         if use.settled is None:
             use.begin(due, {})
         use.settle(due)
@@ -107,16 +114,58 @@ class PoolPast:
         return KeptPast(at=use.settled * self._decay.tick, half_life=self._half_life, tenants=tenants)
 
     def follow(self, shard: int, kept: KeptPast) -> None:
-        """Goes on from what the shard's owner stated, unless that is older than what is known."""
+        """Goes on from what the shard's owner stated under this policy, unless that is older than what is known."""
         use, tick = self._shards[shard], self._tick_at(kept.at)
-        if use.settled is not None and tick < use.settled:
+        if use.settled is not None and tick < use.settled and shard not in self._supposed:
             return
-        found = {
-            tenant: {name: int(parts) for name, parts in of.items()} for tenant, of in kept.tenants.items()
+        self._supposed.discard(shard)
+        own = {
+            tenant: parts
+            for tenant, parts in _parts(kept).items()
+            if self._rulebook.shard_of(tenant) == shard
         }
-        own = {tenant: of for tenant, of in found.items() if self._rulebook.shard_of(tenant) == shard}
         if use.settled != tick or use.kept() != own:
             use.begin(tick, own)
+
+    def suppose(self, keepings: Sequence[Keeping]) -> None:
+        """Begins from what was stated under other policies, where nothing is known under this one.
+
+        A tenant may have been in another shard then. What is known already is never given up for it: the shard's
+        tenants may be others now, and the runs since then are known as well.
+
+        Args:
+            keepings: words on all shards; of two on one tenant the last counts.
+        """
+        vague = {
+            shard for shard, use in enumerate(self._shards) if use.settled is None or shard in self._supposed
+        }
+        found: dict[int, list[tuple[int, Kept]]] = {}
+        for keeping in keepings if vague else ():
+            if keeping.kept is not None:
+                tick = self._tick_at(keeping.kept.at)
+                for shard, own in self._by_shard(keeping.shard, keeping.kept).items():
+                    found.setdefault(shard, []).append((tick, own))
+        for shard in vague & found.keys():
+            self._shards[shard].begin(*self._together(found[shard]))
+            self._supposed.add(shard)
+
+    def _by_shard(self, shard: int, kept: KeptPast) -> dict[int, Kept]:
+        """What was stated of a shard, by the shards that its tenants are in now."""
+        found: dict[int, Kept] = {shard: {}}
+        for tenant, parts in _parts(kept).items():
+            found.setdefault(self._rulebook.shard_of(tenant), {})[tenant] = parts
+        return found
+
+    def _together(self, words: Sequence[tuple[int, Kept]]) -> tuple[int, Kept]:
+        """What was stated of a shard's tenants at several ticks, at the last of them."""
+        latest = max(tick for tick, _ in words)
+        together: Kept = {}
+        for tick, kept in words:
+            faded = PastUse(self._decay)
+            faded.begin(tick, kept)
+            faded.settle(latest)
+            together |= faded.kept()
+        return latest, together
 
     def take_over(self, before: "PoolPast") -> None:
         """Goes on from what was settled under the policy before, whichever shards its tenants are in now."""
@@ -147,3 +196,7 @@ class PoolPast:
     def _tick_at(self, instant: Micros) -> int:
         """The first tick not before it: with another half-life a part of a tick is lost, and none is counted twice."""
         return -(-instant // self._decay.tick)
+
+
+def _parts(kept: KeptPast) -> Kept:
+    return {tenant: {name: int(parts) for name, parts in of.items()} for tenant, of in kept.tenants.items()}

@@ -5,12 +5,12 @@ nobody asks for is not sorted, and a shard that changes hands needs no state to 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
-from fairlead_contracts.decisions import Basis, KeptPast, Place, Standing
+from fairlead_contracts.decisions import Basis, Keeping, KeptPast, Place, Standing
 from fairlead_contracts.instants import Micros
 from fairlead_policy import PoolOrder, PoolRules, Rulebook, RunKey, WaitingJob
 from fairlead_scorer.past import PoolPast
@@ -135,6 +135,11 @@ class Pool:
         """The owner of a shard stated what its tenants used."""
         if self.past is not None and shard < self.shards:
             self.past.follow(shard, kept)
+
+    def suppose(self, keepings: Sequence[Keeping]) -> None:
+        """Owners of shards stated what their tenants used, under other policies than this."""
+        if self.past is not None:
+            self.past.suppose(keepings)
 
     def remembered(self, shard: int) -> int:
         """How many tenants of the shard have past use."""

@@ -106,9 +106,8 @@ class Scene:
         if rulebook is None or rulebook.half_life is None:
             return
         self._past_counts.set()
-        for keeping in self._kept.take().changed.values():
-            if keeping is not None:
-                self.ledger.follow(keeping, ours=ours(keeping.pool, keeping.shard))
+        stated = self._kept.take().changed.values()
+        self.ledger.follow((keeping for keeping in stated if keeping is not None), ours)
         if self._kept.complete and self._state.complete:
             horizon = self.ledger.horizon()
             fresh = self._now() - SETTLE_AFTER - 2 * tick_of(rulebook.half_life)
