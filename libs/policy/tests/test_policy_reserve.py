@@ -162,6 +162,17 @@ def test_nobody_passes_while_a_pass_that_became_too_long_may_still_begin() -> No
     assert again.given == ()
 
 
+def test_a_pass_of_a_held_job_is_taken_back_and_counts_until_it_surely_stands_behind() -> None:
+    first = decided(a_scene(HEAD, job("a", 2)))
+    held = a_scene(HEAD, job("b", 1), held=[job("a", 2)], ahead=lambda _: frozenset({"a"}))
+    found = decided(held, first.standing)
+    assert [(one.uid, one.withdrawn) for one in found.withdrawn] == [("a", Withdrawal.HELD)]
+    late = decided(msgspec.structs.replace(held, now=NOW + 100), found.standing)
+    assert (late.given, set(late.standing.passes)) == ((), {"a"})
+    behind = msgspec.structs.replace(held, now=NOW + 100, ahead=lambda _: frozenset())
+    assert decided(behind, late.standing).standing.passes == {}
+
+
 def test_a_pass_survives_a_change_that_cannot_harm_the_head() -> None:
     first = decided(a_scene(HEAD, job("a", 2)))
     for harmless in (job("a", 2, 40), job("a", 1)):

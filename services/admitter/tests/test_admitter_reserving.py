@@ -16,7 +16,7 @@ from fairlead_contracts.document import PolicyDocument, Reserve
 from fairlead_contracts.events import Reserving as What
 from fairlead_contracts.instants import SECOND
 from fairlead_contracts.state import JobState, Phase, State, subject_of
-from fairlead_policy import Band, Segment
+from fairlead_policy import Band, Segment, Standing
 from fairlead_runtime import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
 
@@ -65,6 +65,11 @@ class Play:
             self.written.land(one.job, one.level, Landed(mark="m", rev=self._rev + 1), 0.0)
             self.change(one.job.uid, level=one.level)
         return self.record.take_news()
+
+    @property
+    def standing(self) -> Standing:
+        """What was decided and holds."""
+        return self.reserving._kept["gpu"].standing  # what is told does not name what is taken back
 
     def line(self) -> list[str]:
         """The waiting jobs as the frontend has them."""
@@ -129,6 +134,34 @@ def test_a_pass_whose_job_gets_a_longer_limit_is_taken_back_at_once() -> None:
     play.change("small", run_limit=36_000 * SECOND)
     assert told(play.turn(order, after=1)) == [(What.WITHDRAWN, "small")]
     assert play.line()[0] == "gang"
+
+
+def test_a_pass_of_a_held_job_is_taken_back_and_counts_until_its_level_is() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.change("small", phase=Phase.HELD)
+    assert told(play.turn(order, after=1, write=False)) == [(What.WITHDRAWN, "small")]
+    for _ in range(4):  # beyond the time at which it could have begun: nothing took its level yet
+        assert play.turn(order, after=10, write=False) == []
+    assert "small" in play.standing.passes
+    play.turn(order, after=1)
+    play.change("small", phase=Phase.WAITING)
+    assert play.line()[0] == "gang"
+    play.turn(order, after=1)
+    assert play.standing.passes == {}
+
+
+def test_what_is_held_in_front_of_the_head_keeps_it_from_a_promise() -> None:
+    """It comes back to the place that its level gives it."""
+    play, order = a_play()
+    play.see(msgspec.structs.replace(waits("stale", 1), phase=Phase.HELD, level=900_000))
+    for _ in range(3):
+        assert play.turn(order, after=10, write=False) == []
+    assert [play.turn(order, after=0), play.turn(order, after=5)] == [[], []]
+    stale = play.facts.job("stale")
+    assert stale is not None
+    assert stale.level == BAND.default
+    assert (What.PROMISED, "gang") in told(play.turn(order, after=10))
 
 
 def test_a_pass_that_is_used_is_told_and_counts_as_running() -> None:

@@ -69,6 +69,8 @@ class Withdrawal(enum.StrEnum):
     """The frontend did not start the job although it seemed to fit."""
     HEAD_GONE = "head-gone"
     """The head for which it was given has started, or waits no more."""
+    HELD = "held"
+    """Its job may not start just now."""
     CHANGED = "changed"
     """Its job asks for more now than the pass was given for, or runs for longer."""
     PROMISE_LOST = "promise-lost"
@@ -129,8 +131,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """`ends` with the grace."""
     order: Sequence[Waiting]
     """What waits, as the policy orders it; as far as that is known."""
+    held: Sequence[Waiting] = ()
+    """Jobs with a pass that may not start just now; once let go, they stand where they stood."""
     ahead: Callable[[str], Collection[str] | None]
-    """The uids of the jobs that stand before one in the frontend, or may do so by a write that is under way; None where
+    """The uids of the jobs that stand before one in the frontend, held ones that were lifted too, or that may do so by a write
+    that is under way; None where
     it stands at the default level: whoever comes may stand before it."""
 
 

@@ -73,7 +73,7 @@ def reserve(scene: Scene, before: Standing) -> Reservation:
 
     Args:
         scene: the facts at an instant.
-        before: what was decided before, with passes of jobs that wait no more and a promise to one left out.
+        before: what was decided before. Passes of jobs that are in neither `order` nor `held` are forgotten.
     """
     return _Deciding(scene, before).reservation()
 
@@ -104,9 +104,11 @@ class _Deciding:
         self._order = [one for one in scene.order if fits(one.demand, scene.capacity)]
         self._aside = tuple(one.uid for one in scene.order if not fits(one.demand, scene.capacity))
         self._waiting = {one.uid: one for one in self._order}
+        self._held = {one.uid for one in scene.held}
+        self._jobs = {one.uid: one for one in (*scene.order, *scene.held)}
         self._known = self._kept(before.promise)
         self._arranged = self._with_head_in_place()
-        self._counted = {uid: one for uid, one in before.passes.items() if uid in self._waiting}
+        self._counted = {uid: one for uid, one in before.passes.items() if uid in self._jobs}
         self._starting, self._head = self._walk()
         self._shadow = None if self._head is None else self._shadow_of(self._head)
         self._breach = self._found_breach()
@@ -174,13 +176,13 @@ class _Deciding:
 
     def _passing_runs(self) -> list[Run]:
         return [
-            Run(uid=one.uid, demand=self._waiting[one.uid].demand, ends=self._end_of_pass(one))
+            Run(uid=one.uid, demand=self._jobs[one.uid].demand, ends=self._end_of_pass(one))
             for one in self._counted.values()
         ]
 
     def _end_of_pass(self, one: Pass) -> Micros | None:
         """When it has ended, at the latest, by what it was given for and by what its job says now."""
-        limit = self._waiting[one.uid].limit
+        limit = self._jobs[one.uid].limit
         if limit is None or one.ends is None or one.limit is None:
             return None
         return one.ends + max(0, limit - one.limit)
@@ -296,13 +298,15 @@ class _Deciding:
             return Withdrawal.HEAD_GONE
         if promise is None or promise.uid != given_for.uid:
             return Withdrawal.PROMISE_LOST
+        if one.uid in self._held:
+            return Withdrawal.HELD
         if self._outgrown(one):
             return Withdrawal.CHANGED
         return Withdrawal.UNUSED if self._due(one) <= self._now else None
 
     def _outgrown(self, one: Pass) -> bool:
         """Whether its job wants more than it was given for. How long it runs is all the same where the head fits beside it."""
-        demand = self._waiting[one.uid].demand
+        demand = self._jobs[one.uid].demand
         larger = any(amount > one.demand.get(name, 0) for name, amount in demand.items())
         return larger or not (one.beside or self._end_of_pass(one) == one.ends)
 
@@ -374,4 +378,4 @@ class _Deciding:
 
 def _by_its_job(one: Pass) -> bool:
     """Whether a pass is taken back for what became of its job, and not of the head."""
-    return one.withdrawn in (Withdrawal.UNUSED, Withdrawal.CHANGED)
+    return one.withdrawn in (Withdrawal.UNUSED, Withdrawal.HELD, Withdrawal.CHANGED)

@@ -150,7 +150,10 @@ class ReservationRecord:
         withdrawn = {one.uid: one for one in found.withdrawn}
         for uid, one in known.passes.items():
             job = job_of(uid)
-            if job is None or (job.phase is not Phase.WAITING and job.started is None):
+            if job is not None and uid in withdrawn:
+                why = WITHDRAWALS[str(withdrawn[uid].withdrawn)]
+                yield _of_pass(one, job, Reserving.WITHDRAWN, pool=pool, head=known.promise, because=why)
+            elif job is None or (job.phase is not Phase.WAITING and job.started is None):
                 self._passes.labels(pool, "left").inc()
             elif job.phase is not Phase.WAITING:
                 yield _of_pass(
@@ -161,9 +164,6 @@ class ReservationRecord:
                     head=known.promise,
                     because="the frontend started it",
                 )
-            elif uid in withdrawn:
-                why = WITHDRAWALS[str(withdrawn[uid].withdrawn)]
-                yield _of_pass(one, job, Reserving.WITHDRAWN, pool=pool, head=known.promise, because=why)
         for one in found.given:
             job = job_of(one.uid)
             if job is not None:
@@ -244,6 +244,7 @@ OBSTACLES = {
 WITHDRAWALS = {
     "unused": "the frontend did not start it although it seemed to fit",
     "head-gone": "the head that it went before has started, or waits no more",
+    "held": "it may not start just now: it is held",
     "changed": "it asks for more than it was given the pass for, or runs for longer",
     "promise-lost": "the head that it went before has no promise any more",
 }

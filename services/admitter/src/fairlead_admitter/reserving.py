@@ -125,7 +125,7 @@ class Reserving:
         """
         ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
         scene = self._scene(line, list(ranked.values()), now)
-        before = self._before(line, scene, ranked)
+        before = self._before(line, scene)
         found = reserve(scene, before)
         self._remember(line.pool, found, ranked)
         self._record.decided(line.pool, found, self._facts.job)
@@ -155,15 +155,12 @@ class Reserving:
                 one = ranked.get(uid)
                 yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
 
-    def _before(self, line: Line, scene: Scene, ranked: Mapping[str, Ranked]) -> Standing:
-        """What was decided before, of those that still wait."""
+    def _before(self, line: Line, scene: Scene) -> Standing:
+        """What was decided before."""
         kept = self._kept.get(line.pool)
-        if kept is None:
-            return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
-        standing = kept.standing
-        return msgspec.structs.replace(
-            standing, passes={uid: one for uid, one in standing.passes.items() if uid in ranked}
-        )
+        if kept is not None:
+            return kept.standing
+        return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
 
     def _scene(self, line: Line, ranked: Sequence[Ranked], now: Micros) -> Scene:
         return Scene(
@@ -172,8 +169,17 @@ class Reserving:
             capacity=line.capacity,
             running=[_run(job, line.timing.grace) for job in self._facts.running.of(line.queue)],
             order=[self._waiting(one.job, strict=line.strict) for one in ranked],
+            held=[self._waiting(job, strict=line.strict) for job in self._held(line.pool)],
             ahead=lambda uid: self._frontend.ahead(uid, line.bands),
         )
+
+    def _held(self, pool: str) -> Iterator[JobState]:
+        """Jobs with a pass that may not start just now."""
+        kept = self._kept.get(pool)
+        for uid in () if kept is None else kept.standing.passes:
+            job = self._facts.job(uid)
+            if job is not None and job.phase is Phase.HELD:
+                yield job
 
     def _waiting(self, job: JobState, *, strict: bool) -> Waiting:
         urgency = (self._facts.urgency(job.uid) or "") if strict else ""

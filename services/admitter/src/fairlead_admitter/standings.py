@@ -1,6 +1,7 @@
 """How a frontend has its waiting jobs in line: by what is seen, and by what was written and may have landed."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.written import Written
@@ -24,7 +25,10 @@ class FrontendOrder:
         self._written = written
 
     def ahead(self, uid: str, bands: Mapping[str, Band]) -> frozenset[str] | None:
-        """The jobs that stand, or may stand, before one; None where it may stand at its class's default level."""
+        """The jobs that stand, or may stand, before one; None where it may stand at its class's default level.
+
+        Held jobs that were lifted count: the frontend has them there at once when they are let go.
+        """
         job = self._facts.job(uid)
         if job is None:
             return None
@@ -34,7 +38,7 @@ class FrontendOrder:
         here = _stand(job, lowest)
         return frozenset(
             other.uid
-            for other in self._maybe_above(job.queue, lowest)
+            for other in chain(self._maybe_above(job.queue, lowest), self._held_up(job.queue, bands))
             if other.uid != uid and _stand(other, max(self._written.levels_of(other))) < here
         )
 
@@ -49,6 +53,14 @@ class FrontendOrder:
             and self._written.level_of(job) > self._default(job, bands)
         ]
         return [uid for *_, uid in sorted(stands)]
+
+    def _held_up(self, queue: str, bands: Mapping[str, Band]) -> Iterator[JobState]:
+        for uid in self._facts.moved(queue):
+            job = self._facts.job(uid)
+            if job is None or job.phase is not Phase.HELD:
+                continue
+            if max(self._written.levels_of(job)) > self._default(job, bands):
+                yield job
 
     def _default(self, job: JobState, bands: Mapping[str, Band]) -> int:
         band = bands.get(self._facts.urgency(job.uid) or "") or bands.get("")

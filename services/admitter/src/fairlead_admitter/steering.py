@@ -106,6 +106,7 @@ def steer(
         segments: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
+            So does who is let go: held jobs lose the levels that they got while they waited.
     """
     followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
     inside = {ranked.job.uid: ranked for ranked in window}
@@ -175,6 +176,13 @@ class _Scene:
                 self._by_class.setdefault(urgency, []).append(queued)
         self.pending = {uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)}
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
+        self.held = [
+            job
+            for queue in (queues if sealed else ())
+            for job in _maybe_moved(facts, queue, written)
+            if job.phase is Phase.HELD
+        ]
+        """Those that carry a level, where the window is sealed."""
         self.covered = inside.keys() | self.pending.keys()
         self.uncounted = self.covered | set(newcomers)
         """What no plan has to care for beside those that it names."""
@@ -221,6 +229,8 @@ class _Part:
         mine = [scene.labelled(ranked.job) for ranked in window if scene.belongs(ranked.job.uid, segment)]
         plan = plan_levels(mine, self._outside(len(mine) + 1), segment.band)
         writes = [scene.write(uid, level, Cause.LEFT) for uid, level in plan.writes]
+        if scene.sealed:
+            writes += [scene.write(uid, segment.band.default, Cause.LEFT) for uid in self._held_up()]
         self.kept = plan.kept
         self.changes = Changes(writes, islice(self._trespassers(), _TRESPASSERS))
 
@@ -267,6 +277,15 @@ class _Part:
         )
         for uid in chain(seen, unseen):
             yield scene.write(uid, band.default, Cause.TRESPASS)
+
+    def _held_up(self) -> Iterator[str]:
+        """Held jobs that stand before whoever waits at the default level."""
+        segment, scene = self._segment, self._scene
+        for job in scene.held:
+            level = scene.written.level_of(job)
+            lifted = level > segment.band.default and not segment.trespassed(level)
+            if lifted and scene.belongs(job.uid, segment) and not scene.written.leaves_alone(job):
+                yield job.uid
 
     def _pending_outside(self) -> Iterator[JobState]:
         scene = self._scene
