@@ -181,6 +181,17 @@ def test_a_pass_survives_a_change_that_cannot_harm_the_head() -> None:
     assert decided(a_scene(job("head", 6), job("a", 2, 9_000)), beside.standing).withdrawn == ()
 
 
+@pytest.mark.parametrize(("ends", "recalled"), [(None, ""), (NOW - 11, "head")], ids=["endless", "overdue"])
+def test_who_was_found_in_front_and_had_no_promise_goes_back_to_its_place(
+    ends: int | None, recalled: str
+) -> None:
+    scene = a_scene(job("fair", 3), HEAD, runs=(run("r", 6, ends),))
+    first = decided(scene, Standing(recalled="head"))
+    assert (first.order[0], first.wake) == ("head", NOW + 10)
+    sure = decided(msgspec.structs.replace(scene, now=NOW + 10), first.standing)
+    assert sure.standing.recalled == recalled
+
+
 def test_a_promise_only_gets_earlier() -> None:
     assert decided(a_scene(HEAD, runs=(run("r", 6, 1_200),))).standing.promise == msgspec.structs.replace(
         a_promise(), shadow=1_200

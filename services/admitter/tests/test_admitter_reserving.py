@@ -215,6 +215,18 @@ def test_who_takes_over_finds_a_head_that_the_known_order_does_not_reach(*, seen
     assert (news[0].by or 0) <= NOW + 630 * SECOND
 
 
+def test_after_a_takeover_nobody_is_pinned_who_had_no_promise() -> None:
+    play = Play(runs("r", 6, ends=None), waits("big", 4), waits("mid", 1, at=5))
+    play.turn(["big", "mid"])
+    play.turn(["big", "mid"], after=1)
+    play.reserving.begin_anew()
+    play.turn(["big", "mid"], after=1)
+    play.see(waits("fair", 2, at=9))
+    for _ in range(3):
+        play.turn(["fair", "big", "mid"], after=10)
+    assert play.line()[0] == "fair"
+
+
 def test_without_limits_nothing_is_promised_and_it_is_said() -> None:
     play = Play(runs("r", 6, ends=None), waits("gang", 8), waits("small", 1, at=1))
     for _ in range(3):

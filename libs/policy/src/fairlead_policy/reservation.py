@@ -149,7 +149,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Until when a job gets no pass, by uid."""
     in_place: InPlace | None = None
     recalled: str = ""
-    """The uid of a job that keeps its place in front of its class without a promise: who takes over found it there."""
+    """The uid of a job that keeps its place in front of its class without a promise: who takes over found it there,
+    and it may have had one."""
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):

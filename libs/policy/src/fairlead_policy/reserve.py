@@ -128,7 +128,7 @@ class _Deciding:
             resting={uid: until for uid, until in self._before.resting.items() if until > self._now}
             | {one.uid: self._now + self._scene.timing.rest for one in withdrawn if _by_its_job(one)},
             in_place=in_place,
-            recalled=self._before.recalled if promise is None and self._breach is None else "",
+            recalled=self._still_recalled(promise, in_place),
         )
         return Reservation(
             standing=standing,
@@ -201,6 +201,25 @@ class _Deciding:
         lag = self._scene.timing.reaction
         return shadow_of(head.demand, self._scene.capacity, self._runs(), self._now, lag=lag)
 
+    # --- who was found in front
+
+    def _still_recalled(self, promise: Promise | None, in_place: InPlace | None) -> str:
+        """Until it has a promise, or it is known that it had none.
+
+        It had none where runs without an end keep it from one: what began since the promise of a head ends by its shadow
+        or leaves room for it. For a reaction time more of them may be seen than that.
+        """
+        uid = self._before.recalled
+        if promise is not None or self._breach is not None:
+            return ""
+        at_the_head = in_place is not None and in_place.uid == uid
+        endless = at_the_head and self._obstacle() is Obstacle.ENDLESS
+        return "" if endless and self._for_a_reaction(in_place) else uid
+
+    def _for_a_reaction(self, in_place: InPlace | None) -> bool:
+        """Whether a head was in place for so long that all is seen that started before."""
+        return in_place is not None and self._now >= in_place.since + self._scene.timing.reaction
+
     # --- the promise
 
     def _found_breach(self) -> Breach | None:
@@ -247,9 +266,7 @@ class _Deciding:
                 else min(self._known.shadow, self._free_way(shadow.at))
             )
             return msgspec.structs.replace(self._known, shadow=at)
-        if shadow.at is None or shadow.at <= self._now or in_place is None:
-            return None
-        if self._now < in_place.since + self._scene.timing.reaction:
+        if shadow.at is None or shadow.at <= self._now or not self._for_a_reaction(in_place):
             return None
         return Promise(
             uid=head.uid,
@@ -371,7 +388,7 @@ class _Deciding:
         ]
         if standing.promise is not None:
             due.append(standing.promise.shadow + timing.reaction + 1)
-        elif standing.in_place is not None and self._shadow is not None and self._shadow.at is not None:
+        elif standing.in_place is not None:
             due.append(standing.in_place.since + timing.reaction)
         return min((at for at in due if at > self._now), default=None)
 
