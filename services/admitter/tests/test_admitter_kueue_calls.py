@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import (
+    FrontendDownError,
+    FrontendForbiddenError,
+    FrontendForbiddenHereError,
+    FrontendRefusedError,
+)
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
@@ -40,6 +45,8 @@ class Server:
         self.workloads: dict[str, Found] = {}
         self.refused: set[str] = set()
         self.patched: list[str] = []
+        self.denied: tuple[int, object] | None = None
+        """The answer to whoever patches."""
 
     async def answer(self, request: web.Request) -> web.Response:
         if request.path == GROUP:
@@ -56,6 +63,9 @@ class Server:
         if name not in self.workloads:
             return refusal(404, "NotFound", {"name": name, "group": "kueue.x-k8s.io", "kind": "workloads"})
         if method == "PATCH":
+            if self.denied is not None:
+                code, details = self.denied
+                return refusal(code, "", details)
             if name in self.refused:
                 return refusal(422, "Invalid", {"name": name, "kind": "Workload"})
             self.patched.append(name)
@@ -107,6 +117,30 @@ async def test_a_workload_is_gone_only_where_the_server_names_it(server: Server,
         await calls.look("team-a", "x", "uid-x")
     with pytest.raises(FrontendDownError, match="does not serve"):
         await calls.list_metadata()
+
+
+KIND = {"name": "a", "group": "kueue.x-k8s.io", "kind": "workloads"}
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "error"),
+    [
+        (403, KIND, FrontendForbiddenHereError),
+        (403, {}, FrontendRefusedError),
+        (401, None, FrontendForbiddenError),
+    ],
+    ids=["no right here", "a webhook says no", "nobody knows us"],
+)
+async def test_a_right_may_be_missing_for_one_job_alone(
+    server: Server, client: KubeClient, code: int, details: object, error: type[Exception]
+) -> None:
+    server.workloads = {"a": a_workload("a")}
+    calls = KueueCalls(client)
+    assert await calls.look("team-a", "a", "uid-a")
+    server.denied = (code, details)
+    with pytest.raises(error) as caught:
+        await calls.patch("team-a", "a", "uid-a", annotations={})
+    assert type(caught.value) is error
 
 
 async def test_another_version_is_found_after_the_one_in_use_is_served_no_more(

@@ -21,6 +21,7 @@ from fairlead_admitter.errors import (
     FrontendBalkedError,
     FrontendDownError,
     FrontendForbiddenError,
+    FrontendForbiddenHereError,
     FrontendRefusedError,
 )
 from fairlead_admitter.steering import Cause, LevelWrite
@@ -48,6 +49,7 @@ class LevelWriter(Protocol):
             FrontendDownError: nobody knows whether it was written.
             FrontendBalkedError: so it is, and others may be written all the same.
             FrontendForbiddenError: it lets us write no levels at all.
+            FrontendForbiddenHereError: so it is for this job, and others may be written all the same.
             FrontendRefusedError: the frontend will not take this level.
         """
 
@@ -76,6 +78,7 @@ class Applied(msgspec.Struct):
     """Whether the frontend did not answer: it should be left alone for a while."""
     retry_after: float = 0.0
     forbidden: bool = False
+    """Whether a right was missing."""
 
 
 class Rehearsal:
@@ -203,7 +206,11 @@ class Application:
             return False
         except FrontendForbiddenError as error:
             applied.failed += 1
-            applied.trouble, applied.down, applied.forbidden = str(error), True, True
+            applied.trouble, applied.forbidden = str(error), True
+            if isinstance(error, FrontendForbiddenHereError):
+                applied.balked.append(write)
+            else:
+                applied.down = True
             return False
         except FrontendRefusedError as error:
             applied.trouble = str(error)

@@ -24,5 +24,9 @@ class FrontendForbiddenError(AdmitterError):
     """The frontend knows us and lets us do nothing of this kind. Somebody has to give us the right to."""
 
 
+class FrontendForbiddenHereError(FrontendForbiddenError):
+    """It does not let us do this to this job, or in its scope; another one may go well at the same time."""
+
+
 class FrontendRefusedError(AdmitterError):
     """The frontend understood and says no. The same request will be refused again."""

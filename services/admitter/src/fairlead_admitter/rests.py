@@ -1,7 +1,7 @@
 """Jobs and scopes that are left alone for a while because writes to them failed, while others went on.
 
-A webhook that fails for one namespace is no reason to keep levels from all others. So what failed rests by itself: a
-job, and its whole scope once two of its jobs failed and none went well since. The order of the rest is planned around
+A webhook that fails for one namespace, or a right that is missing there, is no reason to keep levels from all others.
+So what failed rests by itself: a job, and its whole scope once two of its jobs failed and none went well since. The order of the rest is planned around
 what rests, as around a job that somebody else fights over.
 """
 
@@ -44,6 +44,8 @@ class Rests:
         self._scopes: dict[str, _Rest] = {}
         self._failing: dict[str, set[str]] = {}
         """By scope, the uids of those jobs."""
+        self._fresh: set[str] = set()
+        """Of these scopes, those that began to fail since a write landed anywhere."""
 
     def include(self, job: JobState) -> bool:
         """Whether the job is to be left alone now."""
@@ -59,17 +61,37 @@ class Rests:
         scopes = set[str]()
         for job in jobs:
             self._jobs.setdefault(job.uid, _Rest()).prolong(now, why, retry_after)
+            if job.scope not in self._failing:
+                self._fresh.add(job.scope)
             self._failing.setdefault(job.scope, set()).add(job.uid)
             scopes.add(job.scope)
         for scope in scopes:
             if len(self._failing[scope]) >= _ENOUGH:
                 self._scopes.setdefault(scope, _Rest()).prolong(now, why, retry_after)
 
+    def would_leave_none(self, jobs: Iterable[JobState], queued: Iterable[JobState]) -> bool:
+        """Whether nobody were left to try if these failed, too: each job fails, or its scope does."""
+        failing = {scope: set(uids) for scope, uids in self._failing.items()}
+        for job in jobs:
+            failing.setdefault(job.scope, set()).add(job.uid)
+        return all(
+            job.uid in failing.get(job.scope, ()) or len(failing.get(job.scope, ())) >= _ENOUGH
+            for job in queued
+        )
+
+    @property
+    def spread(self) -> bool:
+        """Whether several scopes began to fail since a write landed anywhere."""
+        return len(self._fresh) > 1
+
     def succeeded(self, job: JobState) -> None:
         """A write to the job landed: what else fails in its scope is each job's own trouble."""
         if self._jobs.pop(job.uid, None) is not None:
             self._failing[job.scope].discard(job.uid)
+            if not self._failing[job.scope]:
+                del self._failing[job.scope]
         self._scopes.pop(job.scope, None)
+        self._fresh.clear()
 
     def forget(self, uid: str) -> None:
         """The job is not written to any more."""
@@ -80,12 +102,14 @@ class Rests:
             if not uids:
                 del self._failing[scope]
                 self._scopes.pop(scope, None)
+                self._fresh.discard(scope)
 
     def clear(self) -> None:
         """Nobody rests."""
         self._jobs.clear()
         self._scopes.clear()
         self._failing.clear()
+        self._fresh.clear()
 
     def __len__(self) -> int:
         """Jobs whose last write failed."""

@@ -48,6 +48,12 @@ class Setbacks:
         self._row = min(self._row + 1, _ROW)
         self._why, self._forbidden = why, forbidden
 
+    def suspect(self, why: str, *, forbidden: bool = False) -> None:
+        """It may be everybody's trouble. It is told like one; who was not tried yet may be tried at once."""
+        if not self._row:
+            self._since, self._row = self._clock(), 1
+        self._why, self._forbidden = why, forbidden
+
     def succeeded(self) -> None:
         """A write landed."""
         self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False

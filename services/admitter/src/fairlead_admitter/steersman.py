@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from fairlead_admitter.aftermath import Aftermath
 from fairlead_admitter.applying import Applied
 from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.level_events import LevelEvents
@@ -82,6 +83,7 @@ class Steersman:
         self._record = record
         self._patience = patience
         self._setbacks = setbacks
+        self._aftermath = Aftermath(written.rests, setbacks)
         self._lead = lead
         self._epoch: int | None = None
         self._wake = wake
@@ -179,27 +181,9 @@ class Steersman:
 
     async def _apply(self, pool: str, plan: SteeringPlan) -> Applied:
         applied = await self._carrier.carry_out(pool, plan.writes, self._permit(pool))
-        if applied.down or self._balk_all(applied):
-            self._setbacks.failed(
-                applied.trouble, retry_after=applied.retry_after, forbidden=applied.forbidden
-            )
-            return applied
-        if applied.landed:
-            self._setbacks.succeeded()
-        for write, _ in applied.landed:
-            self._written.rests.succeeded(write.job)
-        balked = [write.job for write in applied.balked]
-        self._written.rests.failed(balked, applied.trouble, retry_after=applied.retry_after)
-        if balked or (applied.withheld and not applied.failed):
-            self._wake.set()  # the rest of the plan is planned anew, at once, around what rests now
+        if self._aftermath.weigh(applied, self._watch.facts.queued_jobs()):
+            self._wake.set()
         return applied
-
-    def _balk_all(self, applied: Applied) -> bool:
-        """Whether what failed is the frontend's trouble, and not that of one scope: several, and none goes well."""
-        scopes = {write.job.scope for write in applied.balked}
-        if not scopes or applied.landed or applied.gone:
-            return False
-        return len(scopes) > 1 or all(job.scope in scopes for job in self._watch.facts.queued_jobs())
 
     # --- record
 

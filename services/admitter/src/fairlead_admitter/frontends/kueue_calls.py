@@ -9,6 +9,7 @@ from fairlead_admitter.errors import (
     FrontendBalkedError,
     FrontendDownError,
     FrontendForbiddenError,
+    FrontendForbiddenHereError,
     FrontendRefusedError,
 )
 from fairlead_kube import (
@@ -43,7 +44,9 @@ def telling(what: str) -> Iterator[None]:
         FrontendDownError: it may work later; the API server cannot be reached, or wants to be left alone.
         FrontendBalkedError: it may work later; a webhook of one namespace looks like this. Kueue's own is in the way
             of every write (failurePolicy Fail), so a restart of Kueue looks like this too, everywhere at once.
-        FrontendForbiddenError: we have no right to.
+        FrontendForbiddenError: it does not know who we are, and lets us do nothing at all.
+        FrontendForbiddenHereError: we have no right to this: in this namespace, by an admission policy, or anywhere. One
+            that has just started answers so, too, to everybody.
         FrontendRefusedError: it will not take this.
     """
     try:
@@ -61,7 +64,7 @@ def telling(what: str) -> Iterator[None]:
     except ForbiddenError as error:
         if error.by_webhook:
             raise FrontendRefusedError(f"{what}: {error}") from error
-        raise FrontendForbiddenError(f"{what}: {error}") from error
+        raise FrontendForbiddenHereError(f"{what}: {error}") from error
     except KubeError as error:
         raise FrontendRefusedError(f"{what}: {error}") from error
 

@@ -1,0 +1,143 @@
+"""What fails in one scope keeps no other from its levels, whoever fails and why; what fails everywhere backs off."""
+
+from collections.abc import Collection
+
+import pytest
+
+from fairlead_admitter.aftermath import Aftermath
+from fairlead_admitter.applying import Application, Applied
+from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereError
+from fairlead_admitter.setbacks import LONGEST_SECONDS, Setbacks
+from fairlead_admitter.steering import LevelWrite
+from fairlead_admitter.written import Landed, Written
+from fairlead_contracts.state import JobState
+from fairlead_testkit.builders import a_job
+
+PASS_SECONDS = 0.05
+
+type Failing = type[FrontendBalkedError | FrontendForbiddenHereError]
+
+
+class Frontend:
+    """Fails for some scopes and some jobs."""
+
+    keeps_order = False
+
+    def __init__(self, failing: Failing, bad: Collection[str]) -> None:
+        self._failing = failing
+        self.bad = set(bad)
+        self.asked: list[str] = []
+
+    async def write(self, job: JobState, level: int) -> Landed | None:
+        assert level
+        self.asked.append(job.uid)
+        if {job.scope, job.uid} & self.bad:
+            raise self._failing(f"no right to patch in {job.scope}")
+        return Landed(mark="m")
+
+
+class Steering:
+    """Passes over jobs that all shall be raised, the first to the front; around what rests.
+
+    Those `behind` are queued, too, and right where they stand.
+    """
+
+    def __init__(self, frontend: Frontend, jobs: list[JobState], behind: Collection[JobState] = ()) -> None:
+        self.now = 0.0
+        self.left = jobs
+        self._queued = [*jobs, *behind]
+        self.written = Written(lambda: self.now)
+        self.setbacks = Setbacks(lambda: self.now, patience=10.0)
+        self._aftermath = Aftermath(self.written.rests, self.setbacks)
+        self._frontend = frontend
+
+    async def a_pass(self) -> Applied:
+        plan = [
+            LevelWrite(job=job, before=0, level=1000 - place, rank=place, place=None)
+            for place, job in enumerate(self.left)
+            if not self.written.leaves_alone(job)
+        ]
+        application = Application(
+            self._frontend, self.written, lambda _: None, in_flight=16, at_once=256, longest=9.0
+        )
+        applied = await application.carry_out("p", plan, lambda: True)
+        self._aftermath.weigh(applied, self._queued)
+        landed = {write.job.uid for write, _ in applied.landed}
+        self.left = [job for job in self.left if job.uid not in landed]
+        self.now += PASS_SECONDS + self.setbacks.seconds_left
+        return applied
+
+    async def passes(self, seconds: float) -> None:
+        end = self.now + seconds
+        while self.now < end:
+            await self.a_pass()
+
+
+def jobs(scope: str, count: int) -> list[JobState]:
+    return [a_job(f"{scope}{number}", uid=f"{scope}{number:03}", scope=scope) for number in range(count)]
+
+
+@pytest.mark.parametrize("failing", [FrontendBalkedError, FrontendForbiddenHereError])
+@pytest.mark.parametrize("bad_scopes", [1, 2, 12])
+async def test_scopes_that_fail_in_front_keep_no_other_from_its_levels(
+    failing: Failing, bad_scopes: int
+) -> None:
+    bad = [f"a{number:02}" for number in range(bad_scopes)]
+    steering = Steering(
+        Frontend(failing, bad), [*(job for scope in bad for job in jobs(scope, 5)), *jobs("b", 100)]
+    )
+    await steering.passes(20.0)
+    assert {job.scope for job in steering.left} == set(bad)
+    assert steering.setbacks.trouble() is None
+    for scope in bad:
+        assert f"no right to patch in {scope}" in (steering.written.rests.told() or "")
+
+
+async def test_one_job_that_a_policy_dislikes_keeps_no_other_of_its_scope() -> None:
+    steering = Steering(Frontend(FrontendForbiddenHereError, ["a000"]), jobs("a", 50))
+    await steering.passes(1.0)
+    assert [job.uid for job in steering.left] == ["a000"]
+
+
+@pytest.mark.parametrize("scopes", ["a", "abc"])
+async def test_a_frontend_that_forbids_everybody_is_left_alone_and_its_missing_right_is_said(
+    scopes: str,
+) -> None:
+    frontend = Frontend(FrontendForbiddenHereError, scopes)
+    steering = Steering(frontend, [job for scope in scopes for job in jobs(scope, 40)])
+    await steering.passes(60.0)
+    assert "no right" in (steering.setbacks.trouble() or "")
+    asked = len(frontend.asked)
+    await steering.passes(LONGEST_SECONDS)
+    assert len(frontend.asked) - asked <= 2 * 16
+    # The right is given, or the API server has come up.
+    frontend.bad.clear()
+    await steering.passes(2 * LONGEST_SECONDS)
+    assert not steering.left
+    assert steering.setbacks.trouble() is None
+
+
+async def test_a_missing_right_is_said_although_the_queues_end_is_never_tried() -> None:
+    frontend = Frontend(FrontendForbiddenHereError, "abc")
+    front = [job for scope in "abc" for job in jobs(scope, 9)]
+    steering = Steering(frontend, front, behind=jobs("z", 1))
+    await steering.passes(LONGEST_SECONDS)
+    assert "no right" in (steering.setbacks.trouble() or "")
+    asked = len(frontend.asked)
+    await steering.passes(LONGEST_SECONDS)
+    assert len(frontend.asked) - asked <= 3 * 16, "each scope backs off by itself"
+
+
+async def test_scopes_that_fail_for_long_are_no_trouble_of_those_that_go_well() -> None:
+    frontend = Frontend(FrontendForbiddenHereError, "ab")
+    steering = Steering(frontend, [*jobs("a", 3), *jobs("b", 3), *jobs("c", 3)])
+    for _ in range(200):
+        await steering.a_pass()
+        steering.now += 1.0
+        if not any(job.scope == "c" for job in steering.left):
+            break
+    for _ in range(200):
+        await steering.a_pass()
+        assert steering.setbacks.trouble() is None
+        assert not steering.setbacks.seconds_left
+        steering.now += 1.0
