@@ -9,7 +9,7 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.reservations import News, ReservationRecord
 from fairlead_admitter.reserving import Reserving
 from fairlead_admitter.standings import FrontendOrder
-from fairlead_admitter.steering import steer
+from fairlead_admitter.steering import SteeringPlan, lower, steer
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.document import PolicyDocument, Reserve
@@ -60,11 +60,24 @@ class Play:
         known = [Ranked(rank, a_place(uid=job.uid), job) for rank, job in enumerate(waiting)]
         window = self.reserving.arrange(line, known, 2, self.now)
         plan = steer(window, self.facts, ["main"], self.written, segments, sealed=True)
-        for one in plan.writes if write else ():
+        if write:
+            self._carry_out(plan)
+        return self.record.take_news()
+
+    def turn_without_order(self, *, after: float) -> list[News]:
+        """A turn some seconds later in which no order is settled."""
+        self.now += round(after * SECOND)
+        segments = [Segment(band=BAND)]
+        line = self.reserving.line("gpu", list(self.facts.queues.values()), POLICY, segments)
+        assert line is not None
+        self._carry_out(lower(self.reserving.withdraw(line, self.now), self.facts, self.written, segments))
+        return self.record.take_news()
+
+    def _carry_out(self, plan: SteeringPlan) -> None:
+        for one in plan.writes:
             self.written.send(one.job.uid, one.level)
             self.written.land(one.job, one.level, Landed(mark="m", rev=self._rev + 1), 0.0)
             self.change(one.job.uid, level=one.level)
-        return self.record.take_news()
 
     @property
     def standing(self) -> Standing:
@@ -134,6 +147,27 @@ def test_a_pass_whose_job_gets_a_longer_limit_is_taken_back_at_once() -> None:
     play.change("small", run_limit=36_000 * SECOND)
     assert told(play.turn(order, after=1)) == [(What.WITHDRAWN, "small")]
     assert play.line()[0] == "gang"
+
+
+def test_a_pass_is_taken_back_in_time_without_an_order() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    assert play.turn_without_order(after=9) == []
+    assert play.line()[0] == "small"
+    assert play.reserving.wake_in(play.now) == pytest.approx(1, abs=0.1)
+    assert told(play.turn_without_order(after=1)) == [(What.WITHDRAWN, "small")]
+    assert play.line() == ["gang", "slow", "small"]
+    assert play.standing.promise is not None
+    assert told(play.turn(order, after=1)) == []
+
+
+def test_passes_for_a_head_that_started_are_taken_back_without_an_order() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.change("r", phase=Phase.ENDED)
+    play.change("gang", phase=Phase.RUNNING, started=play.now)
+    assert set(told(play.turn_without_order(after=1))) == {(What.KEPT, "gang"), (What.WITHDRAWN, "small")}
+    assert play.line() == ["slow", "small"]
 
 
 def test_a_pass_of_a_held_job_is_taken_back_and_counts_until_its_level_is() -> None:

@@ -13,7 +13,7 @@ from fairlead_admitter.protection import Protection
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.reserving import Line, Reserving
-from fairlead_admitter.steering import LevelWrite, SteeringPlan, steer, take_back
+from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
@@ -146,7 +146,7 @@ class Planner:
             front = Unsettled(doubt=Doubt.NO_BAND)
         if isinstance(front, Unsettled):
             self._patience.lack(pool, front)
-            return _NOTHING
+            return self._without_order(pool, queues, rulebook, segments)
         self._patience.satisfy(pool)
         names = [queue.name for queue in queues]
         line = self._reserving.line(pool, queues, rulebook.document, segments)
@@ -171,6 +171,16 @@ class Planner:
             window=plan.window,
             left_alone=plan.left_alone,
         )
+
+    def _without_order(
+        self, pool: str, queues: list[QueueState], rulebook: Rulebook, segments: list[Segment]
+    ) -> SteeringPlan:
+        """What stands, stands. But a pass that is not taken back in time stays before the head."""
+        line = self._reserving.line(pool, queues, rulebook.document, segments) if segments else None
+        if line is None:
+            return _NOTHING
+        uids = self._reserving.withdraw(line, wall_clock())
+        return lower(uids, self._watch.facts, self._written, segments)
 
     def _lifts(
         self, queues: list[QueueState], segments: list[Segment], rulebook: Rulebook

@@ -123,23 +123,36 @@ class Reserving:
             more: how many places behind the head are labelled, too.
             now: the instant.
         """
-        ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
-        scene = self._scene(line, list(ranked.values()), now)
-        before = self._before(line, scene)
-        found = reserve(scene, before)
-        self._remember(line.pool, found, ranked)
-        self._record.decided(line.pool, found, self._facts.job)
+        ranked, found = self._decide(line, known, now)
         held = [*found.passing, *([] if found.head is None else [found.head.uid])]
         front = max((found.order.index(uid) + 1 for uid in held), default=0)
         return [ranked[uid] for uid in found.order[: front + more]]
 
+    def withdraw(self, line: Line, now: Micros) -> list[str]:
+        """The uids of jobs whose passes are taken back, where no order is known to arrange: time goes on without one."""
+        kept = self._kept.get(line.pool)
+        if kept is None or not kept.standing.passes:
+            return []
+        _, found = self._decide(line, (), now)
+        return [uid for uid, one in found.standing.passes.items() if one.withdrawn is not None]
+
     def wake_in(self, now: Micros) -> float | None:
         """Seconds until a pass must be taken back or a promise be kept; None where nothing is due.
 
-        What was due before now was looked at by the turn that is just over, or that turn had no order to look with.
+        What was due before now was looked at by the turn that is just over.
         """
         due = [kept.wake for kept in self._kept.values() if kept.wake is not None and kept.wake > now]
         return (min(due) - now) / SECOND if due else None
+
+    def _decide(
+        self, line: Line, known: Sequence[Ranked], now: Micros
+    ) -> tuple[dict[str, Ranked], Reservation]:
+        ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
+        scene = self._scene(line, list(ranked.values()), now)
+        found = reserve(scene, self._before(line, scene))
+        self._remember(line.pool, found, ranked)
+        self._record.decided(line.pool, found, self._facts.job)
+        return ranked, found
 
     def _out_of_sight(self, line: Line, known: Sequence[Ranked]) -> Iterator[Ranked]:
         """Whoever was promised something, and stands in no front of the order any more.

@@ -120,6 +120,32 @@ def steer(
     )
 
 
+def lower(
+    uids: Iterable[str], facts: ClusterFacts, written: Written, segments: Sequence[Segment]
+) -> SteeringPlan:
+    """The writes that take the levels of a few queued jobs away, whatever the order is: their places are theirs no more."""
+    writes = []
+    for uid in uids:
+        job, urgency = facts.job(uid), facts.urgency(uid)
+        floor = next((part.band.default for part in segments if part.takes(urgency)), None)
+        if job is None or urgency is None or floor is None or written.leaves_alone(job):
+            continue
+        before = written.level_of(job)
+        if before > floor:
+            writes.append(
+                LevelWrite(
+                    job=job,
+                    before=before,
+                    level=floor,
+                    rank=GONE,
+                    place=None,
+                    cause=Cause.LEFT,
+                    drifted=written.drifted(uid),
+                )
+            )
+    return SteeringPlan(writes=writes)
+
+
 def take_back(facts: ClusterFacts, queues: Iterable[str], written: Written) -> SteeringPlan:
     """The writes that take every level of these queues away again, held jobs' too.
 
