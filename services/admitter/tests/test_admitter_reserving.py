@@ -34,7 +34,8 @@ class Play:
     def __init__(self, *states: State) -> None:
         self.facts = ClusterFacts("c1")
         self.written = Written()
-        self.record = ReservationRecord(Metrics("admitter"), "c1")
+        self.metrics = Metrics("admitter")
+        self.record = ReservationRecord(self.metrics, "c1")
         self.reserving = Reserving(self.facts, self.written, self.record)
         self.now = NOW
         self._rev = 1
@@ -284,6 +285,17 @@ def test_where_nothing_can_be_promised_it_is_said_and_advised(states: list[State
     assert play.turn(order) == []
     assert words in (play.record.told() or "")
     assert [one.why_not != "" for one in play.record.stated()] == [True]
+
+
+def test_a_standby_says_nothing_of_what_it_decided_while_it_led() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.see(a_pool(capacity={GPU: 8}, reservable=False, reservable_why="it fills gaps"))
+    play.turn(order)
+    play.reserving.begin_anew()
+    assert (play.record.told(), play.record.stated(), play.record.take_news()) == (None, [], [])
+    held_back = play.metrics.registry.get_sample_value("fairlead_admitter_reserve_held_back", {"pool": "gpu"})
+    assert held_back == 0
 
 
 def test_a_write_without_a_reply_may_have_landed() -> None:

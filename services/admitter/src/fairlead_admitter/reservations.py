@@ -86,10 +86,15 @@ class ReservationRecord:
         self._news: deque[News] = deque()
 
     def begin_anew(self) -> None:
-        """Another replica may have told of what is open."""
+        """Another replica may have told of what is open. What nobody took of the news is lost, and counted."""
         for pool in self._open:
             self._shadow.labels(pool).set(0)
         self._open.clear()
+        for pool in self._why:
+            self._held_back.labels(pool).set(0)
+        self._why.clear()
+        self._lost.inc(len(self._news))
+        self._news.clear()
 
     def pools(self) -> set[str]:
         """Those that something is told of."""
