@@ -372,9 +372,9 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
 def used_for_two_hours(ledger: Ledger) -> dict[str, dict[str, int]]:
     """What both scorers of the tests below have seen: half a pool, used by one tenant."""
     ledger.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
-    for now in (NOW, NOW + 2 * HOUR):
-        contents = decided(ledger, now)
-        ledger.follow(keepings(contents), ours)
+    ledger.follow(keepings(decided(ledger, NOW)), ours)
+    contents = decided(ledger, NOW + 2 * HOUR)
+    ledger.follow(keepings(contents), ours)
     return past_of(contents)
 
 
@@ -416,3 +416,31 @@ def test_who_starts_right_after_shards_changed_takes_them_from_the_old_ones() ->
     heir.adopt(msgspec.structs.replace(a_policy(), shards=8), 2)
     heir.learn(facts(a_pool(), a_queue(), a_run("team-a", 1, NOW - 3 * HOUR, 4)))
     assert past_of(decided(heir, later)) == past_of(stated)
+
+
+@pytest.mark.parametrize("decided_meanwhile", [True, False])
+def test_what_was_switched_off_does_not_come_back_with_who_ran_on(decided_meanwhile: bool) -> None:
+    ledger, late = a_ledger(a_policy()), a_ledger(a_policy())
+    used_for_two_hours(ledger)
+    before = decided(ledger, NOW + 2 * HOUR)
+    assert past_of(before)
+    ledger.adopt(a_policy(None), 2)
+    late.adopt(a_policy(None), 2)
+    ledger.learn(facts(ended(a_run("team-a", 1, NOW - 3 * HOUR, 4), NOW + 2 * HOUR + MINUTE)))
+    at = NOW + 2 * HOUR + 10 * MINUTE
+    off = decided(ledger, at)
+    for one in (ledger, late):
+        one.adopt(a_policy(), 3)
+        one.follow(keepings(off if decided_meanwhile else before), others)
+        assert past_of(decided(one, at)) == {}
+
+
+def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_later() -> None:
+    ledger = Ledger()
+    ledger.adopt(a_policy(None), 2)
+    ledger.adopt(a_policy(), 3)
+    other = a_ledger(a_policy())
+    used_for_two_hours(other)
+    ledger.follow(keepings(decided(other, NOW + 2 * HOUR)), others)
+    ledger.learn(facts(a_pool(), a_queue()))
+    assert past_of(decided(ledger, NOW + 2 * HOUR)) == {}

@@ -14,10 +14,18 @@ class Keepings:
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], Keeping] = {}
+        self._from = 0
+        """Words under policies before this one count no more."""
 
     def note(self, keeping: Keeping) -> None:
-        """Lays the word by, whatever policy it was said under."""
-        self._last[keeping.pool, keeping.shard] = keeping
+        """Lays the word by, whatever policy it was said under; but not one from before all was forgotten."""
+        if revision_of(keeping) >= self._from:
+            self._last[keeping.pool, keeping.shard] = keeping
+
+    def forget(self, revision: int) -> None:
+        """By this policy past use does not count: what was said before is nothing to go on from, ever."""
+        self._last.clear()
+        self._from = revision
 
     def under(self, pool: str, revision: int) -> list[Keeping]:
         """Words on the pool's shards under this policy."""

@@ -88,6 +88,8 @@ class Ledger:
         self._past_before = {name: pool.past for name, pool in self.pools.items() if pool.past is not None}
         self._forget_places()
         self.rulebook = Rulebook(document, revision)
+        if self.rulebook.half_life is None:
+            self._keepings.forget(revision)
         self._reshape()
         self._past_before.clear()
         for run in self._over.values():
