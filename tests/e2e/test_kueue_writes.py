@@ -1,5 +1,6 @@
 """What Fairlead writes to a real Kueue: as little as the order needs, and nothing that is not its own."""
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -93,6 +94,12 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
             assert set(annotations) == {things.PRIORITY_BOOST}
 
 
+async def a_second_passes() -> None:
+    """Kueue's ties go by whole seconds, then by UID: what is made after this stands behind what was made before."""
+    last = int(time.time())
+    await eventually(lambda: int(time.time()) > last, 5)
+
+
 def alternating(estate: Estate) -> bool:
     """Whether the tenants take turns at the front."""
     waiting = estate.waiting()
@@ -140,6 +147,8 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
         log.wait(1)
         for number in range(6):
             estate.job("team-a", f"a-{number}", seconds=1)
+        await eventually(lambda: len(estate.waiting()) == 6, 20)
+        await a_second_passes()
         for number in range(6):
             estate.job("team-b", f"b-{number}", seconds=1)
         policy = fair_policy(

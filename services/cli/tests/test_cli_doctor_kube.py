@@ -274,14 +274,15 @@ async def test_rights_are_those_of_whoever_will_run_the_services(kube_lab: KubeL
 
 
 async def test_namespaces_whose_submissions_nobody_may_make_are_told(kube_lab: KubeLab) -> None:
-    names_of = ["submits-a", "submits-b"]
+    # Other tests leave namespaces behind, and the words name the first few: these are among them.
+    names_of = ["aa-submits-a", "aa-submits-b"]
     kube_lab.api.apply(*map(things.namespace, names_of))
     kube_lab.api.apply(*(things.local_queue("main", name, "no-such-queue") for name in names_of))
-    kube_lab.open_to_submissions("submits-a")
+    kube_lab.open_to_submissions("aa-submits-a")
     report = await found_on(kube_lab, OPERATOR, service_accounts="fairlead")
     [found] = [one for one in report.findings if one.name == "submit-rights-missing"]
-    assert "submits-b" in found.what
-    assert "submits-a" not in found.what
+    assert "aa-submits-b" in found.what
+    assert "aa-submits-a" not in found.what
     for name in names_of:
         kube_lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{name}/localqueues/main")
 
