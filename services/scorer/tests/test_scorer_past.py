@@ -1,5 +1,6 @@
 """Past use in the ledger: whoever owns a shard, after whatever went wrong, has the same integers of it."""
 
+import copy
 import math
 import random
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from fairlead_policy import Decay, PastUse, tick_of
 from fairlead_scorer.deciding import Content, decide, same
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.past import SETTLE_AFTER, Over, over
-from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.cases import cases
 
 POOL = "c1/gpu"
@@ -161,6 +162,18 @@ class World:
         for step in steps:
             step()
         return ledger
+
+
+def a_busy_while(ledger: Ledger, hours: int, queue: str = "main") -> Micros:
+    """So many hours of a hundred short runs each, while one pool alone is decided; gives the instant after."""
+    for number in range(100 * hours):
+        at = NOW + number * HOUR // 100
+        run = msgspec.structs.replace(told(a_run("team-a", number, at), at + SECOND), queue=queue)
+        ledger.hear([run])
+        if number % 100 == 0:
+            decided(ledger, at)
+    decided(ledger, NOW + hours * HOUR)
+    return NOW + hours * HOUR
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1 / 60, 1.0, 30.0]))
@@ -444,3 +457,61 @@ def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_la
     ledger.follow(keepings(decided(other, NOW + 2 * HOUR)), others)
     ledger.learn(facts(a_pool(), a_queue()))
     assert past_of(decided(ledger, NOW + 2 * HOUR)) == {}
+
+
+def with_a_pool_that_is_gone(half_life_hours: float = 1.0) -> Ledger:
+    """Of two pools, one whose cluster is away: it was decided once and cannot be any more."""
+    gone = [a_pool(name="gpu", cluster="c2"), a_queue(name="side", cluster="c2"), a_mark(cluster="c1")]
+    ledger = a_ledger(a_policy(half_life_hours), *gone)
+    for pool in ledger.pools.values():
+        for shard in range(pool.shards):
+            decide(pool, shard, NOW)
+    assert len(ledger.pools) == 2
+    return ledger
+
+
+def test_a_pool_that_cannot_be_decided_keeps_no_runs_of_other_pools() -> None:
+    ledger = with_a_pool_that_is_gone()
+    a_busy_while(ledger, 60)
+    assert len(ledger._over) < 2500
+
+
+def test_events_are_read_from_where_pools_that_can_be_decided_need_them() -> None:
+    ledger = with_a_pool_that_is_gone()
+    incarnation = a_mark().incarnation
+    later = a_busy_while(ledger, 10)
+    horizon = ledger.horizon(incarnation)
+    assert horizon is not None
+    assert horizon > later - 5 * MINUTE
+    ledger.learn(facts(a_mark(cluster="c2")))
+    horizon = ledger.horizon(incarnation)
+    assert horizon is not None
+    assert horizon < NOW, "it is back, and needs what has been since"
+
+
+def test_a_pool_that_cannot_be_decided_keeps_its_runs_for_as_long_as_the_events_are_there() -> None:
+    ledger = with_a_pool_that_is_gone(200.0)
+    [name] = ledger.pools.keys() - {POOL}
+    away = ledger.pools[name]
+    for number in range(2001):
+        at = NOW + number * HOUR // 100
+        ledger.hear(
+            [
+                msgspec.structs.replace(
+                    told(a_run("team-a", number, at), at + SECOND), cluster="c2", queue="side"
+                )
+            ]
+        )
+    decided(ledger, NOW + 20 * HOUR)
+    a_busy_while(ledger, 25)
+    assert away.past is not None
+    assert sum(run.cluster == "c2" for run in ledger._over.values()) == 2001
+    shard = away.shard_of("team-a")
+    expected = decide(copy.deepcopy(away), shard, NOW + 400 * HOUR).standings
+    assert expected[0].past
+    decided(ledger, NOW + 400 * HOUR)
+    for number in range(6000):
+        at = NOW + 399 * HOUR + number
+        ledger.hear([told(a_run("team-b", 9000 + number, at), at + 1)])
+    assert not any(run.cluster == "c2" for run in ledger._over.values())
+    assert decide(away, shard, NOW + 400 * HOUR).standings == expected

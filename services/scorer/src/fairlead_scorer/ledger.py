@@ -23,16 +23,14 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import Rulebook, RunKey
+from fairlead_policy import Rulebook
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
+from fairlead_scorer.runs import RunsOver, needed_from
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
-
-_FEW_RUNS = 1000
-"""Runs that are over and settled are looked for when there are more than this, and twice as many as the last time."""
 
 type Stated = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
@@ -69,9 +67,7 @@ class Ledger:
         self._rivals: dict[str, set[str]] = {}
         """The other subjects that state the same uid: rarely any."""
         self._use: dict[Stated, dict[str, int]] = {}
-        self._over: dict[RunKey, Over] = {}
-        """Runs that are over, at least those that are not settled yet."""
-        self._over_kept = _FEW_RUNS
+        self._over = RunsOver()
         self._keepings = Keepings()
         self._past_before: dict[str, PoolPast] = {}
         """By pool, under the policy before: of use while another one is taken on."""
@@ -85,7 +81,7 @@ class Ledger:
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
         """As `adopt`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
-        self._past_before = {name: pool.past for name, pool in self.pools.items() if pool.past is not None}
+        self._past_before = self._pasts()
         self._forget_places()
         self.rulebook = Rulebook(document, revision)
         if self.rulebook.half_life is None:
@@ -340,29 +336,22 @@ class Ledger:
         if self.rulebook is not None and self.rulebook.half_life is None:
             self._over.clear()
             return
-        known = self._over.get(run.key)
-        if known is None or run.ended < known.ended:
-            self._over[run.key] = run
+        if self._over.note(run):
             self._remember(run)
-            if len(self._over) > 2 * self._over_kept:
-                self._forget_settled()
+        if self._over.many:
+            self._over.tidy(self._pasts(), lambda one: self.queue_leads_to(one.cluster, one.queue))
 
     def _remember(self, run: Over) -> None:
-        stated = self._pool_of.get((run.cluster, run.queue))
-        if stated is not None and self.rulebook is not None:
-            pool = self.pools[self.rulebook.pool_of(*stated)]
-            pool.remember(run.key, self.rulebook.tenant_of(run), run.ended, run.demand)
+        name = self.queue_leads_to(run.cluster, run.queue)
+        if name is not None and self.rulebook is not None:
+            self.pools[name].remember(run.key, self.rulebook.tenant_of(run), run.ended, run.demand)
 
-    def _forget_settled(self) -> None:
-        horizon = self.horizon()
-        if horizon is not None:
-            self._over = {key: run for key, run in self._over.items() if run.ended > horizon}
-        self._over_kept = max(_FEW_RUNS, len(self._over))
+    def _pasts(self) -> dict[str, PoolPast]:
+        return {name: pool.past for name, pool in self.pools.items() if pool.past is not None}
 
-    def horizon(self) -> Micros | None:
+    def horizon(self, incarnation: str) -> Micros | None:
         """The instant from which on runs that are over must be known; None where nothing is settled yet."""
-        pasts = [pool.past for pool in self.pools.values() if pool.past is not None]
-        return min((instant for past in pasts for instant in past.horizons()), default=None)
+        return needed_from(self._pasts(), lambda pool: not self.unmarked(pool, incarnation))
 
     def _charge(self, entry: Entry, step: int) -> None:
         """What is taken or asked for in each stated pool: the router sends new jobs where most is left."""

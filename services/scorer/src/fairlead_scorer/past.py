@@ -187,6 +187,15 @@ class PoolPast:
                 found |= use.kept()
         return latest, found
 
+    def horizon(self) -> Micros | None:
+        """The earliest instant that a shard is settled to; None where none is."""
+        return min(self.horizons(), default=None)
+
+    def settle_before(self, instant: Micros) -> None:
+        """Settles what nobody settles by deciding, up to the last tick before an instant."""
+        for use in self._shards:
+            use.settle(instant // self._decay.tick)
+
     def horizons(self) -> Iterator[Micros]:
         """The instants from which on runs are needed."""
         for use in self._shards:

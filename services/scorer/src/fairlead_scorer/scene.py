@@ -109,7 +109,7 @@ class Scene:
         stated = self._kept.take().changed.values()
         self.ledger.follow((keeping for keeping in stated if keeping is not None), ours)
         if self._kept.complete and self._state.complete:
-            horizon = self.ledger.horizon()
+            horizon = self.ledger.horizon(self._bus.incarnation)
             fresh = self._now() - SETTLE_AFTER - 2 * tick_of(rulebook.half_life)
             self._journal.want(fresh if horizon is None else horizon)
         self._past_known = self._kept.complete and self._journal.complete
