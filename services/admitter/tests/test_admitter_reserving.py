@@ -34,9 +34,10 @@ class Play:
     def __init__(self, *states: State) -> None:
         self.facts = ClusterFacts("c1")
         self.written = Written()
+        self.writable = True
         self.metrics = Metrics("admitter")
         self.record = ReservationRecord(self.metrics, "c1")
-        self.reserving = Reserving(self.facts, self.written, self.record)
+        self.reserving = Reserving(self.facts, self.written, self.record, lambda: self.writable)
         self.now = NOW
         self._rev = 1
         self.see(POOL, a_queue(), *states)
@@ -121,6 +122,14 @@ def test_a_start_is_promised_once_the_head_was_in_front_for_a_reaction_time() ->
     assert told(news) == [(What.PASSED, "small"), (What.PROMISED, "gang")]
     assert news[1].by == NOW + 630 * SECOND
     assert play.line() == ["small", "gang", "slow"]
+
+
+def test_while_nothing_can_be_written_nobody_passes() -> None:
+    play, order = a_play()
+    play.writable = False
+    assert told(play.turn(order, after=10)) == [(What.PROMISED, "gang")]
+    play.writable = True
+    assert told(play.turn(order, after=30)) == [(What.PASSED, "small")]
 
 
 def test_whoever_comes_comes_behind_the_head() -> None:

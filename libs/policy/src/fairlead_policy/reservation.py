@@ -131,6 +131,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """`ends` with the grace."""
     order: Sequence[Waiting]
     """What waits, as the policy orders it; as far as that is known."""
+    writable: bool = True
+    """Whether levels can be written now. Where they cannot, nobody gets a pass."""
     held: Sequence[Waiting] = ()
     """Jobs with a pass that may not start just now; once let go, they stand where they stood."""
     ahead: Callable[[str], Collection[str] | None]

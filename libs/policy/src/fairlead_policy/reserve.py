@@ -120,7 +120,7 @@ class _Deciding:
         in_place = self._in_place()
         promise = self._promised(in_place)
         passes, withdrawn = self._still_passing(promise)
-        given = self._new_passes(promise) if promise is not None else []
+        given = self._new_passes(promise) if promise is not None and self._scene.writable else []
         passes |= {one.uid: one for one in given}
         standing = Standing(
             promise=promise,

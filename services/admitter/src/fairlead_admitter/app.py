@@ -155,7 +155,12 @@ class Admitter:
             record=self._record,
             patience=self._patience,
             release=self._release,
-            reserving=Reserving(self._watch.facts, self._written, self._reservations),
+            reserving=Reserving(
+                self._watch.facts,
+                self._written,
+                self._reservations,
+                writable=lambda: not self._setbacks.seconds_left,
+            ),
             tick=self._settings.tick_seconds,
             rehearsed=self._settings.dry_run,
         )

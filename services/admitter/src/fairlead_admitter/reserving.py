@@ -5,7 +5,7 @@ in memory between two turns. Nothing of it is stored: who takes over finds the h
 what it promises then is never later than what was promised before (see `reserve`).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -63,9 +63,17 @@ class Reserving:
         facts: of the cluster.
         written: the trail of writes.
         record: what is told of it.
+        writable: whether levels can be written now: a pass that cannot be given shall not count.
     """
 
-    def __init__(self, facts: ClusterFacts, written: Written, record: ReservationRecord) -> None:
+    def __init__(
+        self,
+        facts: ClusterFacts,
+        written: Written,
+        record: ReservationRecord,
+        writable: Callable[[], bool],
+    ) -> None:
+        self._writable = writable
         self._facts = facts
         self._frontend = FrontendOrder(facts, written)
         self._record = record
@@ -179,6 +187,7 @@ class Reserving:
         return Scene(
             now=now,
             timing=line.timing,
+            writable=self._writable(),
             capacity=line.capacity,
             running=[_run(job, line.timing.grace) for job in self._facts.running.of(line.queue)],
             order=[self._waiting(one.job, strict=line.strict) for one in ranked],

@@ -5,7 +5,7 @@ Whatever a turn does not finish, or somebody undoes, is in the next turn's plan 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from fairlead_admitter.aftermath import Aftermath
@@ -114,9 +114,12 @@ class Steersman:
         plans = {
             pool: self._planner.decide(pool, queues, self._permit(pool)) for pool, queues in pools.items()
         }
+        if not self._setbacks.seconds_left:
+            await self._carry_out(plans)
+        # The log may take its time: no write waits for it.
         await self._reserve_events.log(self._reservations.take_news())
-        if self._setbacks.seconds_left:
-            return
+
+    async def _carry_out(self, plans: Mapping[str, SteeringPlan]) -> None:
         if not any(plan.writes for plan in plans.values()) and not self._written.rests:
             self._setbacks.forget()
         # Pools have no order among each other: none waits for the writes of another.
