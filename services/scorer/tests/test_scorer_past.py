@@ -461,7 +461,11 @@ def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_la
 
 def with_a_pool_that_is_gone(half_life_hours: float = 1.0) -> Ledger:
     """Of two pools, one whose cluster is away: it was decided once and cannot be any more."""
-    gone = [a_pool(name="gpu", cluster="c2"), a_queue(name="side", cluster="c2"), a_mark(cluster="c1")]
+    gone: list[State] = [
+        a_pool(name="gpu", cluster="c2"),
+        a_queue(name="side", cluster="c2"),
+        a_mark(cluster="c1"),
+    ]
     ledger = a_ledger(a_policy(half_life_hours), *gone)
     for pool in ledger.pools.values():
         for shard in range(pool.shards):
@@ -498,7 +502,7 @@ def test_a_pool_that_cannot_be_decided_keeps_its_runs_for_as_long_as_the_events_
         ledger.hear(
             [
                 msgspec.structs.replace(
-                    told(a_run("team-a", number, at), at + SECOND), cluster="c2", queue="side"
+                    told(a_run("team-a", number, at, 16), at + 20 * SECOND), cluster="c2", queue="side"
                 )
             ]
         )
