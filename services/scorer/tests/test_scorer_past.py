@@ -502,7 +502,9 @@ def test_a_pool_that_cannot_be_decided_keeps_its_runs_for_as_long_as_the_events_
         ledger.hear(
             [
                 msgspec.structs.replace(
-                    told(a_run("team-a", number, at, 16), at + 20 * SECOND), cluster="c2", queue="side"
+                    told(a_run("team-a", 20_000 + number, at, 16), at + 20 * SECOND),
+                    cluster="c2",
+                    queue="side",
                 )
             ]
         )
