@@ -24,6 +24,8 @@ from fairlead_testkit.cases import cases
 POOL = "c1/gpu"
 GPU = "nvidia.com/gpu"
 MINUTE = 60 * SECOND
+LATE = NOW + 1000 * HOUR
+"""By this clock no word is from the future."""
 TENANTS = ("team-a", "team-b", "team-c")
 
 
@@ -150,7 +152,7 @@ class World:
         self.dice.shuffle(heard)
 
         def follow() -> None:
-            ledger.follow(keepings(self.contents), others)
+            ledger.follow(keepings(self.contents), others, LATE)
 
         steps: list[Callable[[], None]] = [
             lambda: ledger.adopt(self.document, 1),
@@ -298,9 +300,9 @@ def test_what_another_owner_settled_later_counts_and_what_it_settled_earlier_doe
         (early, others),
         (msgspec.structs.replace(late, at=late.at + tick, tenants={}), ours),
     ):
-        ledger.follow([Keeping(pool=POOL, shard=shard, basis=basis, kept=kept)], whose)
+        ledger.follow([Keeping(pool=POOL, shard=shard, basis=basis, kept=kept)], whose, LATE)
     assert past_of(decided(ledger, NOW))["team-a"] == {GPU: 5000}
-    ledger.follow([Keeping(pool="elsewhere", shard=99, kept=late)], others)
+    ledger.follow([Keeping(pool="elsewhere", shard=99, kept=late)], others, LATE)
 
 
 def test_runs_that_are_settled_are_forgotten() -> None:
@@ -332,7 +334,7 @@ def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another
         left = decided(wrong, now + ahead)
     heir = a_ledger(a_policy())
     heir.learn({name: right._jobs[name] for name in right._jobs})
-    heir.follow(keepings(left), others)
+    heir.follow(keepings(left), others, LATE)
     later = NOW + 31 * MINUTE
     assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}
 
@@ -376,7 +378,7 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
     ledger = a_ledger(a_policy(1000.0))
     tick = tick_of(1000 * HOUR)
     at = NOW // tick * tick - 20 * tick + SECOND
-    ledger.follow([Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others)
+    ledger.follow([Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others, LATE)
     past = ledger.pools[POOL].past
     assert past is not None
     assert past[0].settled == at // tick + 1
@@ -385,9 +387,9 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
 def used_for_two_hours(ledger: Ledger) -> dict[str, dict[str, int]]:
     """What both scorers of the tests below have seen: half a pool, used by one tenant."""
     ledger.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
-    ledger.follow(keepings(decided(ledger, NOW)), ours)
+    ledger.follow(keepings(decided(ledger, NOW)), ours, LATE)
     contents = decided(ledger, NOW + 2 * HOUR)
-    ledger.follow(keepings(contents), ours)
+    ledger.follow(keepings(contents), ours, LATE)
     return past_of(contents)
 
 
@@ -402,7 +404,7 @@ def test_decisions_by_a_policy_that_is_not_heard_of_yet_are_laid_by_until_it_is(
     assert first.pools[POOL].shard_of("team-a") != shard, "or the test shows nothing"
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = decided(first, later)
-    other.follow(keepings(stated), others)
+    other.follow(keepings(stated), others, LATE)
     assert past_of(decided(other, later)) == past_of(stated), "still by the old policy"
     other.adopt(moved, 2)
     assert decided(other, later) == stated
@@ -416,7 +418,7 @@ def test_a_decision_by_the_policy_before_erases_nothing_of_what_moved() -> None:
     quick.adopt(msgspec.structs.replace(a_policy(), shards=2), 2)
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = past_of(decided(slow, later))
-    quick.follow(keepings(decided(slow, later)), others)
+    quick.follow(keepings(decided(slow, later)), others, LATE)
     assert past_of(decided(quick, later)) == stated
 
 
@@ -425,7 +427,7 @@ def test_who_starts_right_after_shards_changed_takes_them_from_the_old_ones() ->
     used_for_two_hours(old)
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = decided(old, later)
-    heir.follow(keepings(stated), others)
+    heir.follow(keepings(stated), others, LATE)
     heir.adopt(msgspec.structs.replace(a_policy(), shards=8), 2)
     heir.learn(facts(a_pool(), a_queue(), a_run("team-a", 1, NOW - 3 * HOUR, 4)))
     assert past_of(decided(heir, later)) == past_of(stated)
@@ -444,7 +446,7 @@ def test_what_was_switched_off_does_not_come_back_with_who_ran_on(decided_meanwh
     off = decided(ledger, at)
     for one in (ledger, late):
         one.adopt(a_policy(), 3)
-        one.follow(keepings(off if decided_meanwhile else before), others)
+        one.follow(keepings(off if decided_meanwhile else before), others, LATE)
         assert past_of(decided(one, at)) == {}
 
 
@@ -454,7 +456,7 @@ def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_la
     ledger.adopt(a_policy(), 3)
     other = a_ledger(a_policy())
     used_for_two_hours(other)
-    ledger.follow(keepings(decided(other, NOW + 2 * HOUR)), others)
+    ledger.follow(keepings(decided(other, NOW + 2 * HOUR)), others, LATE)
     ledger.learn(facts(a_pool(), a_queue()))
     assert past_of(decided(ledger, NOW + 2 * HOUR)) == {}
 
@@ -521,3 +523,35 @@ def test_a_pool_that_cannot_be_decided_keeps_its_runs_for_as_long_as_the_events_
         ledger.hear([told(a_run("team-b", 9000 + number, at), at + 1)])
     assert not any(run.cluster == "c2" for run in ledger._over.values())
     assert decide(away, shard, NOW + 400 * HOUR).standings == expected
+    assert (away.past.horizon() or 0) > NOW + 200 * HOUR
+
+
+def test_a_clock_that_was_ahead_for_a_moment_leaves_all_shards_at_one_tick() -> None:
+    right, wrong = a_ledger(a_policy()), a_ledger(a_policy())
+    runs = [a_run(name, number, NOW - 3 * HOUR, 4) for number, name in enumerate(TENANTS)]
+    for ledger in (right, wrong):
+        ledger.learn(facts(*runs))
+        decided(ledger, NOW)
+    pool = wrong.pools[POOL]
+    glitch = decide(pool, pool.shard_of("team-a"), NOW + HOUR)
+    assert glitch.kept is not None
+    assert glitch.kept.at > NOW + MINUTE
+    for minutes in (1, 30, 59, 62):
+        now = NOW + minutes * MINUTE
+        assert {content.basis.past for content in decided(wrong, now)} == {now // tick_of(HOUR)}
+    later = NOW + 5 * HOUR
+    assert past_of(decided(wrong, later)) == past_of(decided(right, later)), "nothing ended: nothing is lost"
+
+
+def test_what_is_settled_beyond_our_clock_is_not_followed_where_we_know_better() -> None:
+    ledger, wrong = a_ledger(a_policy()), a_ledger(a_policy())
+    before = used_for_two_hours(ledger)
+    used_for_two_hours(wrong)
+    now = NOW + 2 * HOUR
+    said = keepings(decided(wrong, now + 3 * HOUR))
+    assert ledger.follow(said, others, now) == said
+    assert past_of(decided(ledger, now)) == before
+    heir = a_ledger(a_policy())
+    assert heir.follow(said, others, now) == []
+    assert past_of(decided(heir, now)) != {}, "better than nothing"
+    assert ledger.follow(said, others, now + 3 * HOUR) == []

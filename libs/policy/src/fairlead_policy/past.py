@@ -102,7 +102,7 @@ class PastUse:
         """What runs that began before the settled tick, and still run, use: all ticks alike."""
         self._edges: dict[str, dict[RunKey, _Run]] = {}
         """The other runs, which begin or end behind the settled tick."""
-        self._now = 0
+        self._now = self._at = 0
         self._known: dict[str, dict[str, int]] = {}
         self._stale: set[str] = set()
 
@@ -113,7 +113,7 @@ class PastUse:
         self.settled = tick
         self._settled = {tenant: dict(parts) for tenant, parts in kept.items()}
         self._sort_runs()
-        self._now = 0
+        self._at = 0
 
     def run(self, key: RunKey, tenant: str, demand: Amounts) -> None:
         """A job runs. Told of a run that is known to be over, it is old news."""
@@ -139,17 +139,18 @@ class PastUse:
         """The past use, in base units, of each tenant whose past use is another than at the last call; {} for none.
 
         Args:
-            tick: the number of the last tick that passed; a clock that goes back passes none.
+            tick: the number of the last tick that passed, by the clock. Before the settled tick, which some clock was
+                at, nothing is known of: there, past use stands still until the clock has come to it.
         """
         if self.settled is None:
             return {}
         stale, self._stale = self._stale, set()
-        if tick > self._now:
-            self._now = max(tick, self.settled)
+        self._now, before, self._at = tick, self._at, max(tick, self.settled)
+        if self._at != before:
             stale = {*self._settled, *self._steady, *self._edges, *self._known}
         changed = {}
         for tenant in sorted(stale):
-            parts = self._parts_at(tenant, self._now)
+            parts = self._parts_at(tenant, self._at)
             past = {name: amount // PARTS for name, amount in sorted(parts.items()) if amount >= PARTS}
             if past != self._known.get(tenant, {}):
                 changed[tenant] = self._known[tenant] = past
@@ -163,7 +164,7 @@ class PastUse:
 
     @property
     def now(self) -> int:
-        """The number of the tick that `advance` last came to."""
+        """The number of the tick that `advance` was last told."""
         return self._now
 
     def tenants(self) -> Collection[str]:

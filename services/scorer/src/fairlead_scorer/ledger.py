@@ -132,14 +132,21 @@ class Ledger:
         for run in runs:
             self._end(run)
 
-    def follow(self, keepings: Iterable[Keeping], ours: Callable[[str, int], bool]) -> None:
+    def follow(
+        self, keepings: Iterable[Keeping], ours: Callable[[str, int], bool], now: Micros
+    ) -> list[Keeping]:
         """Takes in what the owners of shards stated of past use.
 
         Args:
             keepings: what they stated.
             ours: whether a shard of a pool is ours: what is our own word we know better.
+            now: the clock.
+
+        Returns:
+            Those that are not followed, for they are of a time that is yet to come by our clock.
         """
         strange: set[str] = set()
+        beyond: list[Keeping] = []
         for keeping in keepings:
             self._keepings.note(keeping)
             pool = self.pools.get(keeping.pool)
@@ -147,10 +154,15 @@ class Ledger:
                 continue
             if revision_of(keeping) != pool.policy:
                 strange.add(pool.name)
-            elif not ours(keeping.pool, keeping.shard):
+            elif ours(keeping.pool, keeping.shard):
+                continue
+            elif pool.is_beyond(keeping.shard, keeping.kept, now):
+                beyond.append(keeping)
+            else:
                 pool.follow(keeping.shard, keeping.kept)
         for name in strange:
             self.pools[name].suppose(self._keepings.not_under(name, self.pools[name].policy))
+        return beyond
 
     def _note(self, subject: str, state: State | None) -> bool:
         """Keeps a fact other than a job; True where pools or queues may be others by it."""

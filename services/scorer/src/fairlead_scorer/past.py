@@ -113,6 +113,10 @@ class PoolPast:
         }
         return KeptPast(at=use.settled * self._decay.tick, half_life=self._half_life, tenants=tenants)
 
+    def is_beyond(self, shard: int, kept: KeptPast, now: Micros) -> bool:
+        """Whether it is settled to later than now, by a clock that is a minute ahead of ours, and we know better."""
+        return kept.at > now and self._shards[shard].settled is not None
+
     def follow(self, shard: int, kept: KeptPast) -> None:
         """Goes on from what the shard's owner stated under this policy, unless that is older than what is known."""
         use, tick = self._shards[shard], self._tick_at(kept.at)

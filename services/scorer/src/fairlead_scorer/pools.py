@@ -136,6 +136,10 @@ class Pool:
         if self.past is not None and shard < self.shards:
             self.past.follow(shard, kept)
 
+    def is_beyond(self, shard: int, kept: KeptPast, now: Micros) -> bool:
+        """Whether that was stated by a clock too far ahead of ours to go on from."""
+        return self.past is not None and shard < self.shards and self.past.is_beyond(shard, kept, now)
+
     def suppose(self, keepings: Sequence[Keeping]) -> None:
         """Owners of shards stated what their tenants used, under other policies than this."""
         if self.past is not None:

@@ -43,6 +43,12 @@ class Record:
         self._runs = metrics.counter(
             "past_runs", "Runs that are over, as events told them: past use is made of them."
         )
+        self._ahead = metrics.counter(
+            "past_ahead",
+            "Decisions whose past use is settled to later than now: a clock is, or was, a minute ahead.",
+            labels=["owner"],
+        )
+        self._said_ahead: set[tuple[str, int]] = set()
         self._past = metrics.gauge("past", "Tenants of owned shards that have past use.", unit="tenants")
         self._policies = metrics.counter("policies", "Policy documents read.", labels=["outcome"])
 
@@ -80,6 +86,13 @@ class Record:
     def heard(self, runs: int) -> None:
         """Events told of so many runs that are over."""
         self._runs.inc(runs)
+
+    def clock_ahead(self, pool: str, shard: int, *, ours: bool) -> None:
+        """Past use of a shard is settled to an instant that is yet to come; of a shard this is said once."""
+        self._ahead.labels("this" if ours else "other").inc()
+        if (pool, shard) not in self._said_ahead:
+            self._said_ahead.add((pool, shard))
+            self._log.warning("past use is ahead of our clock", shard=f"{pool}/{shard}", ours=ours)
 
     def decided(self, seconds: float) -> None:
         """A shard was decided."""

@@ -107,7 +107,9 @@ class Scene:
             return
         self._past_counts.set()
         stated = self._kept.take().changed.values()
-        self.ledger.follow((keeping for keeping in stated if keeping is not None), ours)
+        told = (keeping for keeping in stated if keeping is not None)
+        for keeping in self.ledger.follow(told, ours, self._now()):
+            self._record.clock_ahead(keeping.pool, keeping.shard, ours=False)
         if self._kept.complete and self._state.complete:
             horizon = self.ledger.horizon(self._bus.incarnation)
             fresh = self._now() - SETTLE_AFTER - 2 * tick_of(rulebook.half_life)

@@ -204,6 +204,8 @@ class Scorer:
         with _tracer.start_as_current_span("decide decision.{pool}.{shard}"):
             content = deciding.decide(pool, shard.number, now, limit=limit)
             flip = pool.next_flip(shard.number, now)
+        if content.kept is not None and content.kept.at > now:
+            self._record.clock_ahead(*shard, ours=True)
         if flip is None:
             self._flips.pop(shard, None)
         elif flip != self._flips.get(shard):
