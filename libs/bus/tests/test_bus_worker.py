@@ -19,6 +19,7 @@ from fairlead_bus import (
     connect,
     provision,
 )
+from fairlead_bus.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, pause_of
 from fairlead_contracts import subjects
 from fairlead_contracts.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
@@ -242,6 +243,35 @@ async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus
         await eventually(lambda: none_left(bus))
     assert {deliveries for _, deliveries in seen} == {1}
     assert tally.counts["worker.dead_letters"] == 0
+
+
+async def test_what_is_parked_is_handled_as_soon_as_it_can_be(bus: Bus) -> None:
+    await provision(bus, a_topology(ack_wait=0.3, max_deliver=1))
+    line: list[asyncio.Future[None]] = []
+    tries = 0
+
+    async def handle(delivery: Delivery) -> None:
+        nonlocal tries
+        assert delivery.deliveries == 1
+        tries += 1
+        if tries <= 2:
+            line.append(asyncio.get_running_loop().create_future())
+            raise NotYetError("not now", seconds=600.0 if tries == 1 else 0.01, sooner=line[-1])
+
+    await bus.publish(SUBJECT, b"job")
+    async with working(bus, handle, parallel=1):
+        await eventually(lambda: line)
+        line[0].set_result(None)
+        await eventually(lambda: none_left(bus))
+    assert tries == 3
+    assert line[1].cancelled(), "nobody waits for it any more"
+
+
+def test_what_is_handed_back_again_and_again_comes_less_and_less_often() -> None:
+    pauses = [pause_of(before) for before in range(64)]
+    assert pauses[0] == FIRST_HANDED_BACK_SECONDS
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == HANDED_BACK_SECONDS
 
 
 async def test_a_worker_that_stops_leaves_what_it_parked_to_another(bus: Bus) -> None:

@@ -39,9 +39,11 @@ class Attempts:
         tries.explained += 1
         return tries.failures
 
-    def handed_back(self, delivery: Delivery) -> None:
-        """It was given back for no fault of its own."""
-        self._of(delivery).explained += 1
+    def handed_back(self, delivery: Delivery) -> int:
+        """It was given back for no fault of its own; returns how often it came back before."""
+        tries = self._of(delivery)
+        tries.explained += 1
+        return tries.explained - 1
 
     def over(self, delivery: Delivery) -> None:
         """It is settled for good."""

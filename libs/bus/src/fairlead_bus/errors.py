@@ -3,6 +3,8 @@
 Whether a retry of the same call can succeed is visible in the type: `RetryableBusError` or `FatalBusError`.
 """
 
+import asyncio
+
 
 class BusError(Exception):
     """Anything that goes wrong between a service and NATS."""
@@ -130,9 +132,11 @@ class PoisonError(Exception):
 class NotYetError(Exception):
     """Raised by a handler of deliveries: not now, for a reason that is none of the message's. It is no attempt.
 
-    `seconds`: after how long to handle it again.
+    `seconds`: after how long to handle it again. `sooner`: once this is done, it is handled again before that; it is
+    cancelled where nobody waits for it any more.
     """
 
-    def __init__(self, text: str, *, seconds: float) -> None:
+    def __init__(self, text: str, *, seconds: float, sooner: asyncio.Future[None] | None = None) -> None:
         super().__init__(text)
         self.seconds = seconds
+        self.sooner = sooner

@@ -33,7 +33,9 @@ DEFAULT_MAX_UNFINISHED = 64
 
 MOST_PARKED = 1024
 """Messages that a worker keeps without handling them. More are given back for a while."""
+FIRST_HANDED_BACK_SECONDS = 2.0
 HANDED_BACK_SECONDS = 60.0
+"""A message that is handed back again and again comes less and less often: each time is a delivery."""
 
 PULL_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
@@ -54,7 +56,8 @@ class Worker:
 
     An exception puts the message back with a growing delay; after its last attempt, or with `PoisonError` at once, it
     goes to its dead-letter subject and is taken out of the stream. With `NotYetError` it is parked: it takes none of
-    the `parallel` places, stays in progress, and is handled again later; that is no attempt.
+    the `parallel` places, stays in progress, and is handled again later; that is no attempt. Where too many are parked, it
+    is handed back for a while, which is none either.
 
     Trap: after the server's `max_deliver` a message stays in the stream for ever, told by an advisory alone, which is
     lost when nobody listens. So the server's limit is off, and the worker counts by itself (see `attempts`). A message
@@ -232,24 +235,26 @@ class Worker:
             if unfinished >= self._max_unfinished:
                 await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
                 return
-            while (seconds := await self._try(message, delivery)) is not None:
+            while (not_yet := await self._try(message, delivery)) is not None:
                 if len(self._parked) >= MOST_PARKED:
+                    if not_yet.sooner is not None:
+                        not_yet.sooner.cancel()
                     await self._hand_back(message, delivery)
                     return
-                await self._park(message, seconds)
+                await self._park(message, not_yet)
         except BusError as error:
             # Nothing is lost: without an ack it comes again after the ack wait.
             self._bus.observer.count("worker.unsettled")
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
-    async def _park(self, message: Msg, seconds: float) -> None:
+    async def _park(self, message: Msg, not_yet: NotYetError) -> None:
         """Its place is another's until it is handled again. What comes back goes before what is pulled."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         del self._busy[task]
         self._parked[task] = message
         self._give_place()
-        await asyncio.sleep(seconds)
+        await _until(not_yet)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._returning.append((task, place))
         self._give_place()
@@ -265,17 +270,17 @@ class Worker:
         self._turn.set()
 
     async def _hand_back(self, message: Msg, delivery: Delivery) -> None:
-        self._attempts.handed_back(delivery)
+        before = self._attempts.handed_back(delivery)
         self._bus.observer.count("worker.handed_back")
-        delay = HANDED_BACK_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
         await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
-    async def _try(self, message: Msg, delivery: Delivery) -> float | None:
-        """Returns after how many seconds to try again; None where the message is settled."""
+    async def _try(self, message: Msg, delivery: Delivery) -> NotYetError | None:
+        """Returns when to try again; None where the message is settled."""
         try:
             await self._handle(delivery)
         except NotYetError as error:
-            return error.seconds
+            return error
         except PoisonError as error:
             await self._put_aside(message, delivery, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the message must be settled
@@ -345,6 +350,22 @@ class Worker:
                     await self._bus.wire.send(message.reply, b"+WPI")
                 except RetryableBusError:
                     break
+
+
+def pause_of(before: int) -> float:
+    """Seconds for which a message is handed back that came back so often before."""
+    return min(FIRST_HANDED_BACK_SECONDS * 2.0 ** min(before, 16), HANDED_BACK_SECONDS)
+
+
+async def _until(not_yet: NotYetError) -> None:
+    """Returns when it is to be handled again. Nobody waits for `sooner` then."""
+    if not_yet.sooner is None:
+        await asyncio.sleep(not_yet.seconds)
+        return
+    try:
+        await asyncio.wait([not_yet.sooner], timeout=not_yet.seconds)
+    finally:
+        not_yet.sooner.cancel()
 
 
 class _DurableConfig(msgspec.Struct):
