@@ -3,8 +3,9 @@
 import asyncio
 import enum
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -18,6 +19,8 @@ from fairlead_runtime import pause_after
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
+_IN_LINE_SECONDS = 300.0
+"""Whoever waits in line is called; after so long it asks again by itself."""
 _LATELY_SECONDS = 300.0
 """A trouble that nobody ran into for so long is not told any more: nothing of the scope waits."""
 
@@ -99,12 +102,66 @@ class _Trouble(msgspec.Struct):
     """One order finds out whether it is over; the others wait for that without a place."""
 
 
+class _Room:
+    """The places that a scope has, and who waits for one."""
+
+    def __init__(self, share: int) -> None:
+        self._share = share
+        self._free = share
+        self._line: dict[asyncio.Future[None], None] = {}
+        """In the order of asking; without those that stopped waiting."""
+        self._coming = 0
+        """Called, and not back yet."""
+
+    def arrive(self) -> None:
+        """Somebody is here to ask for a place; called or not, it is as good as one that was."""
+        self._coming = max(0, self._coming - 1)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Have a place while the block lasts.
+
+        Raises:
+            NotYetError: there is none now; it says when there is.
+        """
+        if not self._free:
+            sooner: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._line[sooner] = None
+            sooner.add_done_callback(lambda one: self._line.pop(one, None))
+            text = f"{self._share} submissions of its tenant are being carried out"
+            raise NotYetError(text, seconds=_IN_LINE_SECONDS, sooner=sooner)
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1
+            self._call()
+
+    def _call(self) -> None:
+        """As many as find a place; one at least, should somebody who was called not come."""
+        for sooner in list(islice(self._line, max(1, self._free - self._coming))):
+            del self._line[sooner]
+            if not sooner.done():
+                sooner.set_result(None)
+                self._coming += 1
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self._line)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody has a place or waits for one."""
+        return self._free == self._share and not self._line
+
+
 class PatientCreator:
     """Has orders asked again until the frontend answers, and keeps the trouble of one scope from the others.
 
     A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and
     use up none of their attempts. Nor may a scope whose orders fail, or hang, take up the places of all others: it has
-    so many at once, and one while it is in trouble.
+    so many at once, and one while it is in trouble. Those that wait for their turn take no place of the intake's.
 
     Args:
         creator: the frontend.
@@ -118,8 +175,8 @@ class PatientCreator:
         self._creator = creator
         self._share = share
         self._clock = clock
-        self._rooms: dict[str, tuple[asyncio.Semaphore, int]] = {}
-        """By scope, with how many use it."""
+        self._rooms: dict[str, _Room] = {}
+        """By scope, of those with orders on the way."""
         self._troubles: dict[str, _Trouble] = {}
         self._silent = False
         """Whether the last word of the frontend, of any scope, was none."""
@@ -128,13 +185,11 @@ class PatientCreator:
         """As the port, but for FrontendDownError.
 
         Raises:
-            NotYetError: the frontend does not answer for the scope now.
+            NotYetError: the frontend does not answer for the scope now, or as many of its orders as may be are on the way.
             FrontendRefusedError: the frontend will not take it.
         """
-        async with self._room(order.scope):
-            trouble = self._troubles.get(order.scope)
+        with self._place(order.scope) as trouble:
             if trouble is not None:
-                self._check(trouble)
                 trouble.probing = True
             try:
                 created = await self._creator.create(order)
@@ -152,6 +207,7 @@ class PatientCreator:
     def begin_anew(self) -> None:
         """Another replica may have asked meanwhile."""
         self._troubles.clear()
+        self._rooms.clear()
         self._silent = False
 
     @property
@@ -160,28 +216,33 @@ class PatientCreator:
         return bool(self._troubles) and self._silent
 
     def told(self) -> str | None:
-        """The scopes in trouble and why, for people; None if there are none."""
+        """The scopes in trouble and why, and those that wait for their turn, for people; None if there are none."""
         lately = self._clock() - _LATELY_SECONDS
         said = [
             f"{scope}: {trouble.why}"
             for scope, trouble in sorted(self._troubles.items())
             if trouble.until > lately
+        ] + [
+            f"{scope}: {room.waiting} wait for their turn, {self._share} at once"
+            for scope, room in sorted(self._rooms.items())
+            if room.waiting
         ]
         return "; ".join(said) or None
 
-    @asynccontextmanager
-    async def _room(self, scope: str) -> AsyncIterator[None]:
-        if (trouble := self._troubles.get(scope)) is not None:
-            self._check(trouble)  # at once, and not behind all that waits for room
-        room, users = self._rooms.get(scope, (asyncio.Semaphore(self._share), 0))
-        self._rooms[scope] = (room, users + 1)
+    @contextmanager
+    def _place(self, scope: str) -> Iterator[_Trouble | None]:
+        """A place of the scope, and its trouble, if it has one and it is this order's turn to find out."""
+        room = self._rooms.setdefault(scope, _Room(self._share))
+        room.arrive()
         try:
-            async with room:
-                yield
+            trouble = self._troubles.get(scope)
+            if trouble is not None:
+                self._check(trouble)
+            with room.place():
+                yield trouble
         finally:
-            _, users = self._rooms.pop(scope)
-            if users > 1:
-                self._rooms[scope] = (room, users - 1)
+            if room.idle and self._rooms.get(scope) is room:
+                del self._rooms[scope]
 
     def _check(self, trouble: _Trouble) -> None:
         """Raises NotYetError where it is not this order's turn to find out."""

@@ -1,0 +1,97 @@
+"""The share of a tenant: what waits for its turn takes no place of the others, and has it in the end."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
+from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
+from fairlead_contracts import subjects
+from fairlead_contracts.submissions import Submission
+from fairlead_contracts.topology import submit_durable
+from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.hand_played import CLUSTER, set_up
+
+SHARE, PLACES = 4, 16
+
+
+def order(scope: str, number: int) -> JobOrder:
+    return JobOrder(
+        submission=Submission(id=f"{scope}{number}", tenant=scope, demand={"cpu": 1}), submitted=0
+    )
+
+
+class Slow:
+    """Carries out nothing until it may, and one after the other from then on."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.now = Counter[str]()
+        self.most = Counter[str]()
+        self.go = asyncio.Event()
+
+    async def create(self, order: JobOrder) -> Created:
+        self.begun.append(order.id)
+        self.now[order.scope] += 1
+        self.most |= self.now
+        try:
+            if order.scope == "a":
+                await self.go.wait()
+            await asyncio.sleep(0)
+        finally:
+            self.now[order.scope] -= 1
+        return Created(outcome=Creation.CREATED)
+
+
+async def test_who_finds_no_place_is_called_in_the_order_of_asking() -> None:
+    slow = Slow()
+    creator = PatientCreator(slow, share=1)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(creator.create(order("a", 0)))
+        await eventually(lambda: slow.begun)
+        called: list[asyncio.Future[None]] = []
+        for number in range(1, 4):
+            with pytest.raises(NotYetError) as caught:
+                await creator.create(order("a", number))
+            assert caught.value.sooner is not None
+            called.append(caught.value.sooner)
+        assert creator.told() == "a: 3 wait for their turn, 1 at once"
+        await creator.create(order("b", 0))
+        called[0].cancel()  # it was handed back
+        slow.go.set()
+    assert [one.done() and not one.cancelled() for one in called] == [False, True, False]
+    await creator.create(order("a", 2))
+    await called[2]
+    await creator.create(order("a", 3))
+    assert creator.told() is None
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("burst", [200, 1200])
+async def test_a_burst_of_one_tenant_keeps_no_other_waiting(nats_server: NatsServer, burst: int) -> None:
+    slow = Slow()
+    creator = PatientCreator(slow, share=SHARE)
+    done = Counter[str]()
+
+    async def handle(delivery: Delivery) -> None:
+        scope = delivery.subject.rpartition(".")[2]
+        await creator.create(order(scope, delivery.stream_seq))
+        done[scope] += 1
+
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await set_up(bus)
+        for _ in range(burst):
+            await bus.publish(subjects.submit(CLUSTER, "a"), b"")
+        await bus.publish(subjects.submit(CLUSTER, "b"), b"")
+        worker = Worker(bus, stream="submit", durable=submit_durable(CLUSTER), handle=handle, parallel=PLACES)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.run())
+            await eventually(lambda: done["b"] == 1, 20, what="the other tenant's is done")
+            assert done["a"] == 0
+            slow.go.set()
+            await eventually(lambda: done["a"] == burst, 30, what="the burst is done")
+            worker.stop()
+    assert slow.most["a"] == SHARE
+    assert len(slow.begun) == burst + 1
+    assert creator.told() is None
