@@ -1,7 +1,7 @@
 """`order --levels` on a snapshot and the admitter plan the same writes from the same facts."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 import msgspec
@@ -93,6 +93,10 @@ def in_pairs(plan: SteeringPlan) -> list[tuple[str, int]]:
     return [(write.job.uid, write.level) for write in plan.writes]
 
 
+def within(writes: Iterable[tuple[str, int]], uids: Collection[str]) -> list[tuple[str, int]]:
+    return [write for write in writes if write[0] in uids]
+
+
 def some_document(dice: random.Random) -> PolicyDocument:
     modes: list[Literal["strict", "additive", "multiplicative"]] = ["strict", "additive", "multiplicative"]
     mode = dice.choice(modes)
@@ -163,7 +167,9 @@ def test_the_levels_on_paper_are_those_that_the_admitter_comes_to(dice: random.R
     if len(passes) == 1:
         assert sorted(paper.writes) == sorted(passes[0])
         if len(cluster.facts.queues) == 1:
-            assert paper.writes == passes[0]
+            # Behind the window nobody has a place: there any order of lowering is safe.
+            inside = {place.uid for place in window}
+            assert within(paper.writes, inside) == within(passes[0], inside)
     assert paper.levels == cluster.levels()
     again, _ = on_paper(cluster.snapshot())
     assert again.writes == []
