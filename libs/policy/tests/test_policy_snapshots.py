@@ -20,6 +20,7 @@ from fairlead_contracts.snapshot import (
     SnapshotTenant,
     decode_snapshot,
     encode_snapshot,
+    read_snapshot,
 )
 from fairlead_contracts.state import JobShape, JobState, Phase, QueueState, State, subject_of
 from fairlead_policy import (
@@ -437,6 +438,39 @@ def test_past_use_is_stated_of_who_used_of_late_in_one_pool() -> None:
     [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
     assert gpu.standings["team-a"].past == {"nvidia.com/gpu": 1500}
     assert any("1500m nvidia.com/gpu of past use" in one for one in words_of(gpu, "team-a"))
+
+
+@pytest.mark.parametrize(
+    ("listed", "stated"),
+    [
+        ([], [{"name": "org", "pool": "gpu"}, {"name": "team", "parent": "org"}]),
+        ([{"name": "team", "pool": "gpu"}], [{"name": "team"}]),
+    ],
+    ids=["inherited from the parent", "named by the policy"],
+)
+def test_past_use_counts_in_the_pool_that_its_tenant_stands_in(
+    listed: list[dict[str, str]], stated: list[dict[str, object]]
+) -> None:
+    stated[-1]["past_use"] = {"gpu": 32}
+    snapshot = read_snapshot(
+        {
+            "now": 1_760_000_000,
+            "policy": {
+                "half_life_hours": 24,
+                "pools": [{"name": "gpu", "members": ["c/g"]}, {"name": "cpu", "members": ["c/c"]}],
+                "tenants": listed,
+            },
+            "pools": [{"name": "gpu", "capacity": {"gpu": 64}}, {"name": "cpu", "capacity": {"cpu": 64}}],
+            "tenants": [*stated, {"name": "other", "pool": "gpu"}],
+            "jobs": [
+                {"id": "j1", "tenant": "team", "submitted": 1_759_990_000, "demand": {"gpu": 8}},
+                {"id": "j2", "tenant": "other", "submitted": 1_759_995_000, "demand": {"gpu": 8}},
+            ],
+        }
+    )
+    [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
+    assert [place.id for place in gpu.places] == ["j2", "j1"]
+    assert gpu.standings["team"].past == {"gpu": 32_000}
 
 
 def words_of(pool: OrderedPool, tenant: str) -> list[str]:

@@ -9,6 +9,7 @@ from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.document import PolicyDocument, Tenant
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
+from fairlead_contracts.snapshot_checks import pools_of_tenants
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.order import PoolOrder
@@ -86,10 +87,11 @@ def _running_orders(snapshot: Snapshot) -> dict[str, PoolOrder]:
     rulebook = Rulebook(policy_of(snapshot), revision=0)
     orders = {pool.name: PoolOrder(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
     alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None
+    stands_in = pools_of_tenants(snapshot.policy, snapshot.tenants, alone)
     for tenant in snapshot.tenants:
-        pool_name = tenant.pool or alone
-        if tenant.past_use and pool_name is not None:
-            orders[pool_name].remember(tenant.name, tenant.past_use)
+        order = orders.get(stands_in[tenant.name] or "")
+        if tenant.past_use and order is not None:
+            order.remember(tenant.name, tenant.past_use)
     for running in snapshot.running:
         orders[running.pool].run(_RUNS + running.id, running.tenant, running.demand)
     return orders
