@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_cli.ordering.reading import MOST_PROBLEMS
+from fairlead_cli.errors import InputError
+from fairlead_cli.ordering.reading import MOST_PROBLEMS, parse
 from fairlead_cli.ordering.results import as_json, as_lines
 from fairlead_cli.ordering.running import order
 from fairlead_contracts.snapshot import read_snapshot
@@ -207,3 +208,9 @@ def test_an_order_loads_nothing_that_talks_to_nats() -> None:
     )
     assert "'fairlead_bus'" not in loaded.stdout
     assert "'nats'" not in loaded.stdout
+
+
+def test_a_key_written_twice_in_a_yaml_snapshot_is_refused() -> None:
+    twice = b"now: 1\njobs: []\npolicy: {}\njobs: [{id: j1}]\n"
+    with pytest.raises(InputError, match="key 'jobs' in line 4 is given in line 2 already"):
+        parse(twice, name="twice.yaml", is_yaml=True)

@@ -46,3 +46,13 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 def test_a_policy_survives_being_written_as_yaml() -> None:
     policy = shipped_policy("laptop")
     assert parse_policy(as_yaml(policy), name="x") == policy
+
+
+def test_a_key_written_twice_is_refused_with_its_lines_and_a_merged_one_is_none() -> None:
+    twice = "tenants: [{name: a, weight: 3}]\nhalf_life_hours: 24\ntenants: [{name: a}]\n"
+    with pytest.raises(InputError, match="key 'tenants' in line 3 is given in line 1 already"):
+        parse_policy(twice, name="twice.yaml")
+    with pytest.raises(InputError, match="key 'weight' in line 1"):
+        parse_policy("tenants: [{name: a, weight: 3, weight: 4}]", name="twice.yaml")
+    merged = "tenants:\n- &a {name: a, weight: 3}\n- &b {<<: *a, name: b}\n- {<<: *b, name: c, weight: 2}\n"
+    assert [tenant.weight for tenant in parse_policy(merged, name="merged.yaml").tenants] == [3, 3, 2]

@@ -11,6 +11,7 @@ from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError
 from fairlead_cli.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.yaml_files import read_yaml
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
 from fairlead_contracts.errors import DocumentError
@@ -37,7 +38,7 @@ def parse_policy(text: str, *, name: str) -> PolicyDocument:
     """The policy of a text; see read_policy."""
     found: object = from_environment(text)
     try:
-        found = yaml.safe_load(text) if found is None else found
+        found = read_yaml(text) if found is None else found
     except yaml.YAMLError as error:
         raise InputError(f"{name} is not valid YAML: {error}") from error
     try:

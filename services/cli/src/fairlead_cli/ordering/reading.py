@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from fairlead_cli.errors import InputError
+from fairlead_cli.yaml_files import read_yaml
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot, decode_snapshot, read_snapshot
 
@@ -53,7 +54,7 @@ def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:
     if payload.lstrip()[:1] == b"{" and not is_yaml:
         return decode_snapshot(payload)
     try:
-        found = yaml.load(payload, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 # a safe loader
+        found = read_yaml(payload)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
+        raise InputError(f"{name} is neither JSON nor valid YAML: {error}") from error
     return read_snapshot(found)
