@@ -142,6 +142,23 @@ def test_a_class_that_is_a_term_is_told_as_one() -> None:
     assert "Before it stands b of bob: class urgent goes before normal." in text
 
 
+def test_a_class_that_is_a_factor_is_told_between_siblings_too() -> None:
+    factors = {"urgent": Fraction(10), "normal": Fraction(1)}
+    tree = rules(
+        class_mode="multiplicative",
+        class_weights=factors,
+        weights=EVEN | {"org": Fraction(1)},
+        parents={"ada": "org", "bob": "org"},
+    )
+    jobs = a_job("a", "ada", urgency="urgent"), a_job("b", "bob")
+    # ada's 40 % are worth 4 % as urgent, less than bob's 10 %.
+    text = words(tree, {"ada": 40, "bob": 10}, "b", *jobs)
+    assert "Before it stands a of ada (within org): class urgent goes before normal." in text
+    # At 5 % it would be the first without its class, too.
+    text = words(tree, {"ada": 5, "bob": 10}, "b", *jobs)
+    assert "Before it stands a of ada (within org): its tenant stands 9.5 % lower." in text
+
+
 def test_many_equal_jobs_are_ranked_exactly() -> None:
     """Floats tell none of them apart: the uid does."""
     order = PoolOrder(rules(weights={f"t{number}": Fraction(1) for number in range(40)}))

@@ -136,8 +136,7 @@ def _apart(
     tags = tag_of(own, top_of(place), rules), tag_of(bar, top_of(other), rules)
     share = worth_of(tags[0], own, rules) - worth_of(tags[1], bar, rules)
     waiting = _waiting_lead(own, bar, rules, now)
-    # Where classes are not strict, they are part of what shares are worth.
-    by_class = own.urgency != bar.urgency and tags[0] - tags[1] + waiting <= 0 < share + waiting
+    by_class = _class_decides(own, bar, tags[0] - tags[1] + waiting, share + waiting)
     leads = _rounded(share), _rounded(waiting)
     return "", _by_rank(own, bar, rules) or ("class" if by_class else _by_key(own, bar, *leads)), leads
 
@@ -147,9 +146,19 @@ def _apart_below(
 ) -> tuple[str, Term, tuple[float, float]]:
     """Below one top-level tenant: by what the two siblings stand at where the ways part."""
     parent, tags = _parting(place, other, rules)
-    leads = tags[0] - tags[1], _rounded(_waiting_lead(place, other, rules, now))
-    term = _by_key(place, other, *leads) if sum(leads) > 0 else "own-order"
+    share = worth_of(tags[0], place, rules) - worth_of(tags[1], other, rules)
+    waiting = _waiting_lead(place, other, rules, now)
+    leads = _rounded(share), _rounded(waiting)
+    term: Term = "own-order"
+    if sum(leads) > 0:
+        by_class = _class_decides(place, other, tags[0] - tags[1] + waiting, share + waiting)
+        term = "class" if by_class else _by_key(place, other, *leads)
     return parent, _by_rank(place, other, rules) or term, leads
+
+
+def _class_decides(own: Terms, bar: Terms, without: Fraction, lead: Fraction) -> bool:
+    """Where classes are not strict, they are part of what shares are worth: whether there is no lead without them."""
+    return own.urgency != bar.urgency and without <= 0 < lead
 
 
 def _waiting_lead(own: Terms, bar: Terms, rules: PoolRules, now: Micros) -> Fraction:
@@ -160,14 +169,14 @@ def _rounded(exact: Fraction) -> float:
     return ratio(exact.numerator, exact.denominator)
 
 
-def _parting(place: Place, other: Place, rules: PoolRules) -> tuple[str, tuple[float, float]]:
+def _parting(place: Place, other: Place, rules: PoolRules) -> tuple[str, tuple[Fraction, Fraction]]:
     """The lowest tenant above both, and the tags of the two below it."""
     ways = rules.way_up(place.tenant), rules.way_up(other.tenant)
     parent = next(one for one in ways[0] if one in ways[1])
     tags = []
     for way, one in zip(ways, (place, other), strict=True):
         sibling = way[way.index(parent) - 1]
-        tags.append(next((level.tag for level in one.within if level.tenant == sibling), 0.0))
+        tags.append(Fraction(next((level.tag for level in one.within if level.tenant == sibling), 0.0)))
     return parent, (tags[0], tags[1])
 
 
