@@ -104,3 +104,31 @@ def test_several_queues_cannot_keep_a_promise() -> None:
     found = answered(a_snapshot(BIG | {"queue": "x"}, SHORT | {"queue": "y"}))
     assert "2 queues" in found.reserve.why_not
     assert [line.id for line in found.order] == ["big", "short"]
+
+
+def test_parts_of_cards_are_weighed_against_the_cards_that_nodes_register() -> None:
+    """Two halves fill one card of two: the whole one is free, and each job starts."""
+    cards = [{"uuid": "G1", "memory": 24000}, {"uuid": "G2", "memory": 24000}]
+    half, memory = {"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 50}, {"nvidia.com/gpumem": 12000}
+    found = answered(
+        read_snapshot(
+            {
+                "now": NOW,
+                "policy": POLICY,
+                "pools": [{"name": "p", "capacity": {"cpu": 64, "nvidia.com/gpu": 2}}],
+                "tenants": [{"name": "a"}],
+                "nodes": [{"name": "n1", "allocatable": {"cpu": 64}, "used": {}, "cards": cards}],
+                "running": [
+                    {"id": "r1", "tenant": "a", "demand": {"nvidia.com/gpu": 1} | memory, "ends": NOW + 600}
+                ],
+                "jobs": [
+                    a_job("half", 0, 0, 60) | {"demand": half},
+                    a_job("whole", 0, 1, 60) | {"demand": {"nvidia.com/gpu": 1}},
+                    a_job("both", 0, 2, 60) | {"demand": {"nvidia.com/gpu": 2}},
+                ],
+            }
+        )
+    )
+    assert [line.id for line in found.order] == ["half", "whole", "both"]
+    assert (found.reserve.head, found.reserve.aside) == ("both", [])
+    assert found.reserve.shadow == "2025-10-09T09:03:50Z"

@@ -8,6 +8,7 @@ import msgspec
 
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotRunning
+from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.reservation import InPlace, Obstacle, Scene, Standing, Timing, Waiting
 from fairlead_policy.reserve import reserve, reserves, timing_of
 from fairlead_policy.shadow import Run, Shadow
@@ -36,9 +37,15 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reserve_snapshot(snapshot: Snapshot, pool: OrderedPool) -> PaperReservation | None:
-    """The reservation of a pool; None where the policy wants none."""
+    """The reservation of a pool; None where the policy wants none.
+
+    Raises:
+        DocumentError: as `order_snapshot`.
+    """
     if not reserves(snapshot.policy, pool.name):
         return None
+    # The pool's capacity is in shares of cards where nodes register them; so must be what jobs ask for and runs hold.
+    snapshot = with_card_shares(snapshot)
     jobs = {job.uid: job for job in snapshot.jobs if job.pool == pool.name}
     queues = {(job.cluster, job.frontend, job.queue) for job in jobs.values()}
     if len(queues) > 1:
