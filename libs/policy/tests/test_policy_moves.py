@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.instants import HOUR, Micros, from_datetime
 from fairlead_contracts.prospects import Move, Prospects
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, prospects_in_words
 from fairlead_policy.moves import passes_at, starts_to_fall_behind
@@ -118,6 +118,11 @@ def before(order: PoolOrder, first: str, second: str) -> bool:
     return uids.index(first) < uids.index(second)
 
 
+def is_before(order: PoolOrder, first: str, second: str, now: Micros) -> bool:
+    uids = order.uids(now)
+    return uids.index(first) < uids.index(second)
+
+
 def moves_of(order: PoolOrder, uid: str) -> list[Move]:
     found = prospects_in(order, uid, NOW)
     assert found is not None
@@ -213,6 +218,46 @@ def test_time_moves_a_pair_at_the_told_instant_and_never_else(case: Case) -> Non
             for instant, uids in orders.items():
                 passed = uids.index(place.uid) < uids.index(other.uid)
                 assert passed == (at is not None and instant >= at)
+
+
+@settings(max_examples=cases(0.06))
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")))
+def test_every_instant_that_is_told_is_the_first_at_which_it_is_so(case: Case) -> None:
+    order = case.order()
+    for job in case.jobs:
+        for move in moves_of(order, job.uid):
+            if move.cause == "time":
+                assert move.at is not None
+                at = from_datetime(move.at)
+                assert [is_before(order, job.uid, move.passed, on) for on in (at - 1, at)] == [
+                    not move.ahead,
+                    move.ahead,
+                ]
+
+
+def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> None:
+    waiting = [("ada", "normal", 0, {"gpu": 1}), ("cyd", "normal", 5, {"gpu": 1})]
+    stated = PoolRules(
+        capacity={"cpu": 24_000, "gpu": 12_000},
+        classes=("urgent", "normal"),
+        rate=Fraction(1, 20) / HOUR,
+        cap=8 * HOUR,
+        weights=dict.fromkeys((*TENANTS, "org"), Fraction(1)),
+        class_weights={"urgent": Fraction(1), "normal": Fraction(3, 2)},
+    )
+    use = {tenant: in_units({"gpu": int(tenant == "ada")}) for tenant in TENANTS}
+    tried: list[tuple[dict[str, str], ClassMode, bool]] = [
+        ({}, "additive", True),
+        (ORG, "strict", True),
+        (ORG, "additive", False),
+    ]
+    for parents, mode, told in tried:
+        scored_by = replace(stated, parents=parents, class_mode=mode)
+        order = Case(waiting, use, {}, scored_by).order()
+        found = prospects_in(order, "j1", NOW)
+        assert found is not None
+        assert [move.cause for move in found.moves].count("time") == told
+        assert not found.still
 
 
 @settings(max_examples=cases(0.06))

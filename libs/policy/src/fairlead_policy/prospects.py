@@ -100,7 +100,7 @@ def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
             *_by_class(found),
             *_by_weight(place, around, rules, now),
         ],
-        still=not timed and not around.fading,
+        still=not timed and not around.fading and (_tells_time(rules) or rules.cap is None),
         fading=around.fading,
         room=_room(place, around, rules),
     )
@@ -241,9 +241,16 @@ def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Mic
     return []
 
 
+def _tells_time(rules: PoolRules) -> bool:
+    """Whether instants are told: in a tree with classes that are terms, time moves the tenants' own sequences, too."""
+    return rules.strict or not rules.parents
+
+
 def _by_time(
     place: Place, others: Sequence[Place], around: Around, rules: PoolRules, now: Micros
 ) -> list[Move]:
+    if not _tells_time(rules):
+        return []
     instants = ((passes_at(place, other, rules, now), other) for other in others)
     found = [(at, other) for at, other in instants if at is not None and at <= LAST_NAMED]
     found.sort(key=lambda part: (part[0], part[1].uid))
