@@ -492,6 +492,28 @@ def test_past_use_where_a_tenant_has_no_single_pool_is_refused() -> None:
     assert found["tenants[0].past_use"] == "counts in one pool: name the tenant's pool"
 
 
+def test_past_use_of_a_resource_that_the_tenants_pool_has_not_is_refused() -> None:
+    pools = [
+        {"name": "gpu", "capacity": {"cpu": 8, "memory": 1, GPU: 4}},
+        {"name": "other", "capacity": {"tpu": 1}},
+    ]
+    tenants = [TREE[0], {"name": "team-1", "parent": "org", "past_use": {GPU: 1, "tpu": 2}}]
+    found = problems_of(changed(policy={"half_life_hours": 1}, pools=pools, tenants=tenants))
+    assert list(found) == ["tenants[1].past_use.tpu"]
+    assert "pool 'gpu', which has cpu, memory" in found["tenants[1].past_use.tpu"]
+
+
+def test_past_use_may_name_what_cards_of_the_pools_nodes_bring() -> None:
+    pools = [{"name": "gpu", "capacity": {"cpu": 8}}]
+    nodes = [{"name": "n1", "allocatable": {"cpu": 8}, "cards": [{"uuid": "c1", "memory": 1000}]}]
+    tenants = [{"name": "team-1", "past_use": {GPU: 1}}]
+    policy = {"half_life_hours": 1}
+    found = read_snapshot(
+        {"now": NOW, "policy": policy, "pools": pools, "tenants": tenants, "nodes": nodes, "jobs": []}
+    )
+    assert found.tenants[0].past_use == {GPU: 1000}
+
+
 @pytest.mark.parametrize(
     "second",
     [

@@ -96,6 +96,7 @@ class SnapshotChecks:
         self._check_tree()
         self._find_pools_of_tenants()
         nodes = self._nodes()
+        self._check_places_of_past_use()
         queues = self._queues()
         values = self._class_values()
         running = [self._running(at, job) for at, job in enumerate(written.running)]
@@ -191,10 +192,15 @@ class SnapshotChecks:
         self._pool_of = dict.fromkeys(self._tenant_names, alone)
         self._pool_of |= dict.fromkeys(names_of(self._written.policy.get("tenants")), alone)
         self._pool_of |= pools_of_tenants(self._policy, self._written.tenants, alone)
+
+    def _check_places_of_past_use(self) -> None:
         for at, tenant in enumerate(self._written.tenants):
-            if tenant.past_use and self._pool_of.get(tenant.name) is None:
+            pool = self._pool_of.get(tenant.name)
+            if pool is None and tenant.past_use:
                 reason = "counts in one pool: name the tenant's pool"
                 self._fail(("tenants", at, "past_use"), tenant.past_use, reason)
+            elif pool is not None:
+                self._check_resources(("tenants", at, "past_use"), tenant.past_use, pool)
 
     def _nodes(self) -> list[SnapshotNode]:
         nodes = []
@@ -363,12 +369,18 @@ class SnapshotChecks:
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
         demand = self._amounts((key, at, "demand"), found)
-        known = self._resources.get(pool)
-        if known is not None and not demand.keys() <= known:
-            for resource in sorted(demand.keys() - known):
-                reason = f"is not a resource of pool {pool!r}, which has {_listed(known)}; state it there as 0 if it has none"
-                self._fail((key, at, f"demand.{resource}"), found[resource], reason)
+        self._check_resources((key, at, "demand"), found, pool)
         return {resource: amount for resource, amount in demand.items() if amount}
+
+    def _check_resources(self, place: tuple[str, int, str], found: Mapping[str, object], pool: str) -> None:
+        """Each is one of the pool's: what is none of them would count for nothing."""
+        known = self._resources.get(pool)
+        if known is None or found.keys() <= known:
+            return
+        key, at, name = place
+        for resource in sorted(found.keys() - known):
+            reason = f"is not a resource of pool {pool!r}, which has {_listed(known)}; state it there as 0 if it has none"
+            self._fail((key, at, f"{name}.{resource}"), found[resource], reason)
 
     def _submitted(self, at: int, found: object) -> Micros:
         if found is None:
