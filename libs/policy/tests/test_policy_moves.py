@@ -187,6 +187,18 @@ def test_the_least_start_of_another_pushes_it_behind_and_one_unit_less_does_not(
                 assert not before(less, place.uid, other.uid)
 
 
+def test_no_start_is_told_where_one_may_use_a_resource_up() -> None:
+    waiting = [("ada", "normal", 1, {"gpu": 1}), ("cyd", "normal", 1, {"gpu": 1})]
+    plain = PoolRules(
+        capacity={"cpu": 24_000, "gpu": 12_000},
+        classes=("urgent", "normal"),
+        weights=dict.fromkeys(TENANTS, Fraction(1)),
+    )
+    for rescaled in (False, True):
+        order = Case(waiting, {}, {}, replace(plain, rescaled=rescaled)).order()
+        assert [move.cause for move in moves_of(order, "j1")].count("starts") == (not rescaled)
+
+
 @settings(max_examples=cases(0.06))
 @given(pools(tree=None))
 def test_a_class_gives_the_rank_that_is_told(case: Case) -> None:

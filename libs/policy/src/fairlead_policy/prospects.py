@@ -223,6 +223,8 @@ def _by_ends(found: Found) -> list[Move]:
 
 
 def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Micros) -> list[Move]:
+    if rules.rescaled:
+        return []  # a start may use a resource up, and move whole classes
     for other in others:
         if stands_alone(other, rules):
             found = starts_to_fall_behind(place, other, rules, now)
