@@ -4,7 +4,7 @@ import msgspec
 
 from fairlead_cli.ordering.results import as_json, as_lines
 from fairlead_cli.ordering.running import order
-from fairlead_contracts.snapshot import Snapshot, read_snapshot
+from fairlead_contracts.snapshot import Snapshot, SnapshotNode, read_snapshot
 
 NOW = 1_760_000_000
 POLICY = {
@@ -23,9 +23,15 @@ class Reserve(msgspec.Struct):
     aside: list[str]
 
 
+class Fit(msgspec.Struct):
+    answer: str
+    why: list[str] = []
+
+
 class Line(msgspec.Struct):
     id: str
     reasons: list[str]
+    fit: Fit | None = None
 
 
 class Pool(msgspec.Struct):
@@ -132,3 +138,32 @@ def test_parts_of_cards_are_weighed_against_the_cards_that_nodes_register() -> N
     assert [line.id for line in found.order] == ["half", "whole", "both"]
     assert (found.reserve.head, found.reserve.aside) == ("both", [])
     assert found.reserve.shadow == "2025-10-09T09:03:50Z"
+
+
+def test_nodes_are_given_away_in_the_reserved_order_and_to_nobody_behind_the_head() -> None:
+    snapshot = a_snapshot(BIG, SHORT | {"demand": {"gpu": 2}}, LONG, fit={"strategy": "binpack"})
+    found = answered(on_nodes(snapshot, ("n1", 8, 6)))
+    assert [(line.id, line.fit.answer) for line in found.order if line.fit] == [
+        ("short", "placed"),
+        ("big", "no-quota"),
+        ("long", "no-quota"),
+    ]
+
+
+def test_what_is_left_beside_the_head_is_kept_for_it() -> None:
+    snapshot = a_snapshot(BIG, SHORT, LONG, fit={"strategy": "binpack"})
+    found = answered(on_nodes(snapshot, ("n1", 8, 6)))
+    last = found.order[-1]
+    assert last.id == "long"
+    assert last.fit == Fit(
+        "no-quota", ["It waits behind big, the first of pool p that does not fit, and may not pass it."]
+    )
+
+
+def on_nodes(snapshot: Snapshot, *nodes: tuple[str, int, int]) -> Snapshot:
+    """With nodes: name, GPUs, GPUs in use."""
+    listed = [
+        SnapshotNode(name=name, allocatable={"gpu": 1000 * has}, used={"gpu": 1000 * use})
+        for name, has, use in nodes
+    ]
+    return msgspec.structs.replace(snapshot, nodes=listed)

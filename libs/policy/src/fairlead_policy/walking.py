@@ -3,7 +3,8 @@
 Fairness decides who goes first, fit says where and whether. So the order is an input here and is never changed: a job that
 finds no room is passed over and takes nothing, as a frontend that fills gaps does. Every answer is one of five. `placed`:
 here its pods fit, checked pod by pod. `never`: more than the pool has, or proven to fit nowhere even if nothing ran.
-`no-quota`: the pool is full. `no-room`: the pool has it in sum, its nodes or cards do not. `unknown`: jobs run, and nodes
+`no-quota`: the pool is full, or
+what is left is kept for the head of its line. `no-room`: the pool has it in sum, its nodes or cards do not. `unknown`: jobs run, and nodes
 do not say what is used of them; or parts of cards are asked for, and no node registers a card.
 """
 
@@ -19,7 +20,15 @@ from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_policy.card_shares import pools_with_cards, with_card_shares
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards
-from fairlead_policy.fit.obstacles import BeyondPool, NoCards, NoNodes, Obstacle, PoolFull, UseNotStated
+from fairlead_policy.fit.obstacles import (
+    BehindHead,
+    BeyondPool,
+    NoCards,
+    NoNodes,
+    Obstacle,
+    PoolFull,
+    UseNotStated,
+)
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import Gang, Node
@@ -73,7 +82,12 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(uid for uid, fit in self.jobs.items() if fit.answer is Answer.NEVER)
 
 
-def walk(snapshot: Snapshot, orders: Mapping[str, Iterable[str]], strategy: Strategy) -> Walk:
+def walk(
+    snapshot: Snapshot,
+    orders: Mapping[str, Iterable[str]],
+    strategy: Strategy,
+    heads: Mapping[str, str] | None = None,
+) -> Walk:
     """Each waiting job placed, or why not.
 
     Pools are walked by name; on nodes that several pools may use the later ones get what the earlier ones leave.
@@ -82,6 +96,7 @@ def walk(snapshot: Snapshot, orders: Mapping[str, Iterable[str]], strategy: Stra
         snapshot: nodes, what runs, what waits.
         orders: the uids of each pool's waiting jobs, in order.
         strategy: for jobs that state none (`hami.io/node-scheduler-policy`).
+        heads: by pool in reserve mode, the uid of the job at which its frontend stops: none behind it is placed.
 
     Raises:
         DocumentError: cards or asks cannot be read, with every problem.
@@ -89,8 +104,12 @@ def walk(snapshot: Snapshot, orders: Mapping[str, Iterable[str]], strategy: Stra
     walker = _Walker(with_card_shares(snapshot), strategy)
     jobs = {job.uid: job for job in snapshot.jobs}
     for pool, uids in sorted(orders.items()):
+        head = None if heads is None else heads.get(pool)
+        stopped = None
         for uid in uids:
-            walker.meet(jobs[uid], pool)
+            walker.meet(jobs[uid], pool, stopped)
+            if uid == head:
+                stopped = BehindHead(pool=pool, head=jobs[uid].id)
     return Walk(jobs=walker.met, placed=walker.placed)
 
 
@@ -117,10 +136,14 @@ class _Walker:
         self._unsaid = len(unsaid) if snapshot.running else 0
         self._ever: dict[tuple[tuple[str, str], bytes], Unfit | None] = {}
 
-    def meet(self, job: SnapshotJob, pool: str) -> None:
-        """The next job of the pool's order."""
+    def meet(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
+        """The next job of the pool's order; `stopped` where the frontend does not get so far."""
         gang, demand = self._gangs[job.uid], self._charged[job.uid]
-        fit = self._beyond(demand, pool) or self._full(demand, pool, gang, job)
+        fit = self._beyond(demand, pool)
+        if fit is None and stopped is not None:
+            never = self._never(gang, job, pool) if self._nodes else None
+            fit = never or JobFit(answer=Answer.NO_QUOTA, obstacles=(stopped,))
+        fit = fit or self._full(demand, pool, gang, job)
         self.met[job.uid] = fit or self._on_nodes(gang, demand, job, pool)
 
     def _beyond(self, demand: Mapping[str, int], pool: str) -> JobFit | None:

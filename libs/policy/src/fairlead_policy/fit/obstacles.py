@@ -145,6 +145,14 @@ class PoolFull(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """After what runs and the jobs before it that are placed."""
 
 
+class BehindHead(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The frontend stops at the first job of the pool that does not fit, and this one may not pass it."""
+
+    pool: str
+    head: str
+    """The id of that job."""
+
+
 class UseNotStated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Jobs run, and nodes do not say what is used of them."""
 
@@ -155,6 +163,7 @@ type Obstacle = (
     NoNodes
     | BeyondPool
     | PoolFull
+    | BehindHead
     | UseNotStated
     | NoMatch
     | TaintsInTheWay

@@ -2,6 +2,7 @@
 
 from fairlead_contracts.quantities import format_quantity
 from fairlead_policy.fit.obstacles import (
+    BehindHead,
     BeyondPool,
     CardRefusals,
     CardShort,
@@ -74,6 +75,8 @@ def in_words(obstacle: Obstacle) -> str:  # noqa: C901, PLR0911, PLR0912 # one l
             return _no_zone(obstacle)
         case BeyondPool() | PoolFull():
             return _quota(obstacle)
+        case BehindHead(pool=pool, head=head):
+            return f"It waits behind {head}, the first of pool {pool} that does not fit, and may not pass it."
         case UseNotStated(nodes=nodes):
             return f"Jobs run, and what is used is not said of {nodes} {_plural('node', nodes)}."
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 
 from fairlead_cli.errors import CommandError
-from fairlead_cli.ordering.fitting import FitLine, fit_in_words, fit_line, walked
+from fairlead_cli.ordering.arranging import arranged
+from fairlead_cli.ordering.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_contracts.errors import DocumentError
-from fairlead_policy import ExplainedJob, JobFit, explain_in_snapshot, order_snapshot
+from fairlead_policy import ExplainedJob, JobFit, explain_in_snapshot
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +32,7 @@ def explain_on_paper(path: Path, job: str, *, json: bool) -> None:
     snapshot = read_file(path)
     try:
         found = explain_in_snapshot(snapshot, job)
-        walk = None if snapshot.policy.fit.strategy == "none" else walked(snapshot, order_snapshot(snapshot))
+        walk = None if snapshot.policy.fit.strategy == "none" else arranged(snapshot).walk
     except DocumentError as error:
         raise refused(path, error) from error
     fits = {one.place.uid: walk.jobs[one.place.uid] for one in found} if walk is not None else None

@@ -36,8 +36,10 @@ class FitLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """The same as data, in base units."""
 
 
-def walked(snapshot: Snapshot, pools: Iterable[OrderedPool]) -> Walk | None:
-    """Where the jobs fit, where the policy asks for that.
+def walked(
+    snapshot: Snapshot, pools: Iterable[OrderedPool], heads: Mapping[str, str] | None = None
+) -> Walk | None:
+    """Where the jobs fit, where the policy asks for that; `heads` as in `walk`.
 
     Raises:
         DocumentError: cards or asks for them cannot be read, with every problem.
@@ -46,7 +48,10 @@ def walked(snapshot: Snapshot, pools: Iterable[OrderedPool]) -> Walk | None:
     if strategy == "none":
         return None
     return walk(
-        snapshot, {pool.name: [place.uid for place in pool.places] for pool in pools}, Strategy(strategy)
+        snapshot,
+        {pool.name: [place.uid for place in pool.places] for pool in pools},
+        Strategy(strategy),
+        heads,
     )
 
 

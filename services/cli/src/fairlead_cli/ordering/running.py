@@ -5,13 +5,12 @@ import sys
 from pathlib import Path
 
 from fairlead_cli.console import warn
-from fairlead_cli.ordering.fitting import walked
+from fairlead_cli.ordering.arranging import arranged
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.results import PlannedPool, as_json, as_lines
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
-from fairlead_policy import order_snapshot, plan_snapshot_levels, steering_of
-from fairlead_policy.reserve_snapshots import in_reserved_order, reserve_snapshot
+from fairlead_policy import plan_snapshot_levels, steering_of
 
 
 def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
@@ -47,13 +46,10 @@ def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
         DocumentError: cards or asks for them cannot be read, with every problem.
     """
     window = snapshot.policy.window
-    pools = order_snapshot(snapshot)
-    found = walked(snapshot, pools)
+    pools, found = arranged(snapshot)
     fits, never = (None, frozenset[str]()) if found is None else (found.jobs, found.never)
     planned = []
-    for ordered in pools:
-        reservation = reserve_snapshot(snapshot, ordered)
-        pool = in_reserved_order(ordered, reservation)
+    for pool, reservation in pools:
         plan = None
         if levels:
             steering = steering_of(snapshot, pool.name)
