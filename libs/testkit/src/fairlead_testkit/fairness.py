@@ -14,40 +14,57 @@ class FairReplay:
         weights: by tenant.
         units: how many jobs the pool holds at once.
         share_per_hour: of aging.
+        reaction: seconds after which an end has been ordered by at the latest. A start is judged by what could be known:
+            by all ends, or by all but the last ones of so long ago.
     """
 
-    def __init__(self, weights: Mapping[str, float], units: int, *, share_per_hour: float = 0.0) -> None:
+    def __init__(
+        self, weights: Mapping[str, float], units: int, *, share_per_hour: float = 0.0, reaction: float = 0.0
+    ) -> None:
         self.waiting: dict[str, dict[str, Micros]] = {tenant: {} for tenant in weights}
         self.running: Counter[str] = Counter()
         self.started: list[str] = []
         self.breaches: list[str] = []
         self._weights = {tenant: Fraction(repr(weight)) for tenant, weight in weights.items()}
         self._units = units
+        self._reaction = reaction
+        self._ends: list[tuple[float, str]] = []
         self._rate = Fraction(repr(share_per_hour)) / HOUR
 
     def queued(self, tenant: str, job: str, submitted: Micros = 0) -> None:
         """The job waits."""
         self.waiting[tenant][job] = submitted
 
-    def started_one(self, tenant: str, job: str) -> None:
+    def started_one(self, tenant: str, job: str, at: float = 0.0) -> None:
         """The job started: compared with what every other tenant's head had a right to.
 
         One job moved from the one to the other must make it right: within one job of the exact division.
         """
         submitted = self.waiting[tenant].pop(job)
-        for other, heads in self.waiting.items():
-            if other == tenant or not heads:
-                continue
-            if self._key(tenant, submitted, -1) > self._key(other, min(heads.values()), +1):
-                self.breaches.append(f"{job} before {other}, running {dict(self.running)}")
+        self._ends = [(ended, of) for ended, of in self._ends if at - ended < self._reaction]
+        unknown = [Counter(of for _, of in self._ends[number:]) for number in range(len(self._ends) + 1)]
+        wronged = [self._wronged(tenant, submitted, self.running + late) for late in unknown]
+        if all(wronged):
+            self.breaches.append(f"{job} before {wronged[-1]}, running {dict(self.running)}")
         self.running[tenant] += 1
         self.started.append(job)
 
-    def ended_one(self, tenant: str) -> None:
+    def ended_one(self, tenant: str, at: float = 0.0) -> None:
         """One of the tenant's jobs ended."""
         self.running[tenant] -= 1
+        self._ends.append((at, tenant))
 
-    def _key(self, tenant: str, submitted: Micros, more: int) -> Fraction:
-        """The key of a head of the tenant, had it `more` jobs."""
-        share = Fraction(self.running[tenant] + more, self._units) / self._weights[tenant]
+    def _wronged(self, tenant: str, submitted: Micros, running: Mapping[str, int]) -> str:
+        """Another tenant whose head had the better right, with so much running; empty for nobody."""
+        for other, heads in self.waiting.items():
+            if other == tenant or not heads:
+                continue
+            mine = self._key(tenant, submitted, running.get(tenant, 0) - 1)
+            if mine > self._key(other, min(heads.values()), running.get(other, 0) + 1):
+                return other
+        return ""
+
+    def _key(self, tenant: str, submitted: Micros, running: int) -> Fraction:
+        """The key of a head of the tenant, had it so many jobs running."""
+        share = Fraction(running, self._units) / self._weights[tenant]
         return share + self._rate * submitted
