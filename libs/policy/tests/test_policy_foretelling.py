@@ -114,6 +114,19 @@ def test_a_place_is_no_start(use: dict[str, int], gpu: int, sentence: str) -> No
     assert sentence in words(rules(), use, "late", a_job("first", "ada"), a_job("late", "bob", gpu=gpu))
 
 
+@pytest.mark.parametrize("parents", [{}, {"ada": "org"}])
+def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None:
+    few = rules(
+        capacity={GPU: 8000}, weights=EVEN | dict.fromkeys(("org", "cyd"), Fraction(1)), parents=parents
+    )
+    monster, late = a_job("monster", "ada", age=3, gpu=9), a_job("late", "bob", gpu=2)
+    text = words(few, {"bob": 1}, "late", monster, late)
+    assert "Before it stands monster of ada" in text
+    assert "It fits into what is free, beside all that stand before it." in text
+    text = words(few, {}, "late", monster, a_job("largest", "cyd", age=2, gpu=8), late)
+    assert "In its turn, it fits once 2 gpu have ended" in text
+
+
 def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
     tree = rules(
         weights=EVEN | {"org": Fraction(2), "cyd": Fraction(1)}, parents={"ada": "org", "bob": "org"}

@@ -59,7 +59,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     fixed: int = 0
     """How many stand before it whatever its share: of higher classes, and its own tenant's."""
     asked: dict[str, int] = {}
-    """What all jobs before it ask for, of the resources that it asks for and that count."""
+    """What all jobs before it that can start ask for, of the resources that it asks for and that count."""
     used: dict[str, int] = {}
     """What runs, of the same resources."""
     holders: list[Holder] = []
@@ -125,7 +125,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     missing: dict[str, int] = {}
     """What has to end before it fits by itself; empty where it fits now."""
     in_turn: dict[str, int] = {}
-    """What has to end before it fits, if all jobs before it start first."""
+    """What has to end before it fits, if all jobs before it start first, but for those larger than the pool."""
     holders: list[Holder] = []
     """Who holds most of what is missing."""
 

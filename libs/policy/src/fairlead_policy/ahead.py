@@ -23,6 +23,7 @@ from fairlead_policy.places import (
     sort_key_at,
     sort_key_in,
 )
+from fairlead_policy.ranking import Ints
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.sequence import Sequence as JobSequence
 from fairlead_policy.side_by_side import SideBySide
@@ -71,12 +72,21 @@ class Chain:
     def asked(self, ahead: int, rules: PoolRules) -> Counter[str]:
         """What the first `ahead` jobs ask for, of each resource that counts."""
         if isinstance(self._part, Lane):
-            demand = self._part.columns(ahead).demand
-        else:
-            demand = self._part.field.columns.demand[self._part.stretch.at[:ahead]]
-        # Sums of Python's integers: 64 bits may not hold them.
-        sums = [sum(column.tolist()) for column in demand.T]
-        return Counter(dict(zip(rules.resources, sums, strict=True)))
+            return _summed(self._part.columns(ahead).demand, rules)
+        return _summed(self._part.field.columns.demand[self._part.stretch.at[:ahead]], rules)
+
+    def asked_by_startable(self, ahead: int, rules: PoolRules) -> Counter[str]:
+        """As `asked`, without jobs that are larger than the pool: these never start."""
+        if isinstance(self._part, Lane):
+            return _summed(self._part.columns(ahead).demand_of_startable(rules), rules)
+        demand = self._part.field.columns.demand_of_startable(rules)
+        return _summed(demand[self._part.stretch.at[:ahead]], rules)
+
+
+def _summed(demand: Ints, rules: PoolRules) -> Counter[str]:
+    # Sums of Python's integers: 64 bits may not hold them.
+    sums = [sum(column.tolist()) for column in demand.T]
+    return Counter(dict(zip(rules.resources, sums, strict=True)))
 
 
 def around(side: SideBySide, chains: Sequence[Chain], place: Place, rules: PoolRules, count: int) -> Around:
@@ -92,9 +102,9 @@ def around(side: SideBySide, chains: Sequence[Chain], place: Place, rules: PoolR
     bar, top = side.bar, top_of(place)
     own = next((number for number, lane in enumerate(side.lanes) if lane.tenant == top), None)
     found = [(chain, chain.before(bar)) for chain in chains]
-    asked = Counter(dict(zip(rules.resources, side.asked(len(rules.resources)), strict=True)))
+    asked = Counter(dict(zip(rules.resources, side.asked(rules), strict=True)))
     for chain, ahead in found:
-        asked.update(chain.asked(ahead, rules))
+        asked.update(chain.asked_by_startable(ahead, rules))
     foremost, higher = _foremost(side, own, [part for part in found if part[0].top != top], bar)
     mine = sum(ahead for chain, ahead in found if chain.top == top)
     return Around(

@@ -60,6 +60,12 @@ class Columns(NamedTuple):
     demand: Ints
     """(jobs, resources)."""
 
+    def demand_of_startable(self, rules: PoolRules) -> Ints:
+        """`demand`, and none of jobs that are larger than the pool: these never start."""
+        capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
+        startable = (self.demand <= capacity).all(axis=1) & (self.lacking == 0)
+        return np.where(startable[:, np.newaxis], self.demand, 0)
+
     @classmethod
     def joined(cls, parts: Sequence["Columns"]) -> "Columns":
         """The jobs of all parts, one after the other."""

@@ -99,11 +99,11 @@ class SideBySide:
             chosen &= self._part != without
         return int(chosen.sum())
 
-    def asked(self, resources: int) -> list[int]:
-        """What all jobs before the place ask for, by resource of the pool."""
+    def asked(self, rules: PoolRules) -> list[int]:
+        """What all jobs before the place that can start at all ask for, by resource of the pool."""
         if not self.lanes:
-            return [0] * resources
-        parts = [lane.columns(len(lane)).demand.T for lane in self.lanes]
+            return [0] * len(rules.resources)
+        parts = [lane.columns(len(lane)).demand_of_startable(rules).T for lane in self.lanes]
         return [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
 
     def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:
