@@ -160,6 +160,15 @@ def test_what_is_left_beside_the_head_is_kept_for_it() -> None:
     )
 
 
+def test_what_no_node_ever_holds_does_not_head_the_line() -> None:
+    snapshot = a_snapshot(a_job("wide", 8, -5, 60), BIG | {"demand": {"gpu": 4}}, fit={"strategy": "binpack"})
+    found = answered(on_nodes(snapshot, ("n1", 4, 4), ("n2", 4, 2)))
+    assert (found.reserve.head, found.reserve.aside) == ("big", ["wide"])
+    assert [line.id for line in found.order] == ["big", "wide"]
+    assert any("No node ever holds it" in reason for reason in found.order[1].reasons)
+    assert not any("starts by" in reason for reason in found.order[1].reasons)
+
+
 def on_nodes(snapshot: Snapshot, *nodes: tuple[str, int, int]) -> Snapshot:
     """With nodes: name, GPUs, GPUs in use."""
     listed = [

@@ -4,6 +4,8 @@ The frontend is taken to have the order in place already, and the jobs before th
 what a running Fairlead promises a moment later.
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from fairlead_contracts.instants import Micros
@@ -11,7 +13,7 @@ from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotRunning
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.reservation import InPlace, Obstacle, Scene, Standing, Timing, Waiting
 from fairlead_policy.reserve import reserve, reserves, timing_of
-from fairlead_policy.shadow import Run, Shadow
+from fairlead_policy.shadow import Run, Shadow, fits
 from fairlead_policy.snapshots import OrderedPool
 
 
@@ -34,10 +36,24 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
     """Those that go before the head: they end before its start, or it fits beside them."""
     aside: tuple[str, ...] = ()
     """Those that ask for more than the pool has: they stand last."""
+    unplaceable: tuple[str, ...] = ()
+    """Those that the pool has enough for and that no node ever holds: they stand last, too."""
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """Those that never start as things are: none of them heads the line."""
+        return (*self.unplaceable, *self.aside)
 
 
-def reserve_snapshot(snapshot: Snapshot, pool: OrderedPool) -> PaperReservation | None:
+def reserve_snapshot(
+    snapshot: Snapshot, pool: OrderedPool, never: Collection[str] = ()
+) -> PaperReservation | None:
     """The reservation of a pool; None where the policy wants none.
+
+    Args:
+        snapshot: what runs and waits.
+        pool: one of its pools, in order.
+        never: the uids of jobs that can never run as things are; no start is promised to them.
 
     Raises:
         DocumentError: as `order_snapshot`.
@@ -52,9 +68,12 @@ def reserve_snapshot(snapshot: Snapshot, pool: OrderedPool) -> PaperReservation 
         return PaperReservation(why_not=f"its jobs wait in {len(queues)} queues: it takes one that is alone")
     timing = timing_of(snapshot.policy)
     strict = pool.rules.strict
-    order = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
-    running = [_run(job, timing) for job in snapshot.running if job.pool == pool.name]
     capacity = pool.rules.capacity
+    waiting = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
+    unplaceable = tuple(one.uid for one in waiting if one.uid in never and fits(one.demand, capacity))
+    left_out = frozenset(unplaceable)
+    order = [one for one in waiting if one.uid not in left_out]
+    running = [_run(job, timing) for job in snapshot.running if job.pool == pool.name]
     scene = Scene(
         now=snapshot.now,
         timing=timing,
@@ -63,7 +82,7 @@ def reserve_snapshot(snapshot: Snapshot, pool: OrderedPool) -> PaperReservation 
         order=order,
         ahead=lambda _: frozenset(),
     )
-    return _told(scene)
+    return msgspec.structs.replace(_told(scene), unplaceable=unplaceable)
 
 
 def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:
@@ -72,8 +91,9 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
         return pool
     front = [*found.starting, *found.passing, *([] if found.head is None else [found.head])]
     places = {place.uid: place for place in pool.places}
-    rest = [uid for uid in places if uid not in {*front, *found.aside}]
-    ordered = [places[uid] for uid in (*front, *rest, *found.aside)]
+    named = {*front, *found.last}
+    rest = [uid for uid in places if uid not in named]
+    ordered = [places[uid] for uid in (*front, *rest, *found.last)]
     return msgspec.structs.replace(pool, places=ordered)
 
 

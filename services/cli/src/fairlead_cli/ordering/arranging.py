@@ -30,11 +30,18 @@ def arranged(snapshot: Snapshot) -> Arranged:
     Raises:
         DocumentError: cards or asks for them cannot be read, with every problem.
     """
-    pools = []
-    for ordered in order_snapshot(snapshot):
-        reservation = reserve_snapshot(snapshot, ordered)
-        pools.append(ArrangedPool(in_reserved_order(ordered, reservation), reservation))
+    plain = order_snapshot(snapshot)
+    # Who can never run does not depend on the order: it is known before anybody is promised a start.
+    first = walked(snapshot, plain)
+    pools = [_reserved(snapshot, pool, first) for pool in plain]
+    if first is None or all(one.reservation is None for one in pools):
+        return Arranged(pools, first)
     return Arranged(pools, walked(snapshot, [one.pool for one in pools], _heads(pools)))
+
+
+def _reserved(snapshot: Snapshot, pool: OrderedPool, first: Walk | None) -> ArrangedPool:
+    reservation = reserve_snapshot(snapshot, pool, frozenset() if first is None else first.never)
+    return ArrangedPool(in_reserved_order(pool, reservation), reservation)
 
 
 def _heads(pools: list[ArrangedPool]) -> dict[str, str]:

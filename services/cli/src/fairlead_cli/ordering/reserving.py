@@ -23,6 +23,7 @@ class ReserveLine(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of which nobody knows the end, where that is why."""
     passing: list[str]
     aside: list[str]
+    """Jobs that never start as things are: the pool has less than they ask for, or no node ever holds them."""
 
 
 def reserve_line(found: PaperReservation, ids: Mapping[str, str]) -> ReserveLine:
@@ -33,7 +34,7 @@ def reserve_line(found: PaperReservation, ids: Mapping[str, str]) -> ReserveLine
         shadow=None if found.shadow is None else _instant(found.shadow),
         in_its_way=list(found.endless),
         passing=[ids[uid] for uid in found.passing],
-        aside=[ids[uid] for uid in found.aside],
+        aside=[ids[uid] for uid in found.last],
     )
 
 
@@ -49,6 +50,7 @@ def reserve_words(found: PaperReservation, ids: Mapping[str, str]) -> Iterator[s
 def reserve_reasons(found: PaperReservation, ids: Mapping[str, str]) -> dict[str, str]:
     """What to say of each job that it concerns."""
     told = dict.fromkeys(found.aside, "It asks for more than the pool has: it is set aside.")
+    told |= dict.fromkeys(found.unplaceable, "No node ever holds it as things are: it is set aside.")
     if found.head is None:
         return told
     told[found.head] = _of_head(found)
