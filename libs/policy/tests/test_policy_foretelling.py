@@ -87,6 +87,13 @@ def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
     assert "As urgent it would be number 1: an operator may grant that (`fairlead approve`)." in text
 
 
+def test_a_start_is_told_in_whole_cards() -> None:
+    # Equal but for their uids: one thousandth of a card is enough, and nobody can start that.
+    jobs = a_job("first", "ada"), a_job("late", "bob")
+    text = words(rules(), {}, "late", *jobs)
+    assert "first of ada falls behind it if ada starts jobs of 1 gpu beside" in text
+
+
 def test_own_jobs_and_higher_classes_stay_before_it() -> None:
     jobs = [
         a_job("rush", "ada", urgency="urgent"),

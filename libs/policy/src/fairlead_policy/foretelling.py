@@ -109,7 +109,8 @@ def _owner(move: Move, place: Place) -> str:
 def _by_starts(move: Move, place: Place, now: Micros) -> str:
     del place, now
     [(name, amount)] = move.amounts.items()
-    more = _rounded_up(name, amount)
+    # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
+    more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
     return (
         f"{_named(move)} falls behind it if {move.tenant} starts jobs of {more} {_short(name)} beside those "
         "that stand before that one."
