@@ -89,3 +89,34 @@ def test_what_no_node_has_is_said_where_the_policy_looks_at_nodes() -> None:
         explain("train", "-o", "json", snapshot=SNAPSHOT | {"policy": policy, "nodes": nodes}).stdout
     )["fits"].values()
     assert fit["answer"] == "never"
+
+
+RESERVE: dict[str, object] = SNAPSHOT | {
+    "policy": {"mode": "reserve", "reserve": {"reaction_seconds": 10, "grace_seconds": 30}},
+    "running": [{"id": "r1", "tenant": "team-c", "demand": {GPU: 48}, "ends": NOW + 7200}],
+    "jobs": [
+        {"id": "big", "tenant": "team-a", "submitted": NOW - 900, "demand": {GPU: 64}, "runtime_limit": 60},
+        {"id": "long", "tenant": "team-b", "submitted": NOW - 800, "demand": {GPU: 16}},
+        {"id": "small", "tenant": "team-b", "submitted": NOW - 700, "demand": {GPU: 16}, "runtime_limit": 60},
+    ],
+}
+
+
+def test_reserve_mode_has_its_say_in_the_number_and_in_the_reasons() -> None:
+    ended = explain("small", snapshot=RESERVE)
+    assert ended.returncode == 0, ended.stderr
+    assert "small of team-b: number 1 of 3 in pool gpu" in ended.stdout
+    assert "It passes big: it ends before that one's start, or leaves room for it." in ended.stdout
+    assert (
+        "By fairness alone it is number 3; its neighbours and what would move it are those of that order."
+        in ended.stdout
+    )
+    [head] = json.loads(explain("big", "-o", "json", snapshot=RESERVE).stdout)["found"]
+    assert (head["rank"], head["ahead"]) == (1, {"team-b": 1})
+    assert any("starts by 2025-10-09T10:53:50Z at the latest" in reason for reason in head["reasons"])
+
+
+def test_why_no_start_can_be_promised_is_said_of_a_job_too() -> None:
+    jobs = [{"id": name, "tenant": "team-a", "submitted": NOW, "queue": name} for name in ("x", "y")]
+    ended = explain("x", snapshot=RESERVE | {"jobs": [one | {"demand": {GPU: 1}} for one in jobs]})
+    assert "No start can be promised in pool gpu: its jobs wait in 2 queues" in ended.stdout

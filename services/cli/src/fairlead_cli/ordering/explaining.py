@@ -1,17 +1,22 @@
 """`fairlead order FILE --explain JOB`: one job of a snapshot, and what would move it."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from fairlead_cli.errors import CommandError
-from fairlead_cli.ordering.arranging import arranged
+from fairlead_cli.ordering.arranging import Arranged, ArrangedPool, arranged
 from fairlead_cli.ordering.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.ordering.reading import read_file, refused
+from fairlead_cli.ordering.reserving import reserve_reasons
 from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.snapshot import Snapshot
 from fairlead_policy import ExplainedJob, JobFit, explain_in_snapshot
+from fairlead_policy.reserve import reserves
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,9 +37,11 @@ def explain_on_paper(path: Path, job: str, *, json: bool) -> None:
     snapshot = read_file(path)
     try:
         found = explain_in_snapshot(snapshot, job)
-        walk = None if snapshot.policy.fit.strategy == "none" else arranged(snapshot).walk
+        pools, walk = arranged(snapshot) if _takes_more_than_fairness(snapshot) else Arranged([], None)
     except DocumentError as error:
         raise refused(path, error) from error
+    by_name = {one.pool.name: one for one in pools}
+    found = [_as_reserved(one, by_name[one.pool]) if one.pool in by_name else one for one in found]
     fits = {one.place.uid: walk.jobs[one.place.uid] for one in found} if walk is not None else None
     if json:
         lines = msgspec.UNSET if fits is None else {uid: fit_line(fit) for uid, fit in fits.items()}
@@ -46,6 +53,36 @@ def explain_on_paper(path: Path, job: str, *, json: bool) -> None:
         raise CommandError(
             f"no job {job!r} waits in the snapshot", hint="`fairlead order` lists those that do."
         )
+
+
+def _takes_more_than_fairness(snapshot: Snapshot) -> bool:
+    """Whether nodes or a reservation have a say, too: all pools have to be put in order then."""
+    reserved = any(reserves(snapshot.policy, pool.name) for pool in snapshot.pools)
+    return reserved or snapshot.policy.fit.strategy != "none"
+
+
+def _as_reserved(one: ExplainedJob, arranged_pool: ArrangedPool) -> ExplainedJob:
+    """With the number that `fairlead order` prints in reserve mode, and why."""
+    pool, reservation = arranged_pool
+    if reservation is None:
+        return one
+    if reservation.why_not:
+        return _with_reasons(one, f"No start can be promised in pool {pool.name}: {reservation.why_not}.")
+    ids = {place.uid: place.id for place in pool.places}
+    rank = list(ids).index(one.place.uid)
+    ahead = Counter(place.tenant for place in islice(pool.places, rank))
+    reasons = [told] if (told := reserve_reasons(reservation, ids).get(one.place.uid)) else []
+    if rank != one.rank:
+        reasons.append(
+            f"By fairness alone it is number {one.rank + 1}; its neighbours and what would move it are those of that order."
+        )
+    by_count = sorted(ahead.items(), key=lambda part: (-part[1], part[0]))
+    return _with_reasons(msgspec.structs.replace(one, rank=rank, ahead=dict(by_count)), *reasons)
+
+
+def _with_reasons(one: ExplainedJob, *reasons: str) -> ExplainedJob:
+    """With these before the others: they say how the others are to be read."""
+    return msgspec.structs.replace(one, reasons=[*reasons, *one.reasons])
 
 
 def _lines(one: ExplainedJob, fits: Mapping[str, JobFit] | None) -> Iterator[str]:
