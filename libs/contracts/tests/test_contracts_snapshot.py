@@ -226,6 +226,7 @@ def test_a_gang_says_what_its_pods_ask_for_and_where() -> None:
     )
     shapes = job(
         id="j3",
+        demand={"cpu": 2},
         gang={"shapes": [{"pods": 1, "per_pod": {}, "name": "leader"}, {"pods": 2, "per_pod": {"cpu": 1}}]},
     )
     found = read_snapshot(changed(jobs=[plain, gang, shapes]))
@@ -536,3 +537,37 @@ def test_a_job_like_its_neighbours_but_for_one_fault_is_refused(second: dict[str
     assert len(read_snapshot(plain).jobs) == 2
     [field] = problems_of(changed(jobs=[first, {**first, "id": "j2", **second}]))
     assert field.startswith("jobs[1].")
+
+
+@pytest.mark.parametrize(
+    ("demand", "gang", "field"),
+    [
+        ({GPU: 1}, {"pods": 4, "per_pod": {GPU: 8}}, f"demand.{GPU}"),
+        ({GPU: 3}, {"shapes": [{"pods": 1, "per_pod": {}}, {"pods": 4, "per_pod": {GPU: 1}}]}, f"demand.{GPU}"),
+        ({}, {"pods": 4, "per_pod": {GPU: 8}}, "demand"),
+        ({GPU: 4}, {"pods": 4, "per_pod": {GPU: 1, "nvidia.com/nosuch": 8}}, "gang"),
+    ],
+)  # fmt: skip
+def test_a_gang_whose_pods_ask_for_other_than_its_demand_is_refused(
+    demand: dict[str, object], gang: dict[str, object], field: str
+) -> None:
+    right = job(
+        id="j0", demand={GPU: 32}, gang={"pods": 4, "per_pod": {GPU: 8}}
+    )  # learned before the wrong one
+    wrong = job(demand=demand, gang=gang)
+    assert list(problems_of(changed(jobs=[right, wrong]))) == [f"jobs[1].{field}"]
+    running = {"id": "r1", "tenant": "team-1", "demand": demand, "gang": gang}
+    assert list(problems_of(changed(running=[running]))) == [f"running[0].{field}"]
+    assert read_snapshot(changed(jobs=[job(demand=demand, gang=gang, frontend="kueue")])), (
+        "its quota may count so"
+    )
+
+
+def test_what_a_gang_may_ask_for_beside_its_demand() -> None:
+    shared = {"cpu": 1, GPU: 2, "nvidia.com/gpumem": 4000}  # cpu: 3 pods of 334m
+    per_pod = {"cpu": "334m", GPU: "667m", "nvidia.com/gpumem": 4000, "ephemeral": 5}
+    nodes = [{"name": "n1", "allocatable": {"ephemeral": 8}, "cards": [{"uuid": "c", "memory": 9000}]}]
+    found = read_snapshot(
+        changed(nodes=nodes, jobs=[job(demand=shared, gang={"pods": 3, "per_pod": per_pod})])
+    )
+    assert found.jobs[0].demand["cpu"] == 1000

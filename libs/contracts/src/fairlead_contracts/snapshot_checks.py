@@ -18,7 +18,7 @@ from fairlead_contracts.document_parts import PolicyDocument
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.instants import SECOND, Micros, Moment, from_datetime, from_seconds
 from fairlead_contracts.quantities import MAX_QUANTITY, base_units, parse_quantity
-from fairlead_contracts.snapshot_gangs import Amounts, Fail, check_gang, check_node
+from fairlead_contracts.snapshot_gangs import Amounts, Fail, check_asks, check_gang, check_node
 from fairlead_contracts.snapshot_parts import (
     Snapshot,
     SnapshotClassValue,
@@ -72,6 +72,8 @@ class SnapshotChecks:
         self._tenant_names = {tenant.name for tenant in written.tenants} | stated.get("tenants", set())
         self._pool_names = {pool.name for pool in written.pools} | stated.get("pools", set())
         self._resources: dict[str, set[str]] = {}
+        self._on_nodes: set[str] = set()
+        """Resources that nodes have: pods may ask for some that no quota counts."""
         self._pool_of: dict[str, str | None] = {}
         self._quantities: dict[tuple[str, int | str], int] = {}
         self._good_names: set[str | None] = {None}
@@ -215,6 +217,7 @@ class SnapshotChecks:
             if (node.cluster, node.name) in names:
                 self._fail(("nodes", at, "name"), node.name, "is named twice")
             names.add((node.cluster, node.name))
+            self._on_nodes.update(node.allocatable)
             if node.registers_cards:
                 for pool in self._resources if node.pool is None else {node.pool} & self._resources.keys():
                     self._resources[pool].update(CARD_RESOURCES)
@@ -262,10 +265,11 @@ class SnapshotChecks:
     # Jobs ---------------------------------------------------------------------------------------------------------
 
     def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
+        known = len(self.problems)
         self._check_id("running", at, job.id)
         pool = self._place("running", at, job)
         pods, gang = check_gang(job.gang, job.annotations, *self._telling("running", at))
-        return SnapshotRunning(
+        read = SnapshotRunning(
             id=job.id,
             tenant=job.tenant,
             pool=pool,
@@ -276,6 +280,16 @@ class SnapshotChecks:
             pods=pods,
             gang=gang,
         )
+        if len(self.problems) == known:
+            self._check_asks("running", at, job, read)
+        return read
+
+    def _check_asks(
+        self, key: str, at: int, written: WrittenRunning | WrittenJob, read: SnapshotRunning | SnapshotJob
+    ) -> None:
+        """What the pods ask for, where nothing else is wrong with the job."""
+        counted = self._resources.get(read.pool, set())
+        check_asks(read, written.demand, counted, self._on_nodes, self._telling(key, at)[1])
 
     def _jobs(self) -> list[SnapshotJob]:
         """Each job, at once where it is right beyond doubt."""
@@ -297,12 +311,13 @@ class SnapshotChecks:
         return Checked(self._job(at, job), right=len(self.problems) == known)
 
     def _job(self, at: int, job: WrittenJob) -> SnapshotJob:
+        known = len(self.problems)
         uid = self._uid(at, job)
         pool = self._place("jobs", at, job)
         submitted = self._submitted(at, job.submitted)
         queue_time = self._instant(job.queue_time, "jobs", at, "queue_time")
         pods, gang = check_gang(job.gang, job.annotations, *self._telling("jobs", at))
-        return SnapshotJob(
+        read = SnapshotJob(
             id=job.id,
             uid=uid,
             tenant=job.tenant,
@@ -320,6 +335,9 @@ class SnapshotChecks:
             pods=pods,
             gang=gang,
         )
+        if job.frontend is None and len(self.problems) == known:
+            self._check_asks("jobs", at, job, read)
+        return read
 
     def _uid(self, at: int, job: WrittenJob) -> str:
         known = len(self.problems)

@@ -1,11 +1,16 @@
 """The sense of a snapshot's nodes and gangs. Used by `snapshot_checks`, which knows where in the file they stand."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
-from fairlead_contracts.quantities import MAX_QUANTITY
+from fairlead_contracts.cards import PER_VGPU
+from fairlead_contracts.quantities import MAX_QUANTITY, format_quantity
 from fairlead_contracts.snapshot_parts import (
     SnapshotGang,
+    SnapshotJob,
     SnapshotNode,
+    SnapshotRunning,
     SnapshotShape,
     WrittenGang,
     WrittenNode,
@@ -69,6 +74,40 @@ def check_gang(
     if plain and found.zone_key is None and not annotations:
         return pods, None
     return pods, SnapshotGang(shapes=shapes, zone_key=found.zone_key, annotations=annotations or {})
+
+
+def check_asks(
+    job: SnapshotJob | SnapshotRunning,
+    written: Mapping[str, object],
+    counted: AbstractSet[str],
+    on_nodes: AbstractSet[str],
+    fail: Fail,
+) -> None:
+    """What the pods ask for is what the job is charged for, of each resource that both state.
+
+    Not for waiting jobs of a frontend: Kueue's quota may count otherwise than pods ask, by its
+    `resources.transformations`, by pods that may be fewer, by pods that ended.
+
+    Args:
+        job: as it was read.
+        written: its demand.
+        counted: resources of its pool.
+        on_nodes: resources that a node has: pods may ask for some that no pool counts.
+        fail: tells a problem.
+    """
+    asked = Counter[str]()
+    for shape in () if job.gang is None else job.gang.shapes:
+        for resource, amount in (shape.demand or {}).items():
+            asked[resource] += amount * shape.pods
+    for resource in sorted(asked.keys() - counted - on_nodes):
+        fail("gang", resource, "its pods ask for a resource that neither its pool nor a node has")
+    if not job.demand and any(asked[resource] for resource in counted):
+        fail("demand", dict(written), "asks for nothing, and its pods do: state what they ask for together")
+    for resource in sorted(job.demand.keys() & asked.keys() - {*PER_VGPU}):
+        # What was shared evenly over the pods may have been rounded.
+        if abs(job.demand[resource] - asked[resource]) >= job.pods:
+            pods = format_quantity(resource, asked[resource])
+            fail(f"demand.{resource}", written[resource], f"is not what its pods ask for together, {pods}")
 
 
 def _only_shape(gang: WrittenGang, amounts: Amounts, fail: Fail) -> SnapshotShape:

@@ -169,6 +169,8 @@ class QuickJobs:
         queue_time = submitted if loaded.queue_time is None else self._instant(loaded.queue_time)
         if demand is None or gang is None or submitted is None or queue_time is None:
             return None
+        if gang[1] is not None and loaded.frontend is None:
+            return None  # what its pods ask for is compared with its demand
         level, limit = loaded.level, loaded.runtime_limit
         if level is not None and abs(level) > self._limits.level:
             return None
