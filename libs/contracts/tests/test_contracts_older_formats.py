@@ -59,7 +59,11 @@ def preset(name: str) -> PolicyDocument:
 def test_the_documented_configurations_are_the_presets() -> None:
     assert read_document(README_CONFIGMAP) == preset("drf")
     weighed = read_document(CONFIG_YAML)
-    assert weighed.resource_weights == CONFIG_YAML["RESOURCE_WEIGHTS"]
+    weights = dict(weighed.resource_weights)
+    assert weights.pop("nvidia.com/gpumem") == 0.1, (
+        "what a percentage of it is counted as, where cards are known"
+    )
+    assert weights == CONFIG_YAML["RESOURCE_WEIGHTS"]
     assert read_document({k: v for k, v in CONFIG_YAML.items() if k != "RESOURCE_WEIGHTS"}) == preset("wdrf")
 
 
@@ -112,3 +116,10 @@ def test_what_is_wrong_is_told_by_the_keys_of_the_file() -> None:
     }
     assert problems_of({"kind": "ConfigMap", "data": None}) == {"data"}
     assert problems_of({"PRIORITY_WEIGHTS": {"a": 0, "b": 1}}) == {"class_weights.a"}
+
+
+def test_a_weight_of_percentages_is_one_of_the_memory_unless_that_has_its_own() -> None:
+    percent, memory = "nvidia.com/gpumem-percentage", "nvidia.com/gpumem"
+    assert read_document({"RESOURCE_WEIGHTS": {percent: 0}}).resource_weights == {percent: 0, memory: 0}
+    both = {percent: 0, memory: 3}
+    assert read_document({"RESOURCE_WEIGHTS": both}).resource_weights == both

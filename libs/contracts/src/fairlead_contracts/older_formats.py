@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 
+from fairlead_contracts.cards import CARD_MEMORY, CARD_MEMORY_PERCENT
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.presets import PRESETS
 
@@ -98,13 +99,17 @@ def _wdrf(reader: "_Reader") -> Plain:
     alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"))
     hours = reader.number("MAX_AGING_TIME", Decimal(_SECONDS_AN_HOUR)) / _SECONDS_AN_HOUR
     weights = reader.weights("PRIORITY_WEIGHTS") or {"urgent": 1000, "approved": 100, "normal": 1}
+    resources = reader.weights("RESOURCE_WEIGHTS") or {}
+    if CARD_MEMORY_PERCENT in resources:
+        # Where nodes register cards, percentages of their memory are counted as memory.
+        resources.setdefault(CARD_MEMORY, resources[CARD_MEMORY_PERCENT])
     # Higher goes first: the share is divided by it.
     classes = sorted(weights, key=lambda name: (-weights[name], name))
     return {
         **PRESETS["wdrf"],
         "classes": classes,
         "class_weights": weights,
-        "resource_weights": reader.weights("RESOURCE_WEIGHTS") or {},
+        "resource_weights": resources,
         "aging": _aging(alpha, hours),
         "unlisted_weight": 1,
     }
