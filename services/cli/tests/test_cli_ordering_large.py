@@ -1,8 +1,9 @@
 """`fairlead order` on many jobs: both forms, from a file and from standard input, within bounds of memory."""
 
 import json
-import os
 import random
+import re
+import resource
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -58,6 +59,17 @@ def write_snapshot(path: Path, count: int) -> None:
         file.write("]}")
 
 
+STATUS = Path("/proc/self/status")
+MEASURED = """
+import runpy, sys
+try:
+    runpy.run_module("fairlead_cli", run_name="__main__")
+finally:
+    sys.stderr.write(open("/proc/self/status").read())
+"""
+"""The command, and what Linux says of it at its end: a child's `ru_maxrss` begins with that of its parent."""
+
+
 class Ordered(NamedTuple):
     """What one `fairlead order` printed, and what it took."""
 
@@ -65,21 +77,22 @@ class Ordered(NamedTuple):
     seconds: float
     """Of the processor."""
     peak: int
-    """Bytes of memory at most."""
+    """Bytes of memory at most; 0 where it cannot be told."""
 
 
 def ordered(path: Path, *words: str, stdin: bool = False) -> Ordered:
     printed = path.with_suffix(f".{'-'.join(words) or 'table'}")
+    how = ["-c", MEASURED] if STATUS.exists() else ["-m", "fairlead_cli"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with printed.open("wb") as output, path.open("rb") as given:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "fairlead_cli", "order", "-" if stdin else str(path), *words],
-            stdin=given if stdin else None, stdout=output,
+        ended = subprocess.run(
+            [sys.executable, *how, "order", "-" if stdin else str(path), *words],
+            stdin=given if stdin else None, stdout=output, stderr=subprocess.PIPE, text=True, check=True, timeout=600,
         )  # fmt: skip
-        # Of this child alone: the test run has had others.
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return Ordered(printed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    most = re.search(r"VmHWM:\s*(\d+) kB", ended.stderr)
+    return Ordered(printed, seconds, 0 if most is None else int(most[1]) * 1024)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +115,7 @@ def test_many_jobs_are_put_in_order(tmp_path: Path, count: int) -> None:
         assert [line.split(maxsplit=2)[1] for line in lines if line.strip()] == names
     # Processor time, with room for slow machines: an order that looks at each job anew for each other takes hours.
     assert max(table.seconds, plain.seconds) < 5 + count * 60e-6
+    assert STATUS.exists() == (table.peak > 0)
     assert max(table.peak, plain.peak) < BASE_MEMORY + count * MEMORY_A_JOB
 
 
