@@ -570,3 +570,13 @@ def test_what_a_gang_may_ask_for_beside_its_demand() -> None:
         changed(nodes=nodes, jobs=[job(demand=shared, gang={"pods": 3, "per_pod": per_pod})])
     )
     assert found.jobs[0].demand["cpu"] == 1000
+
+
+def test_a_policy_may_put_its_tenants_into_pools_of_the_snapshot() -> None:
+    pools = [{"name": "gpu", "capacity": {"cpu": 8}}, {"name": "other", "capacity": {"cpu": 8}}]
+    there = {"pools": pools, "tenants": [{"name": "team-1"}], "jobs": [job()], "running": []}
+    found = read_snapshot(changed(policy={"tenants": [{"name": "team-1", "pool": "other"}]}, **there))
+    assert found.jobs[0].pool == "other"
+    assert decode_snapshot(encode_snapshot(found)) == found
+    nowhere = changed(policy={"tenants": [{"name": "team-1", "pool": "third"}]}, **there)
+    assert "policy.tenants[0].pool" in problems_of(nowhere)

@@ -87,12 +87,15 @@ def decode_document(payload: bytes) -> PolicyDocument:
     return read_document(found)
 
 
-def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocument:
+def read_document(
+    found: object, *, tenants: Collection[str] = (), pools: Collection[str] = ()
+) -> PolicyDocument:
     """The document in plain values, as a YAML or JSON parser gives them.
 
     Args:
         found: the values; a configuration of one of the two older controllers is read as what its formula means.
         tenants: names that it may grant classes to beside its own tenants.
+        pools: names that its tenants may have as pools beside its own.
 
     Raises:
         DocumentError: with every problem found; of another version, with that alone.
@@ -109,7 +112,8 @@ def read_document(found: object, *, tenants: Collection[str] = ()) -> PolicyDocu
     reader = StructReader()
     document = reader.struct(PolicyDocument, written_out(ours), "")
     if document is not None:
-        reader.problems += check_document(document, reader.kept, tenants, names_of(found.get("tenants")))
+        stated = names_of(found.get("tenants"))
+        reader.problems += check_document(document, reader.kept, tenants, stated, pools)
     if reader.problems or document is None:
         raise DocumentError(reader.problems)
     return document
@@ -131,6 +135,7 @@ def check_document(
     kept: Kept | None = None,
     tenants: Collection[str] = (),
     stated: Collection[str] = (),
+    pools: Collection[str] = (),
 ) -> list[FieldError]:
     """What the types alone do not tell: every problem of the document's sense.
 
@@ -139,6 +144,7 @@ def check_document(
         kept: by list, the positions in the file of the entries that are in the document; by default all are.
         tenants: names that it may grant classes to, and have as parents, beside its own tenants.
         stated: names of tenants that the file has, also of entries that could not be read.
+        pools: names that tenants may have as pools beside the document's own.
     """
     kept = kept or {}
     parents = {*tenants, *stated}
@@ -147,7 +153,7 @@ def check_document(
         *_check_classes(document),
         *_check_class_weights(document),
         *_check_grants(document, kept, tenants),
-        *_check_tenants(document, kept),
+        *_check_tenants(document, kept, pools),
         *_check_tree(document, kept, parents, tenants),
         *_check_pools(document, kept),
     ]
@@ -242,8 +248,8 @@ def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str])
             yield FieldError(f"{field}.tenant", grant.tenant, "names a tenant that is not in tenants")
 
 
-def _check_tenants(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:
-    pools = {pool.name for pool in document.pools}
+def _check_tenants(document: PolicyDocument, kept: Kept, others: Collection[str]) -> Iterator[FieldError]:
+    pools = {*others, *(pool.name for pool in document.pools)}
     seen: set[str] = set()
     for field, tenant in _placed("tenants", document.tenants, kept):
         yield from _check_tenant(field, tenant, pools)

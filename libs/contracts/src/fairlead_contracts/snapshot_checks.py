@@ -129,7 +129,7 @@ class SnapshotChecks:
 
     def _read_policy(self) -> PolicyDocument | None:
         try:
-            return read_document(self._written.policy, tenants=self._tenant_names)
+            return read_document(self._written.policy, tenants=self._tenant_names, pools=self._pool_names)
         except DocumentError as error:
             self.problems += [
                 FieldError(f"policy.{part.field}", part.value, part.reason) for part in error.problems
