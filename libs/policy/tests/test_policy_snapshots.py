@@ -440,6 +440,15 @@ def test_past_use_is_stated_of_who_used_of_late_in_one_pool() -> None:
     assert any("1500m nvidia.com/gpu of past use" in one for one in words_of(gpu, "team-a"))
 
 
+def test_past_use_stays_behind_where_the_policy_has_moved_its_tenant() -> None:
+    tenants = [*DOCUMENT.tenants, Tenant(name="moved", pool="gpu")]
+    document = msgspec.structs.replace(DOCUMENT, half_life_hours=24.0, tenants=tenants)
+    snapshot = snapshot_of(STATES, document, NOW, past={"c1/cpu": {"moved": {"only-here": 500}}})
+    [moved] = [tenant for tenant in snapshot.tenants if tenant.name == "moved"]
+    assert moved.past_use == {}
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+
+
 @pytest.mark.parametrize(
     ("listed", "stated"),
     [

@@ -53,7 +53,7 @@ def snapshot_of(
         now: the instant of the snapshot.
         pool: the only pool, by its policy name; a name that no cluster states gives an empty snapshot.
         past: past use as it counts now, of tenants that have jobs of their own. A snapshot has room for what a tenant
-            used in one pool; of one that is in several, it is left out.
+            used in one pool; of one that is in several, or that the policy has put into another since, it is left out.
     """
     rulebook = Rulebook(document, revision=0)
     capacity = {
@@ -137,7 +137,9 @@ def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) ->
             name=name,
             weight=None if name in listed else float(rulebook.weight_of(name)),
             pool=next(iter(found)) if len(found) == 1 and listed.get(name) is None else None,
-            past_use=dict(past.get(next(iter(found)), {}).get(name, {})) if len(found) == 1 else {},
+            past_use=dict(past.get(next(iter(found)), {}).get(name, {}))
+            if len(found) == 1 and listed.get(name) in (None, *found)
+            else {},
         )
         for name, found in sorted(pools.items())
     ]
