@@ -77,6 +77,44 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
     }  # fmt: skip
 
 
+def test_what_is_not_of_its_type_is_told_in_words_with_its_place() -> None:
+    found = {
+        "classes": "urgent",
+        "class_mode": "DRF",
+        "mode": "Reserve",
+        "fit": {"strategy": True},
+        "aging": {"share_per_hour": 2_000_000_000, "cap_hours": 0},
+        "half_life_hours": 10**400,
+        "resource_weights": {"cpu": "much", "gpu": 1, 3: 1},
+        "window": 1.5,
+        "unlisted_weight": "a",
+        "bands": 5,
+        "pools": [{"name": "b", "members": [3, "c/b"], "mode": "no"}, 7],
+        "tenants": [{"name": "b", "match": {"labels": {"team": 3}}}],
+        "grants": [{"tenant": "b", "classes": ["urgent"], "job": 5, "priority_override": "yes"}],
+    }
+    assert problems_of(found) == {
+        "classes": "must be a list",
+        "class_mode": "must be one of strict, additive, multiplicative, or a preset: drf, wdrf",
+        "mode": "must be one of advise, reserve",
+        "fit.strategy": "must be one of binpack, spread, none",
+        "aging.share_per_hour": "must be a number from 0 to 1,000,000,000",
+        "aging.cap_hours": "must be above 0, and at most 10,000,000; leave it null for no cap",
+        "half_life_hours": "is too large for a number here",
+        "resource_weights.cpu": "must be a number",
+        "resource_weights": "has a name that is no text: write it in quotes",
+        "window": "must be a whole number",
+        "unlisted_weight": "must be a number or null",
+        "bands": "must be a mapping of keys and values",
+        "pools[0].members[0]": "must be text",
+        "pools[0].mode": "must be one of advise, reserve or null",
+        "pools[1]": "must be a mapping of keys and values",
+        "tenants[0].match.labels.team": "must be text",
+        "grants[0].job": "must be text or null",
+        "grants[0].priority_override": "must be true or false",
+    }
+
+
 def test_another_version_is_the_only_problem() -> None:
     assert list(problems_of({"version": 2, "bogus": 1, "window": -1})) == ["version"]
     assert list(problems_of({"version": True})) == ["version"]
@@ -163,6 +201,25 @@ def test_a_parent_that_is_misspelled_elsewhere_is_told_only_there() -> None:
     assert set(problems_of(found)) == {"tenants[0].weight"}
 
 
+def test_a_tenant_is_in_the_pool_of_those_above_it() -> None:
+    pools = [{"name": name, "members": [f"c/{name}"]} for name in ("g", "h")]
+    tree = [
+        {"name": "o", "pool": "g"},
+        {"name": "m", "parent": "o"},
+        {"name": "same", "parent": "m", "pool": "g"},
+        {"name": "other", "parent": "m", "pool": "h"},
+        {"name": "everywhere"},
+        {"name": "in-g", "parent": "everywhere", "pool": "g"},
+        {"name": "in-h", "parent": "everywhere", "pool": "h"},
+        {"name": "a", "parent": "b", "pool": "g"},
+        {"name": "b", "parent": "a", "pool": "h"},
+    ]
+    reasons = problems_of({"pools": pools, "tenants": tree})
+    assert set(reasons) == {"tenants[3].pool", "tenants[7].parent", "tenants[7].pool", "tenants[8].pool"}
+    assert reasons["tenants[3].pool"].startswith("is not the pool of o, which is g:")
+    assert read_document({"pools": pools, "tenants": [*tree[:3], *tree[4:7]]}).tenants[2].pool == "g"
+
+
 def test_a_tree_is_no_deeper_than_places_can_say() -> None:
     chain = [{"name": f"t{n}", **({"parent": f"t{n - 1}"} if n else {})} for n in range(18)]
     assert set(problems_of({"tenants": chain})) == {"tenants[16].parent", "tenants[17].parent"}
@@ -173,7 +230,7 @@ def test_a_tree_is_no_deeper_than_places_can_say() -> None:
     [
         ({"class_mode": "additive"}, {"class_weights"}),
         ({"class_mode": "additive", "class_weights": {"urgent": -1, "approved": 0, "normal": 1}}, {"class_weights.urgent"}),
-        ({"class_mode": "multiplicative", "class_weights": {"urgent": 1, "approved": 0, "normal": 1}}, {"class_weights.approved"}),
+        ({"class_mode": "multiplicative", "class_weights": {"urgent": 1, "approved": 1, "normal": 0}}, {"class_weights.normal"}),
         ({"class_mode": "wdrf", "class_weights": {"urgent": 9, "approved": 8, "normal": 7, "royal": 1}}, {"class_weights.royal"}),
         ({"class_mode": "sorted"}, {"class_mode"}),
         ({"half_life_hours": -1}, {"half_life_hours"}),
@@ -183,6 +240,30 @@ def test_a_tree_is_no_deeper_than_places_can_say() -> None:
 )  # fmt: skip
 def test_modes_that_make_no_sense_are_refused(found: dict[str, object], fields: set[str]) -> None:
     assert set(problems_of(found)) == fields
+
+
+@pytest.mark.parametrize(
+    ("mode", "weights", "wrong"),
+    [
+        ("additive", {"urgent": 1000, "approved": 100, "normal": 1}, ["approved", "normal"]),
+        ("additive", {"urgent": 0, "approved": 0, "normal": 1}, []),
+        ("additive", {"urgent": 1, "approved": 2, "normal": 0}, ["normal"]),
+        ("multiplicative", {"urgent": 1, "approved": 100, "normal": 1000}, ["approved", "normal"]),
+        ("multiplicative", {"urgent": 1000, "approved": 1, "normal": 1}, []),
+        ("drf", {"urgent": 1000, "normal": 0}, ["normal"]),
+        ("wdrf", {"urgent": 1, "approved": 1, "normal": 2}, ["normal"]),
+        ("strict", {"urgent": 1000, "approved": 100, "normal": 1}, []),
+    ],
+)
+def test_weights_follow_the_order_of_classes(mode: str, weights: dict[str, int], wrong: list[str]) -> None:
+    found = {"class_mode": mode, "class_weights": weights}
+    if not wrong:
+        assert read_document(found).class_weights == weights
+        return
+    reasons = problems_of(found)
+    assert list(reasons) == [f"class_weights.{name}" for name in wrong]
+    first = "higher" if mode in {"multiplicative", "wdrf"} else "lower"
+    assert all(f"the {first} weight goes first" in reason for reason in reasons.values())
 
 
 def test_a_preset_stands_for_the_numbers_of_its_controller() -> None:

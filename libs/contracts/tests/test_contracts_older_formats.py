@@ -90,6 +90,42 @@ def test_an_environment_is_read_and_its_strings_are_numbers() -> None:
     assert document.classes == ["urgent", "approved", "normal"]
 
 
+def test_a_configmap_is_the_controllers_whose_keys_it_has() -> None:
+    data = {"LOOP_INTERVAL": "30", "AGING_COEFFICIENT": "0.5", "MAX_AGING_TIME": "7200", "TZ": "Asia/Seoul"}
+    found = read_document({"kind": "ConfigMap", "data": data})
+    assert (found.class_mode, found.aging.share_per_hour, found.aging.cap_hours) == (
+        "multiplicative",
+        1800,
+        2,
+    )
+    assert read_document({"kind": "ConfigMap", "data": {"LOOP_INTERVAL": "30"}}) == preset("wdrf")
+    assert read_document({"kind": "ConfigMap", "data": {"log_level": "INFO"}}) == preset("drf")
+    wrong = {"AGING_COEFFICIENT": "fast", "MAX_AGEING_TIME": "1"}
+    assert problems_of({"kind": "ConfigMap", "data": wrong}) == {
+        "data.AGING_COEFFICIENT",
+        "data.MAX_AGEING_TIME",
+    }
+    mixed = {"aging_alpha": "0.1", "AGING_COEFFICIENT": "0.1"}
+    assert problems_of({"kind": "ConfigMap", "data": mixed}) == {"data.AGING_COEFFICIENT"}
+
+
+def test_variables_of_other_programs_are_passed_over_and_misspelled_ones_are_not() -> None:
+    text = "PATH=/bin\nPYTHONUNBUFFERED=1\nAGING_COEFFICIENT=0.5\nNVIDIA_VISIBLE_DEVICES=all\nTZ=UTC\n"
+    found = from_environment(text)
+    assert found is not None
+    assert read_document(found).aging.share_per_hour == 1800
+    for name in (
+        "AGING_COEFICIENT",
+        "MAX_AGING",
+        "PRIORITY_WEIGHT",
+        "RESOURCES_WEIGHTS",
+        "AGEING_COEFFICIENT",
+    ):
+        misspelled = from_environment(f"LOOP_INTERVAL=30\n{name}=1\n")
+        assert misspelled is not None
+        assert problems_of(misspelled) == {name}
+
+
 @pytest.mark.parametrize(
     "text", ["", "classes: [a]", "PATH=/bin", "AGING_COEFFICIENT: 0.1", "a=b\nLOOP_INTERVAL=3"]
 )

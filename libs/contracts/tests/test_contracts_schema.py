@@ -1,6 +1,9 @@
 """The published JSON Schema: up to date, valid, and of one mind with the reading of a document."""
 
 import math
+import random
+from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 
 import msgspec
@@ -12,6 +15,7 @@ from jsonschema import Draft202012Validator
 from fairlead_contracts.document import PolicyDocument, read_document
 from fairlead_contracts.document_schema import schema_text
 from fairlead_contracts.errors import DocumentError
+from fairlead_testkit.mangled import mangle
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "policy.schema.json"
 SCHEMA = msgspec.json.decode(schema_text(), type=dict[str, object])
@@ -33,6 +37,18 @@ FULL: dict[str, object] = {
     "pools": [{"name": "gpu", "members": ["c1/gpu"]}],
     "tenants": [{"name": "a", "weight": 2, "match": {"scopes": ["a", "b"]}}, {"name": "b", "pool": "gpu"}],
     "grants": [{"tenant": "a", "classes": ["urgent"], "by": "me", "why": "on-call"}],
+}
+
+
+RARE: dict[str, object] = {
+    "class_mode": "multiplicative",
+    "class_weights": {"urgent": 2, "normal": 1},
+    "fit": {"strategy": "spread"},
+    "mode": "reserve",
+    "reserve": {"reaction_seconds": 5, "grace_seconds": 0, "rest_seconds": 60},
+    "preemption": "accept",
+    "unlisted_weight": 3,
+    "grants": [{"tenant": "a", "priority_override": True, "job": "j1"}],
 }
 
 
@@ -81,6 +97,23 @@ def test_a_full_document_and_a_default_one_pass() -> None:
         ("aging", {"share_per_hour": -1}),
         ("aging", {"share": 1}),
         ("classes", "urgent"),
+        ("classes", []),
+        ("classes", ["urgent", "normal", "urgent"]),
+        ("classes", ["urgent", "normal\n"]),
+        ("classes", ["a b", "urgent", "normal"]),
+        ("class_weights", {}),
+        ("class_weights", {"urgent": -1, "normal": 1}),
+        ("resource_weights", {"cpu": -1}),
+        ("resource_weights", {"cpu": 1e-9}),
+        ("unlisted_weight", 1e-9),
+        ("pools", [{"name": "gpu", "members": []}]),
+        ("pools", [{"name": "gpu", "members": ["a"]}]),
+        ("pools", [{"name": "gpu", "members": ["a/b", "a/b"]}]),
+        ("grants", [{"tenant": "a", "classes": []}]),
+        ("grants", [{"tenant": "a", "priority_override": False}]),
+        ("tenants", [{"name": "a b"}]),
+        ("tenants", [{"name": "x" * 254}]),
+        ("tenants", [{"name": "a", "weight": 1e-9}]),
         ("tenants", [{"weight": 1}]),
         ("tenants", [{"name": "a", "weight": -1}]),
         ("nonsense", 1),
@@ -90,6 +123,51 @@ def test_what_it_refuses_is_refused(key: str, value: object) -> None:
     assert not VALIDATOR.is_valid(FULL | {key: value})
     with pytest.raises(DocumentError):
         read_document(FULL | {key: value})
+
+
+SAID_BY_READING_ALONE = (
+    *("is named twice", "is not in", "a member", "takes a weight of each class", "puts it before"),
+    *("makes a cycle", "deep", "no jobs of its own", "is not the pool of"),
+)
+"""What several parts of a document mean together."""
+
+
+def is_json_alone(found: object) -> bool:
+    """Whether it is JSON, and no number in it of 1.0's kind, which JSON Schema takes for whole."""
+    parts = [*found.keys(), *found.values()] if isinstance(found, dict) else found
+    if isinstance(parts, list):
+        return all(map(is_json_alone, parts))
+    if isinstance(found, str):
+        return found != "\ud800"
+    return not isinstance(found, float) or (math.isfinite(found) and not found.is_integer())
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_what_one_key_may_be_the_schema_says_as_the_reader_does(first: int) -> None:
+    """Documents that are nearly right, in which a few values were replaced, moved, doubled or left out."""
+    both = Counter[bool]()
+    for seed in range(first, first + 500):
+        rng = random.Random(seed)
+        document = deepcopy(FULL | RARE if rng.random() < 0.5 else FULL)
+        mangle(rng, document)
+        if not is_json_alone(document):
+            continue
+        reasons = reasons_against(document)
+        refused = list(VALIDATOR.iter_errors(document))
+        if reasons and all(any(part in reason for part in SAID_BY_READING_ALONE) for reason in reasons):
+            continue
+        assert bool(reasons) == bool(refused), (seed, document, reasons, refused)
+        both[bool(reasons)] += 1
+    assert both[True] > 100
+    assert both[False] > 20
+
+
+def reasons_against(document: dict[str, object]) -> list[str]:
+    try:
+        read_document(document)
+    except DocumentError as error:
+        return [problem.reason for problem in error.problems]
+    return []
 
 
 @given(key=st.sampled_from(sorted(FULL)), value=values)

@@ -73,7 +73,14 @@ def test_they_are_written_and_read_again() -> None:
             "lowest_level": -3,
             "highest_level": 2**31 - 1,
         },
-        {"name": "a", "pool": "cpu", "cluster": "c2", "frontend": "slurm", "bands_by_class": True},
+        {
+            "name": "a",
+            "pool": "cpu",
+            "cluster": "c2",
+            "frontend": "slurm",
+            "bands_by_class": True,
+            "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+        },
     ]
     values = [
         {"class": "urgent", "value": -5, "cluster": "c1"},
@@ -102,6 +109,12 @@ def test_they_are_written_and_read_again() -> None:
         ({"queues": [KUEUE | {"highest_level": "9"}]}, "queues[0].highest_level", "9: "),
         ({"queues": [KUEUE | {"highest_level": 0}]}, "queues[0].highest_level", "0: must not be below lowest_level, 1"),
         ({"queues": [KUEUE | {"bands_by_class": 1}]}, "queues[0].bands_by_class", "1: "),
+        ({"queues": [KUEUE | {"preemption": "Never"}]}, "queues[0].preemption", "Never: must be a mapping"),
+        (
+            {"queues": [KUEUE | {"preemption": {"withinClusterQueue": 1}}]},
+            "queues[0].preemption.withinClusterQueue",
+            "1: must be text",
+        ),
         ({"class_values": [{"class": "urgent"}]}, "class_values[0].value", "is missing"),
         ({"class_values": [{"class": "urgent", "value": 2**31}]}, "class_values[0].value", "must lie between"),
         ({"class_values": [{"class": "urgnet", "value": 1}]}, "class_values[0].class", "urgnet: is not a class"),

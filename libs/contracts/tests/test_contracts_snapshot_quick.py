@@ -3,13 +3,14 @@
 import json
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot, decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot_loaded import Columns, LoadedJob
 from fairlead_contracts.snapshot_parts import OpenedSnapshot, WrittenJob, WrittenSnapshot
-from fairlead_contracts.snapshot_quick import LoadedJob
 
 NOW = 1_760_000_000
 AROUND = {
@@ -94,9 +95,132 @@ def test_what_is_right_is_the_same_by_both_ways(found: list[dict[str, object]]) 
     assert at_once(document) == closely(document)
 
 
+@pytest.mark.parametrize("pools", [AROUND["pools"], [], None])
+def test_jobs_that_are_wrong_alike_end_alike(pools: object) -> None:
+    """Their tenant's pool is none: told of the tenant, not once more a job."""
+    around = AROUND | {"pools": pools, "tenants": [{"name": "x", "pool": "zz"}]}
+    job = {"tenant": "x", "submitted": NOW, "demand": {"cpu": 1}}
+    document = around | {"jobs": [{"id": f"j{number}"} | job for number in range(3)]}
+    with pytest.raises(DocumentError) as raised:
+        decode_snapshot(json.dumps(document).encode())
+    with pytest.raises(DocumentError) as slowly:
+        read_snapshot(document)
+    assert "tenants[0].pool" in [problem.field for problem in raised.value.problems]
+    assert outcome(raised.value) == outcome(slowly.value)
+
+
 def test_both_ways_know_the_same_keys() -> None:
     def names(kind: type[msgspec.Struct]) -> set[tuple[str, bool]]:
         return {(one.encode_name, one.required) for one in msgspec.structs.fields(kind)}
 
     assert names(LoadedJob) == names(WrittenJob)
     assert names(OpenedSnapshot) == names(WrittenSnapshot)
+    assert Columns._fields == LoadedJob.__struct_fields__
+
+
+MANY = 600
+"""Jobs: some are taken one by one as their names are learned, the others many together."""
+PLACES = sorted({*range(120, 137), *range(248, 265), *range(376, 393), 300, 301, MANY - 1})
+"""Around the ends of what is taken together, wherever that begins, and within it."""
+odd: dict[str, dict[str, object]] = {
+    "an id of another before it": {"id": "j5"},
+    "an id of one beside it": {"id": "j299"},
+    "an id of a running job": {"id": "r"},
+    "an id that is none": {"id": ""},
+    "an id too long": {"id": "j" * 513},
+    "an id with a colon": {"id": "a:b"},
+    "a uid": {"uid": "u"},
+    "a uid that is its id": {"uid": "j0"},
+    "a uid that is another's id": {"uid": "j7"},
+    "a uid that is a later one's id": {"uid": "j599"},
+    "a uid of a running job": {"uid": "r"},
+    "a uid that is none": {"uid": ""},
+    "annotations": {"annotations": {"a": "b"}},
+    "a gang": {"gang": {"pods": 2}},
+    "a gang that fits nothing": {"gang": {"pods": 2, "per_pod": {"cpu": 7}}},
+    "a tenant not met before": {"tenant": "w", "pool": "a"},
+    "a tenant of no pool": {"tenant": "nobody"},
+    "a class that is none": {"class": "other"},
+    "a demand that is none": {"demand": {"cpu": "x"}},
+    "a demand of another kind": {"demand": [1]},
+    "a demand of what the pool has not": {"demand": {"gpu": 1}},
+    "nothing asked for": {"demand": {"cpu": 0}},
+    "a time as text": {"submitted": "2025-10-09T10:53:20.5+02:00"},
+    "a time that is none": {"submitted": 10**15},
+    "a part of a second": {"submitted": NOW - 5.25},
+    "queued later": {"queue_time": NOW + 1},
+    "queued at the first instant": {"queue_time": 0},
+    "a level": {"level": 3},
+    "a level that is none": {"level": 2**31},
+    "a limit": {"runtime_limit": 2.5},
+    "a limit that is none": {"runtime_limit": -1},
+    "an override": {"priority_override": 2},
+    "a key that no job has": {"nonsense": 1},
+    "all that is optional, and null": dict.fromkeys(keys.keys() - {"nonsense"}),
+}  # fmt: skip
+
+
+def many() -> list[dict[str, object]]:
+    return [
+        {"id": f"j{number}", "tenant": "x", "submitted": NOW - number, "demand": {"cpu": 1 + number % 3}}
+        for number in range(MANY)
+    ]
+
+
+@pytest.mark.parametrize("what", odd)
+def test_an_odd_job_among_many_ends_alike(what: str) -> None:
+    for at in (0, 127, 128, 300, MANY - 1):
+        found = many()
+        found[at] |= odd[what]
+        document = {**AROUND, "jobs": found}
+        assert outcome(at_once(document)) == outcome(closely(document)), at
+
+
+@pytest.mark.parametrize("what", ["an id of another before it", "a uid that is another's id", "annotations"])
+def test_wherever_an_odd_job_stands_it_ends_alike(what: str) -> None:
+    for at in PLACES:
+        found = many()
+        found[at] |= odd[what]
+        document = {**AROUND, "jobs": found}
+        assert outcome(at_once(document)) == outcome(closely(document)), at
+
+
+@given(st.lists(st.tuples(st.integers(0, MANY - 1), st.sampled_from(sorted(odd))), max_size=5))
+def test_some_odd_jobs_among_many_end_alike(changes: list[tuple[int, str]]) -> None:
+    found = many()
+    for at, what in changes:
+        found[at] |= odd[what]
+    document = {**AROUND, "jobs": found}
+    assert outcome(at_once(document)) == outcome(closely(document))
+
+
+def test_jobs_that_all_say_what_few_say_end_alike() -> None:
+    found = [
+        job | {"uid": f"u:{number}", "queue_time": NOW, "level": number, "runtime_limit": number / 8}
+        for number, job in enumerate(many())
+    ]
+    document = {**AROUND, "jobs": found}
+    assert isinstance(at_once(document), Snapshot)
+    assert at_once(document) == closely(document)
+
+
+@pytest.mark.parametrize("at", [0, 128, 300, MANY - 1])
+@pytest.mark.parametrize("again", ['"tenant": "x"', '"ten\\u0061nt": "x"', '"demand": {"cpu": 1, "cpu": 1}'])
+def test_a_key_given_twice_among_many_is_told(at: int, again: str) -> None:
+    texts = [json.dumps(job) for job in many()]
+    texts[at] = texts[at].replace('"submitted"', f'{again}, "submitted"')
+    text = json.dumps(AROUND)[:-1] + f', "jobs": [{", ".join(texts)}]' + "}"
+    with pytest.raises(DocumentError) as raised:
+        decode_snapshot(text.encode())
+    told = {problem.field: problem.reason for problem in raised.value.problems}
+    name = "demand" if "demand" in again else "tenant"
+    assert set(told) == {f"jobs[{at}].{name}"}
+    assert all(reason.startswith("is given twice") for reason in told.values())
+
+
+@pytest.mark.parametrize("name", ["a:b", "a\\u003ab"])
+def test_a_colon_in_a_name_is_no_key(name: str) -> None:
+    texts = [json.dumps(job) for job in many()]
+    texts[300] = texts[300].replace('"j300"', f'"{name}"')
+    text = json.dumps(AROUND)[:-1] + f', "jobs": [{", ".join(texts)}]' + "}"
+    assert decode_snapshot(text.encode()).jobs[300].id == "a:b"

@@ -1,7 +1,18 @@
-"""What HAMi calls the parts of cards: names of resources and annotations that snapshots and the policy core share.
+"""Cards after HAMi: names of its resources and annotations, and what is stated of one card.
 
-The names are the defaults of HAMi's chart v2.10.0 (https://github.com/Project-HAMi/HAMi).
+The names are the defaults of HAMi's chart v2.10.0 (https://github.com/Project-HAMi/HAMi). `card_annotations` reads what
+HAMi writes on nodes and pods.
 """
+
+from typing import Annotated
+
+import msgspec
+
+MOST_COUNTED = 2**31 - 1
+"""HAMi counts vGPUs, MiB and percents in an int32 (`DeviceInfo` and `ContainerDeviceRequest` in `pkg/device/devices.go`
+@v2.10.0)."""
+type Counted = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNTED)]
+"""vGPUs, MiB or percent, as HAMi counts them."""
 
 VGPUS = "nvidia.com/gpu"
 """How many vGPUs, each on a card of its own."""
@@ -22,3 +33,49 @@ CORDON = "hami.io/device-cordon"
 """On a node: cards that take nobody new."""
 ALLOCATED = "hami.io/vgpu-devices-allocated"
 """On a pod: what it holds of cards."""
+HOLDER = "hami.io/vgpu-node"
+"""On a pod that HAMi gave cards: their node. An annotation, and since HAMi v2.5.0 a label, too."""
+
+NODE_POLICY = "hami.io/node-scheduler-policy"
+CARD_POLICY = "hami.io/gpu-scheduler-policy"
+USE_MODEL = "nvidia.com/use-gputype"
+AVOID_MODEL = "nvidia.com/nouse-gputype"
+USE_UUID = "nvidia.com/use-gpuuuid"
+AVOID_UUID = "nvidia.com/nouse-gpuuuid"
+NUMA_BIND = "nvidia.com/numa-bind"
+MODE = "nvidia.com/vgpu-mode"
+WISHES = (NODE_POLICY, CARD_POLICY, USE_MODEL, AVOID_MODEL, USE_UUID, AVOID_UUID, NUMA_BIND, MODE)
+"""On a pod template: which cards its pods accept, and how HAMi chooses among them."""
+
+# Go's strconv.ParseBool, by which HAMi reads its own words.
+TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+class CardState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A physical card as its node registers it, after HAMi's scaling, with what pods hold of it."""
+
+    uuid: str
+    count: int
+    """How many vGPUs may share it."""
+    memory: int
+    """MiB."""
+    cores: int
+    """Percent."""
+    model: str = ""
+    index: int = 0
+    numa: int = 0
+    mode: str = "hami-core"
+    health: bool = True
+    cordoned: bool = False
+    used_count: int = 0
+    used_memory: int = 0
+    used_cores: int = 0
+
+
+class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    """One vGPU that a container holds: MiB and percent of the cores of that card."""
+
+    uuid: str
+    memory: int
+    cores: int

@@ -4,10 +4,16 @@ One message per (pool, shard) on `fairlead.v1.decision.<pool>.<shard>`. The shar
 without coordination: each place carries its exact terms (integers), so that keys of different shards compare exactly.
 """
 
+from typing import Literal
+
 import msgspec
 
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.instants import Micros
+
+type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
+"""What makes a share infinite: the tenant's weight is 0; it holds a resource of which the pool has none; its jobs before
+this one ask for one; or its use is larger than can be counted. The first of these that is so is told."""
 
 
 class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -18,6 +24,8 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     """
 
     uid: str
+    id: str = ""
+    """Empty in places of earlier releases."""
     urgency: str
     override: float | None = None
     dominant: str
@@ -28,7 +36,7 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     blocked: bool = False
 
 
-class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Where one tenant below the top stands among its siblings just before the job."""
 
     tenant: str
@@ -36,6 +44,12 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     use: int
     tag: float
     """Its start tag, counted by its own weight; 0 where it is infinite."""
+    share: str = ""
+    """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
+    unbounded_by: UnboundedBy | None = None
+    """What makes its tag infinite: its siblings' jobs of the class go first."""
+    lifted: Lift | None = None
+    """The job of this tenant that is served before and counts for this one among the siblings; None where that is itself."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -66,6 +80,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     submitted: Micros
     unbounded: bool = False
     """The tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its class."""
+    unbounded_by: UnboundedBy | None = None
+    """What makes it so; None in places of earlier releases."""
     demand: dict[str, int] = {}
     override: float | None = None
     """A granted number in place of its class's weight."""

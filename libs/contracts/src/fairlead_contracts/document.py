@@ -6,6 +6,7 @@ at once: an operator sees every problem of a file, not one a run. First the shap
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
 
 import msgspec
 
@@ -26,9 +27,9 @@ from fairlead_contracts.document_parts import (
 )
 from fairlead_contracts.errors import DocumentError, FieldError
 from fairlead_contracts.older_formats import in_our_words
-from fairlead_contracts.presets import written_out
+from fairlead_contracts.presets import PRESETS, written_out
 from fairlead_contracts.reading import StructReader
-from fairlead_contracts.tree import check_tree
+from fairlead_contracts.tree import check_pools_of_tree, check_tree
 
 __all__ = [
     "POLICY_VERSION",
@@ -62,11 +63,13 @@ LARGEST_CLASS_WEIGHT = 1e9
 LONGEST_REACTION_SECONDS, LONGEST_GRACE_SECONDS, LONGEST_REST_SECONDS = 3600, 86_400, 86_400
 """Bounds of what reserve mode counts with."""
 MOST_SHARDS = 256
+LONGEST_NAME = 253
+"""Characters, as in a name of Kubernetes."""
 NARROWEST_BAND, WIDEST_BAND = 1_000, 10_000_000
 """Bounds of a class's levels: room to insert between two jobs, and room for many classes in Kueue's int32."""
 
 _encoder = msgspec.json.Encoder()
-_NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,253}")
+_NAME = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{LONGEST_NAME}}}")
 
 
 def encode_document(document: PolicyDocument) -> bytes:
@@ -115,8 +118,15 @@ def read_document(
         stated = names_of(found.get("tenants"))
         reader.problems += check_document(document, reader.kept, tenants, stated, pools)
     if reader.problems or document is None:
-        raise DocumentError(reader.problems)
+        raise DocumentError([_with_presets(problem) for problem in reader.problems])
     return document
+
+
+def _with_presets(problem: FieldError) -> FieldError:
+    """The modes of classes have more names than their type."""
+    if problem.field != "class_mode":
+        return problem
+    return FieldError(problem.field, problem.value, f"{problem.reason}, or a preset: {', '.join(PRESETS)}")
 
 
 def names_of(entries: object) -> set[str]:
@@ -168,14 +178,18 @@ def _placed[T](name: str, entries: list[T], kept: Kept) -> Iterator[tuple[str, T
 def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
     rate, cap = document.aging.share_per_hour, document.aging.cap_hours
     if not 0 <= rate <= LARGEST_RATE:
-        yield FieldError("aging.share_per_hour", rate, "must be a number from 0")
+        yield FieldError("aging.share_per_hour", rate, f"must be a number from 0 to {LARGEST_RATE:,.0f}")
     if cap is not None and not 0 < cap <= LONGEST_CAP_HOURS:
-        yield FieldError("aging.cap_hours", cap, "must be above 0; leave it null for no cap")
+        reason = f"must be above 0, and at most {LONGEST_CAP_HOURS:,.0f}; leave it null for no cap"
+        yield FieldError("aging.cap_hours", cap, reason)
     for resource, weight in document.resource_weights.items():
         yield from check_weight(f"resource_weights.{resource}", weight)
     half_life = document.half_life_hours
     if half_life is not None and not SHORTEST_HALF_LIFE_HOURS <= half_life <= LONGEST_HALF_LIFE_HOURS:
-        reason = "must be at least a minute, 1/60; leave it null to count only what runs now"
+        reason = (
+            f"must lie between a minute, 1/60, and {LONGEST_HALF_LIFE_HOURS:,.0f}; "
+            "leave it null to count only what runs now"
+        )
         yield FieldError("half_life_hours", half_life, reason)
     if not 1 <= document.window <= LARGEST_WINDOW:
         yield FieldError("window", document.window, f"must lie between 1 and {LARGEST_WINDOW}")
@@ -207,7 +221,7 @@ def check_weight(field: str, weight: float) -> Iterator[FieldError]:
 
 def _check_name(field: str, name: str) -> Iterator[FieldError]:
     if not _NAME.fullmatch(name):
-        yield FieldError(field, name, "must be 1 to 253 characters without blanks")
+        yield FieldError(field, name, f"must be 1 to {LONGEST_NAME} characters without blanks")
 
 
 def _check_classes(document: PolicyDocument) -> Iterator[FieldError]:
@@ -234,6 +248,17 @@ def _check_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
             yield FieldError(field, weight, "is the weight of a class that is not in classes")
         if not least <= weight <= LARGEST_CLASS_WEIGHT:
             yield FieldError(field, weight, f"must lie between {least:g} and {LARGEST_CLASS_WEIGHT:g}")
+    yield from _check_order_of_class_weights(document)
+
+
+def _check_order_of_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
+    """No class goes before one that `classes` has before it: who grants it would grant the opposite."""
+    additive, weights = document.class_mode == "additive", document.class_weights
+    first = "lower" if additive else "higher"
+    for before, after in pairwise(name for name in document.classes if name in weights):
+        if (weights[after] < weights[before]) if additive else (weights[after] > weights[before]):
+            reason = f"puts it before {before}, which stands first in classes: the {first} weight goes first in {document.class_mode}"
+            yield FieldError(f"class_weights.{after}", weights[after], reason)
 
 
 def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str]) -> Iterator[FieldError]:
@@ -274,6 +299,9 @@ def _check_tree(
         # With a snapshot's tenants the tree is looked over as a whole, there.
         for name, reason in check_tree(parents, others):
             yield FieldError(f"{fields[name]}.parent", parents[name], reason)
+        pools = {tenant.name: tenant.pool for tenant in document.tenants}
+        for name, reason in check_pools_of_tree(parents, pools):
+            yield FieldError(f"{fields[name]}.pool", pools[name], reason)
     inner = {parent for parent in parents.values() if parent is not None}
     for tenant in document.tenants:
         if tenant.name in inner and tenant.match is not None:

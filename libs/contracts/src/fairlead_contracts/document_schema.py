@@ -2,6 +2,7 @@
 
 It says what one key may be. What several keys mean together (a grant of an unknown class, a circle of parents) only
 reading the document tells; so a file that the schema refuses is refused, and one that it passes is nearly right.
+JSON Schema takes 1.0 for a whole number, and reading does not.
 """
 
 import ast
@@ -19,22 +20,73 @@ _TITLE = "Fairlead policy"
 
 type _Schema = dict[str, object]
 
+_TEXT: _Schema = {"type": "string"}
+_NAME: _Schema = {
+    **_TEXT,
+    "minLength": 1,
+    "maxLength": document.LONGEST_NAME,
+    # To the very end: in Python's regular expressions `$` stands before a last newline, too.
+    "pattern": r"^[^\s\u0000-\u001f\u007f]+(?![\s\S])",
+}
+_MEMBER: _Schema = {**_TEXT, "pattern": r"^[^/]+/[\s\S]"}
+_WEIGHT: _Schema = {
+    "anyOf": [{"const": 0}, {"minimum": document.LEAST_WEIGHT, "maximum": document.LARGEST_WEIGHT}]
+}
+"""Beside the type."""
+
 _BOUNDS: Mapping[tuple[str, str], _Schema] = {
     ("Aging", "share_per_hour"): {"minimum": 0, "maximum": document.LARGEST_RATE},
     ("Aging", "cap_hours"): {"exclusiveMinimum": 0, "maximum": document.LONGEST_CAP_HOURS},
     ("Bands", "width"): {"minimum": document.NARROWEST_BAND, "maximum": document.WIDEST_BAND},
+    ("Pool", "name"): _NAME,
+    ("Pool", "members"): {"minItems": 1, "uniqueItems": True, "items": _MEMBER},
+    ("PolicyDocument", "classes"): {"minItems": 1, "uniqueItems": True, "items": _NAME},
+    ("PolicyDocument", "resource_weights"): {"additionalProperties": {"type": "number", **_WEIGHT}},
     ("PolicyDocument", "window"): {"minimum": 1, "maximum": document.LARGEST_WINDOW},
     ("PolicyDocument", "shards"): {"minimum": 1, "maximum": document.MOST_SHARDS},
     ("PolicyDocument", "half_life_hours"): {
         "minimum": document.SHORTEST_HALF_LIFE_HOURS,
         "maximum": document.LONGEST_HALF_LIFE_HOURS,
     },
-    ("PolicyDocument", "unlisted_weight"): {"minimum": 0, "maximum": document.LARGEST_WEIGHT},
+    ("PolicyDocument", "unlisted_weight"): _WEIGHT,
     ("Reserve", "reaction_seconds"): {"minimum": 1, "maximum": document.LONGEST_REACTION_SECONDS},
     ("Reserve", "grace_seconds"): {"minimum": 0, "maximum": document.LONGEST_GRACE_SECONDS},
     ("Reserve", "rest_seconds"): {"minimum": 0, "maximum": document.LONGEST_REST_SECONDS},
-    ("Tenant", "weight"): {"minimum": 0, "maximum": document.LARGEST_WEIGHT},
+    ("Tenant", "name"): _NAME,
+    ("Tenant", "weight"): _WEIGHT,
 }
+
+
+def _where_mode_is(names: list[str], then: _Schema) -> _Schema:
+    return {"if": {"properties": {"class_mode": {"enum": names}}, "required": ["class_mode"]}, "then": then}
+
+
+def _class_weights_from(least: float) -> _Schema:
+    bounds = {"minimum": least, "maximum": document.LARGEST_CLASS_WEIGHT}
+    return {"properties": {"class_weights": {"additionalProperties": bounds}}}
+
+
+_SOME_CLASS_WEIGHTS: _Schema = {
+    "properties": {"class_weights": {"minProperties": 1}},
+    "required": ["class_weights"],
+}
+
+_RULES: Mapping[str, _Schema] = {
+    "Grant": {
+        "anyOf": [
+            {"properties": {"classes": {"minItems": 1}}, "required": ["classes"]},
+            {"properties": {"priority_override": {"const": True}}, "required": ["priority_override"]},
+        ]
+    },
+    "PolicyDocument": {
+        "allOf": [
+            _where_mode_is(["additive", "multiplicative"], _SOME_CLASS_WEIGHTS),
+            _where_mode_is(["additive", "drf"], _class_weights_from(0)),
+            _where_mode_is(["multiplicative", "wdrf"], _class_weights_from(document.LEAST_WEIGHT)),
+        ]
+    },
+}
+"""What several keys of one part mean together."""
 
 
 def schema_text() -> str:
@@ -58,6 +110,7 @@ def _complete(name: str, schema: _Schema, docs: Mapping[str, str]) -> None:
         modes = msgspec.convert(keys["class_mode"]["enum"], list[str])
         keys["class_mode"]["enum"] = [*modes, *sorted(PRESETS)]
     schema["properties"] = keys
+    schema.update(_RULES.get(name, {}))
 
 
 def _numbers_of(part: _Schema) -> _Schema:

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.instants import Micros, Moment, to_datetime
-from fairlead_contracts.state import Outcome
+from fairlead_contracts.state import JobState, Outcome
 
 
 class Event(Message, frozen=True, kw_only=True):
@@ -56,6 +56,19 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     local_queue: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+
+
+def run_of(job: JobState, started: Micros, ended: Micros) -> Run:
+    """A run of a job, by what its cluster states of the job."""
+    return Run(
+        queue=job.queue,
+        started=started,
+        ended=ended,
+        demand=job.demand,
+        local_queue=job.local_queue,
+        labels=job.labels,
+        annotations=job.annotations,
+    )
 
 
 class JobEvicted(Event, frozen=True, kw_only=True, tag_field="kind", tag="evicted"):

@@ -16,6 +16,7 @@ type Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 SECOND: Micros = 1_000_000
 HOUR: Micros = 3600 * SECOND
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def from_seconds(seconds: float) -> Micros:
@@ -36,5 +37,5 @@ def to_datetime(instant: Micros) -> datetime:
 
 def from_datetime(moment: datetime) -> Micros:
     """The instant of an aware datetime."""
-    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds

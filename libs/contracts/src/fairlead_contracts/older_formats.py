@@ -2,8 +2,10 @@
 
 - The DRF controller (github.com/Godmook/DRF_Controller): a ConfigMap, or its `data` alone, with `aging_alpha` (share a
   second), `max_aging_hours`, and `priority_weights` or `approved_weight` and `normal_weight`.
-- The WDRF controller (github.com/Godmook/GPU_Controller): a config.yaml or the environment, with `AGING_COEFFICIENT`
-  (share a second), `MAX_AGING_TIME` (seconds), `PRIORITY_WEIGHTS` and `RESOURCE_WEIGHTS`.
+- The WDRF controller (github.com/Godmook/GPU_Controller): a config.yaml, the environment, or a ConfigMap that makes
+  it, with `AGING_COEFFICIENT` (share a second), `MAX_AGING_TIME` (seconds), `PRIORITY_WEIGHTS` and `RESOURCE_WEIGHTS`.
+
+The keys tell which one it is.
 
 What they leave out has the value that their authors gave it. Neither knows tenants: all have weight 1. Keys that say
 nothing of an order (intervals, log levels, names of queues) are settings of services and are passed over.
@@ -13,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 
 from fairlead_contracts.cards import CARD_MEMORY, CARD_MEMORY_PERCENT
 from fairlead_contracts.errors import FieldError
@@ -39,6 +42,8 @@ _WDRF_SETTINGS = (
     "NAMESPACE",
 )
 _SECONDS_AN_HOUR = 3600
+_LIKENESS = 0.7
+"""From here on a variable is taken for one of the controller's, misspelled (difflib's ratio)."""
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)")
 
 type Plain = dict[object, object]
@@ -50,8 +55,21 @@ def from_environment(text: str) -> Plain | None:
     lines = [line.strip() for line in text.splitlines()]
     found = [_ASSIGNMENT.fullmatch(line) for line in lines if line and not line.startswith("#")]
     variables: Plain = {match[1]: match[2].strip("'\" ") for match in found if match is not None}
-    known = None not in found and any(key in variables for key in (*_WDRF_KEYS, "LOOP_INTERVAL"))
-    return variables if known else None
+    return _apart(variables) if None not in found and _is_wdrf(variables) else None
+
+
+def _is_wdrf(keys: Mapping[object, object]) -> bool:
+    return any(key in keys for key in (*_WDRF_KEYS, "LOOP_INTERVAL"))
+
+
+def _apart(variables: Plain) -> Plain:
+    """Without those that are other programs': an environment is shared. What looks like a misspelled key stays."""
+    ours = (*_WDRF_KEYS, *_WDRF_SETTINGS)
+    return {
+        name: value
+        for name, value in variables.items()
+        if get_close_matches(str(name), ours, cutoff=_LIKENESS)
+    }
 
 
 def in_our_words(found: Mapping[object, object]) -> tuple[Mapping[object, object], Problems]:
@@ -62,12 +80,14 @@ def in_our_words(found: Mapping[object, object]) -> tuple[Mapping[object, object
     """
     data = found.get("data") if found.get("kind") == "ConfigMap" else found
     if not isinstance(data, Mapping):
-        return {}, [FieldError("data", data, "must be a mapping: the ConfigMap of the DRF controller")]
-    if data is not found or any(key in data for key in _DRF_KEYS):
-        reader = _Reader(data, where="data." if data is not found else "")
+        return {}, [FieldError("data", data, "must be a mapping: the ConfigMap of an older controller")]
+    inside = data is not found
+    where = "data." if inside else ""
+    if any(key in data for key in _DRF_KEYS) or (inside and not _is_wdrf(data)):
+        reader = _Reader(data, where)
         return _drf(reader), reader.problems
-    if any(key in data for key in (*_WDRF_KEYS, "LOOP_INTERVAL")):
-        reader = _Reader(data, where="")
+    if _is_wdrf(data):
+        reader = _Reader(_apart({**data}) if inside else data, where)
         return _wdrf(reader), reader.problems
     return found, []
 

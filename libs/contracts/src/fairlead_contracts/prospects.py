@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Moment
+from fairlead_contracts.decisions import Place, UnboundedBy
+from fairlead_contracts.instants import Micros, Moment
 
 type Term = Literal["class", "used-up", "infinite", "share", "waiting", "submitted", "uid", "own-order"]
 """What decides between two neighbours: the class; that one asks for a resource that is used up (H-DRF), or has an
@@ -66,6 +66,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds most of them."""
     fading: bool = False
     """Whether past use counts for any tenant: it fades, and moves places as it does."""
+    moves_at: Micros | None = None
+    """An instant before which time alone moves no job inside the trees that these jobs are of; None where it never does."""
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,10 +89,24 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     term: Term
     within: str = ""
     """The tenant below which the two part ways; empty where that is the pool itself."""
+    side: str = ""
+    """The tenant on its way up whose start tag counts there; empty where that is its own."""
+    own_side: str = ""
+    """The same of the explained job."""
+    lifted: str = ""
+    """Id of the job by whose terms it counts there, as its tenants serve that one first; empty where it counts by its own."""
+    own_lifted: str = ""
+    """The same of the explained job."""
     share_lead: float = 0.0
-    """By how much its start tag is lower; negative where it is higher."""
+    """By how much the start tag on its side is lower; negative where it is higher."""
+    class_lead: float = 0.0
+    """By how much its class is worth more, in share, where classes are not strict; negative where it is worth less. With
+    classes that divide the tag: what these divisions add to `share_lead`."""
     waiting_lead: float = 0.0
-    """By how much its waiting is worth more, in share; negative where it is worth less."""
+    """By how much its waiting is worth more, in share; negative where it is worth less. The three leads together are by how
+    much its key is lower."""
+    unbounded_by: UnboundedBy | None = None
+    """With `infinite`: what makes the start tag on the explained job's side infinite."""
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

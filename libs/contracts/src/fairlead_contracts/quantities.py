@@ -8,6 +8,7 @@ a number means its shortest decimal notation: 0.1 is a tenth.
 """
 
 import re
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 
@@ -76,8 +77,19 @@ def _out_of_range(amount: Decimal | int) -> str:
 
 def format_quantity(resource: str, amount: int) -> str:
     """The quantity as a person reads it: `1500m`, `64Gi`, `8`. Parses back to the same amount."""
-    if base_units(resource) == 1:
-        # The largest power of 1024 that divides it: a tenth of the zeros that its binary notation ends with.
-        power = min(((amount & -amount).bit_length() - 1) // 10, 6) if amount else 0
-        return f"{amount >> 10 * power}{_BINARY[power]}"
+    return quantity_format(resource)(amount)
+
+
+def quantity_format(resource: str) -> Callable[[int], str]:
+    """How quantities of the resource are written: for whoever writes many of them."""
+    return _written_bytes if base_units(resource) == 1 else _written_count
+
+
+def _written_bytes(amount: int) -> str:
+    # The largest power of 1024 that divides it: a tenth of the zeros that its binary notation ends with.
+    power = min(((amount & -amount).bit_length() - 1) // 10, 6) if amount else 0
+    return f"{amount >> 10 * power}{_BINARY[power]}"
+
+
+def _written_count(amount: int) -> str:
     return f"{amount}m" if amount % 1000 else str(amount // 1000)

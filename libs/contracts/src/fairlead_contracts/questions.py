@@ -111,6 +111,24 @@ class AheadOf(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
 
 
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
+    """What is too little for a job, by how much."""
+
+    answer: str
+    """`never`: not even if nothing else ran; `no-quota`: its pool has not enough left; `no-room`: its cluster has not."""
+    term: str
+    """A resource; or of cards `card-memory`, `card-cores` and `cards`; or `pods` of the job."""
+    wanted: int
+    most: int
+    """Of cards and nodes, on the one that has most of it now, or ever where `never` is said; of a pool, what is left."""
+    total: int | None = None
+    """Free in all; None where nobody summed it up."""
+    unit: str = ""
+    """`MiB` and `%` of cards, `cards`, `pods`; empty for base units of the resource."""
+    who: str
+    """The pods that it is too little for, by their name in the job, or the pool that has too little."""
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """One job and everything that its place is made of."""
 
@@ -144,6 +162,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     never: list[str] = []
     """In words, why the nodes of its cluster could not hold it even if nothing ran; empty where they could, or where
     that is not known."""
+    no_quota: list[str] = []
+    """In words, what its pool has too little of after what runs; of a job that could run otherwise."""
+    no_room: list[str] = []
+    """In words, why the cards of its cluster cannot hold it now though its pool has quota left; empty where they could, or
+    where that is not known."""
+    shortfalls: list[Shortfall] = []
+    """The numbers of these three."""
 
 
 class ExplainReply(Message, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ import msgspec
 
 from fairlead_contracts.document_parts import Strict
 from fairlead_contracts.errors import FieldError
+from fairlead_contracts.exponents import exponent_hint
+from fairlead_contracts.kinds import choices_of, in_words
 
 
 class StructReader:
@@ -61,9 +63,29 @@ class StructReader:
             return None
         try:
             return msgspec.convert(found, hint)
-        except msgspec.ValidationError as error:
-            self.problems.append(FieldError(where, found, str(error)))
+        except msgspec.ValidationError:
+            self._refuse(hint, found, where)
             return None
+
+    def _refuse(self, hint: object, found: object, where: str) -> None:
+        """Tells what of a value is not of its type: the value, or those parts of a list or mapping that are wrong."""
+        known = len(self.problems)
+        for choice in choices_of(hint):
+            inner = get_args(choice)
+            if get_origin(choice) is list and isinstance(found, list):
+                for number, part in enumerate(found):
+                    self._value(inner[0], part, f"{where}[{number}]")
+            elif get_origin(choice) is dict and isinstance(found, dict):
+                self._refuse_parts(inner, found, where)
+        if len(self.problems) == known:
+            self.problems.append(FieldError(where, found, _reason(hint, found)))
+
+    def _refuse_parts(self, hints: tuple[object, ...], found: dict[object, object], where: str) -> None:
+        for key, part in found.items():
+            if isinstance(key, str):
+                self._value(hints[1], part, f"{where}.{_named(key)}")
+            else:
+                self.problems.append(FieldError(where, key, "has a name that is no text: write it in quotes"))
 
     def _named(self, struct: type[Strict], found: Mapping[object, object], where: str) -> dict[str, object]:
         parts = {str(name): self._value(struct, entry, f"{where}.{name}") for name, entry in found.items()}
@@ -85,6 +107,14 @@ class StructReader:
                 parts.append(part)
                 kept.append(number)
         return parts
+
+
+def _reason(hint: object, found: object) -> str:
+    choices = choices_of(hint)
+    if type(found) is int and float in choices:
+        return "is too large for a number here"
+    how = exponent_hint(found, whole=float not in choices) if int in choices or float in choices else ""
+    return f"must be {in_words(hint)}{how}"
 
 
 def _named(key: object) -> object:

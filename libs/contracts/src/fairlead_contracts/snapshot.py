@@ -8,7 +8,7 @@
      "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...},
                 "cards": [{"uuid": "GPU-1", "memory": 24576, "used": {"count": 1, "memory": 8000, "cores": 30}}]}],
      "queues": [{"name": "cq-1", "pool": "gpu", "frontend": "kueue", "default_level": 0, "lowest_level": 1,
-                 "highest_level": 1000000, "bands_by_class": true}],
+                 "highest_level": 1000000, "bands_by_class": true, "preemption": {"withinClusterQueue": "Never"}}],
      "class_values": [{"class": "urgent", "value": 1000000}],
      "running": [{"id": "r1", "tenant": "team-1", "class": "normal", "demand": {...}, "started": ..., "ends": ...}],
      "jobs": [{"id": "j1", "tenant": "team-1", "class": "normal", "submitted": ..., "demand": {...},
@@ -24,16 +24,15 @@ say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards`
 A queue and a class value may say their `cluster`; a pool that has a queue in `queues` has all of its queues there. What this release knows of but does not act on is refused where it would change the order.
 """
 
-import json
-
 import msgspec
 
 from fairlead_contracts.document import names_of
 from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.given_twice import gives_twice, parse_json
 from fairlead_contracts.instants import Micros, to_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.reading import StructReader
-from fairlead_contracts.snapshot_checks import SnapshotChecks, pools_of_tenants
+from fairlead_contracts.snapshot_checks import SnapshotChecks
 from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot_parts import (
     CardUse,
@@ -54,6 +53,8 @@ from fairlead_contracts.snapshot_parts import (
     WrittenSnapshot,
 )
 from fairlead_contracts.snapshot_queues import class_value_to_plain, misplaced, queue_to_plain
+from fairlead_contracts.snapshot_quick import GivenTwiceError, UnreadJobs
+from fairlead_contracts.snapshot_tenants import pools_of_tenants
 
 __all__ = [
     "CardUse",
@@ -75,29 +76,55 @@ __all__ = [
     "read_snapshot",
 ]
 
-_decoder = msgspec.json.Decoder(OpenedSnapshot)
+_opened = msgspec.json.Decoder(OpenedSnapshot)
+_around = msgspec.json.Decoder(WrittenSnapshot)
 
 
 def decode_snapshot(payload: bytes) -> Snapshot:
     """The snapshot in a JSON document. A million jobs take a few seconds.
 
     Raises:
-        DocumentError: with every problem found.
+        DocumentError: with every problem found; a key that an object gives twice is one.
     """
     try:
-        opened = _decoder.decode(payload)
-        return _checked(opened.written(), StructReader(), {}, opened.jobs)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _at_once(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError, GivenTwiceError):
         # Told again key by key. Python's own parser reads numbers that fit nowhere, so that their place can be named.
-        return read_snapshot(_plain(payload))
+        return _with_all_problems(payload)
 
 
-def _plain(payload: bytes) -> object:
+def _at_once(payload: bytes) -> Snapshot:
+    """The snapshot, where its text is in order.
+
+    Raises:
+        MsgspecError, ValueError, RecursionError: it is not JSON, or has keys or kinds of values that no snapshot has.
+        GivenTwiceError: some object gives a key twice.
+        DocumentError: it does not validate.
+    """
+    opened = _opened.decode(payload)
+    around = opened.around()
+    if gives_twice(around):
+        raise GivenTwiceError
+    jobs = None if opened.jobs is None else UnreadJobs(opened.jobs)
+    checks = SnapshotChecks(_around.decode(around), {}, {}, jobs)
+    snapshot = checks.snapshot()
+    colons = payload.count(b":") - around.count(b":")
+    # Of a key of the snapshot itself that is given twice, only the last value is in there; of null, nothing.
+    if colons if jobs is None else jobs.give_twice(colons - 1):
+        raise GivenTwiceError
+    return _right(snapshot, checks.problems)
+
+
+def _with_all_problems(payload: bytes) -> Snapshot:
     try:
-        found: object = json.loads(payload)
+        found, twice = parse_json(payload)
     except (ValueError, RecursionError) as error:
         raise DocumentError([FieldError("snapshot", "", f"is not valid JSON: {error}")]) from error
-    return found
+    try:
+        snapshot = read_snapshot(found)
+    except DocumentError as error:
+        raise DocumentError(twice + error.problems) from error
+    return _right(snapshot, twice)
 
 
 def read_snapshot(found: object) -> Snapshot:
@@ -111,18 +138,12 @@ def read_snapshot(found: object) -> Snapshot:
     reader = StructReader()
     written = reader.struct(WrittenSnapshot, found, "")
     stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}
-    return _checked(written or WrittenSnapshot(), reader, stated)
-
-
-def _checked(
-    written: WrittenSnapshot,
-    reader: StructReader,
-    stated: dict[str, set[str]],
-    unread: list[msgspec.Raw] | None = None,
-) -> Snapshot:
-    checks = SnapshotChecks(written, reader.kept, stated, unread)
+    checks = SnapshotChecks(written or WrittenSnapshot(), reader.kept, stated)
     snapshot = checks.snapshot()
-    problems = reader.problems + checks.problems
+    return _right(snapshot, reader.problems + checks.problems)
+
+
+def _right(snapshot: Snapshot | None, problems: list[FieldError]) -> Snapshot:
     if snapshot is not None and not problems:
         problems = list(misplaced(snapshot))
     if problems or snapshot is None:
@@ -138,7 +159,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     plain: dict[str, object] = {
         "now": to_datetime(snapshot.now),
         "policy": snapshot.policy,
-        "pools": [{"name": pool.name, "capacity": _amounts(pool.capacity)} for pool in snapshot.pools],
+        "pools": [_pool(pool) for pool in snapshot.pools],
         "tenants": [_without_nothing(tenant) for tenant in snapshot.tenants],
         "nodes": [_node(node) for node in snapshot.nodes],
         "queues": [queue_to_plain(queue, alone) for queue in snapshot.queues],
@@ -151,6 +172,11 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 def _amounts(amounts: dict[str, int]) -> dict[str, str]:
     return {resource: format_quantity(resource, amount) for resource, amount in sorted(amounts.items())}
+
+
+def _pool(pool: SnapshotPool) -> dict[str, object]:
+    plain: dict[str, object] = {"name": pool.name, "capacity": _amounts(pool.capacity)}
+    return plain | ({} if pool.card_shares else {"card_shares": False})
 
 
 def _without_nothing(tenant: SnapshotTenant) -> dict[str, object]:
@@ -206,7 +232,8 @@ def _gang(job: SnapshotRunning | SnapshotJob) -> dict[str, object]:
     if gang is None:
         return {} if job.pods == 1 else {"gang": {"pods": job.pods}}
     shapes = [_shape(shape) for shape in gang.shapes]
-    single = len(shapes) == 1 and gang.shapes[0].name == ONLY_SHAPE and gang.shapes[0].demand != {}
+    only = gang.shapes[0]
+    single = len(shapes) == 1 and only.name == ONLY_SHAPE and only.demand != {} and not only.containers
     plain: dict[str, object] = dict(shapes[0]) if single else {"shapes": shapes}
     if single:
         plain.pop("name")
@@ -218,4 +245,6 @@ def _shape(shape: SnapshotShape) -> dict[str, object]:
     plain: dict[str, object] = {"name": shape.name, "pods": shape.pods}
     if shape.demand is not None:
         plain["per_pod"] = _amounts(shape.demand)
+    if shape.containers:
+        plain["containers"] = [_amounts(one) for one in shape.containers]
     return plain | _optional("selector", shape.selector, {}) | _optional("tolerations", shape.tolerations, [])

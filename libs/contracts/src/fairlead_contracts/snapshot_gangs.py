@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
-from fairlead_contracts.cards import PER_VGPU
+from fairlead_contracts.cards import CARD_RESOURCES, PER_VGPU
 from fairlead_contracts.quantities import MAX_QUANTITY, format_quantity
 from fairlead_contracts.snapshot_parts import (
     SnapshotGang,
@@ -140,11 +140,20 @@ def _shapes(gang: WrittenGang, amounts: Amounts, fail: Fail) -> list[SnapshotSha
                 name=shape.name or f"shape {at + 1}",
                 pods=pods,
                 demand=per_pod,
+                containers=_containers(shape, place, amounts, fail),
                 selector=shape.selector,
                 tolerations=shape.tolerations,
             )
         )
     return shapes
+
+
+def _containers(shape: WrittenShape, place: str, amounts: Amounts, fail: Fail) -> list[dict[str, int]]:
+    for at, one in enumerate(shape.containers):
+        for resource in sorted(one.keys() - {*CARD_RESOURCES}):
+            reason = f"containers say what they ask of cards alone: {_listed(CARD_RESOURCES)}"
+            fail(f"{place}.containers[{at}].{resource}", one[resource], reason)
+    return [amounts(f"{place}.containers[{at}]", one) for at, one in enumerate(shape.containers)]
 
 
 def _count(pods: int, place: str, fail: Fail) -> int:

@@ -1,15 +1,12 @@
 """The parts of a snapshot, as types: as they are written, and as they are checked. Read by `snapshot`."""
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 
-from fairlead_contracts.cards import REGISTER
+from fairlead_contracts.cards import REGISTER, Counted
 from fairlead_contracts.document_parts import PolicyDocument, Strict
 from fairlead_contracts.instants import Micros
-
-type Counted = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-"""HAMi counts in 32 bits."""
 
 # Written and checked alike ---------------------------------------------------------------------------------------------
 
@@ -65,6 +62,7 @@ class WrittenPool(Strict, frozen=True, kw_only=True):
 
     name: str
     capacity: dict[str, object]
+    card_shares: bool = True
 
 
 class WrittenTenant(Strict, frozen=True, kw_only=True):
@@ -104,6 +102,7 @@ class WrittenQueue(Strict, frozen=True, kw_only=True):
     lowest_level: int = 1
     highest_level: int = 1_000_000
     bands_by_class: bool = False
+    preemption: dict[str, str] = {}
 
 
 class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
@@ -119,6 +118,7 @@ class WrittenShape(Strict, frozen=True, kw_only=True):
 
     pods: int
     per_pod: dict[str, object]
+    containers: list[dict[str, object]] = []
     name: str = ""
     selector: dict[str, str] = {}
     tolerations: list[SnapshotToleration] = []
@@ -185,30 +185,22 @@ class WrittenSnapshot(Strict, frozen=True, kw_only=True):
 
 
 class OpenedSnapshot(Strict, frozen=True, kw_only=True):
-    """The same with its jobs still unread: there may be a million of them."""
+    """The same, unread but for its keys: there may be a million jobs in it."""
 
-    now: object = None
-    policy: dict[str, object] = {}
-    pools: list[WrittenPool] = []
-    tenants: list[WrittenTenant] = []
-    nodes: list[WrittenNode] = []
-    queues: list[WrittenQueue] = []
-    class_values: list[WrittenClassValue] = []
-    running: list[WrittenRunning] = []
-    jobs: list[msgspec.Raw] = []
+    now: msgspec.Raw = msgspec.Raw()
+    policy: msgspec.Raw = msgspec.Raw()
+    pools: msgspec.Raw = msgspec.Raw()
+    tenants: msgspec.Raw = msgspec.Raw()
+    nodes: msgspec.Raw = msgspec.Raw()
+    queues: msgspec.Raw = msgspec.Raw()
+    class_values: msgspec.Raw = msgspec.Raw()
+    running: msgspec.Raw = msgspec.Raw()
+    jobs: list[msgspec.Raw] | None = None
 
-    def written(self) -> WrittenSnapshot:
-        """All but the jobs."""
-        return WrittenSnapshot(
-            now=self.now,
-            policy=self.policy,
-            pools=self.pools,
-            tenants=self.tenants,
-            nodes=self.nodes,
-            queues=self.queues,
-            class_values=self.class_values,
-            running=self.running,
-        )
+    def around(self) -> bytes:
+        """All but the jobs, as JSON."""
+        found = ((name, bytes(getattr(self, name))) for name in self.__struct_fields__ if name != "jobs")
+        return b"{" + b",".join(b'"%s":%s' % (name.encode(), part) for name, part in found if part) + b"}"
 
 
 # As checked: quantities in base units, instants in microseconds -------------------------------------------------------
@@ -219,6 +211,9 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     capacity: dict[str, int]
+    card_shares: bool = True
+    """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their demand says, as
+    in a running Fairlead, and cards only say where jobs fit."""
 
 
 class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +267,8 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     highest_level: int = 1_000_000
     bands_by_class: bool = False
     """Whether each class has levels of its own there, above the value that the cluster gives it."""
+    preemption: dict[str, str] = {}
+    """What the frontend may stop for a waiting job, in its own words; empty where it never preempts."""
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,6 +286,8 @@ class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
     pods: int
     demand: dict[str, int] | None = None
     """Of one pod; None where the job's demand goes evenly over its pods."""
+    containers: list[dict[str, int]] = []
+    """Of one pod, what each container that asks for cards says of them, in place of what `demand` sums up. Empty for one."""
     selector: dict[str, str] = {}
     tolerations: list[SnapshotToleration] = []
 

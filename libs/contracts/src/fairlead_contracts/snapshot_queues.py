@@ -11,9 +11,7 @@ from fairlead_contracts.snapshot_parts import (
     WrittenClassValue,
     WrittenQueue,
 )
-
-MAX_LEVEL = 2**31 - 1
-"""Frontends count levels in 32 bits."""
+from fairlead_contracts.state import HIGHEST_LEVEL
 
 type Door = tuple[str, str, str]
 """(cluster, frontend, name) of a queue."""
@@ -34,6 +32,7 @@ def check_queue(queue: WrittenQueue, pool: str, fail: Fail) -> SnapshotQueue:
         lowest_level=queue.lowest_level,
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
+        preemption=queue.preemption,
     )
 
 
@@ -53,8 +52,8 @@ def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: 
 
 def check_level(name: str, level: int, fail: Fail) -> None:
     """Whether a frontend can have the level."""
-    if abs(level) > MAX_LEVEL:
-        fail(name, level, f"must lie between -{MAX_LEVEL} and {MAX_LEVEL}")
+    if abs(level) > HIGHEST_LEVEL:
+        fail(name, level, f"must lie between -{HIGHEST_LEVEL} and {HIGHEST_LEVEL}")
 
 
 def misplaced(snapshot: Snapshot) -> Iterator[FieldError]:
@@ -103,7 +102,8 @@ def queue_to_plain(queue: SnapshotQueue, alone: str | None) -> Mapping[str, obje
         if value := getattr(queue, name):
             plain[name] = value
     levels = {name: getattr(queue, name) for name in ("default_level", "lowest_level", "highest_level")}
-    return plain | levels | {"bands_by_class": queue.bands_by_class}
+    stops = {"preemption": queue.preemption} if queue.preemption else {}
+    return plain | levels | {"bands_by_class": queue.bands_by_class} | stops
 
 
 def class_value_to_plain(found: SnapshotClassValue) -> Mapping[str, object]:

@@ -10,8 +10,12 @@ import enum
 import msgspec
 
 from fairlead_contracts import subjects
+from fairlead_contracts.cards import CardState
 from fairlead_contracts.codec import Codec, Message, to_packed
 from fairlead_contracts.instants import Micros
+
+HIGHEST_LEVEL = 2**31 - 1
+"""Of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
 
 
 class Phase(enum.StrEnum):
@@ -44,6 +48,11 @@ class Stated(Message, frozen=True, kw_only=True):
     rev: int
     """Grows with each change of this object."""
 
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What tells which of two statements of one object is the newer."""
+        return self.epoch, self.rev
+
 
 class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node"):
     """One node of a cluster."""
@@ -55,6 +64,10 @@ class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node")
     taints: list[str] = []
     """As kubectl writes them: `key=value:effect`."""
     unschedulable: bool = False
+    cards: list[CardState] = []
+    """Those that HAMi registers here, with what its pods hold of them. Empty where it registers none, and for older watchers."""
+    cards_refused: str = ""
+    """Why what is registered cannot be read: the node is stated without cards then, as HAMi has none of it either."""
 
 
 class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool"):
@@ -127,6 +140,11 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     """Of one pod."""
     selector: dict[str, str] = {}
     """Labels that their nodes must have."""
+    card_asks: list[dict[str, int]] = []
+    """Of one pod, what each container that asks for cards says of them (`CARD_RESOURCES`). In `demand` they are summed up.
+    Empty where the demand says it all: one container that asks for whole cards."""
+    card_wishes: dict[str, str] = {}
+    """Annotations of the pods by which HAMi chooses cards (`cards.WISHES`)."""
 
 
 class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
@@ -151,7 +169,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     pods: int = 1
     shapes: list[JobShape] = []
     """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
-    alike and select no nodes."""
+    alike, select no nodes and ask for no parts of cards."""
     requested_class: str | None = None
     priority_override: int | None = None
     """A priority that it asks for in its class's place."""

@@ -1,4 +1,4 @@
-"""The tree of tenants: who counts towards whom. Checked here for the document and for snapshots alike."""
+"""The tree of tenants: who counts towards whom, and where. Checked here for the document and for snapshots alike."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -30,6 +30,30 @@ def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) 
             told.update(way)
         elif len(way) > DEEPEST:
             yield name, f"stands {len(way)} deep: a tree may be {DEEPEST} deep"
+
+
+def check_pools_of_tree(
+    parents: Mapping[str, str | None], pools: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """Tenants with a pool of their own that is not the one of those above them: the tenant, and the reason.
+
+    A share is one of a pool: what a tenant has in one pool can count towards no share in another.
+
+    Args:
+        parents: by tenant, each tenant that is known; None at the top.
+        pools: by tenant, the pool that it names; None or left out where it takes that of those above, or any.
+    """
+    for name, parent in sorted(parents.items()):
+        own = pools.get(name)
+        if own is None or parent is None:
+            continue
+        stated = ((above, pools.get(above)) for above in _way_up(name, parents)[1:])
+        above, theirs = next(((above, pool) for above, pool in stated if pool is not None), (name, own))
+        if theirs != own:
+            yield (
+                name,
+                f"is not the pool of {above}, which is {theirs}: a tenant counts in the pool of those above it",
+            )
 
 
 def _way_up(name: str, parents: Mapping[str, str | None]) -> list[str]:
