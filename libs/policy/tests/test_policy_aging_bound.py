@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.decisions import Place
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
 
@@ -29,15 +30,12 @@ def rules(cap: int | None = None) -> PoolRules:
 def arrival(
     number: int, tenant: str, submitted: int, gpus: int, cpus: int, *, urgency: str = "normal"
 ) -> WaitingJob:
-    return WaitingJob(
-        uid=f"u{number:03d}",
-        scope="s",
-        id="j",
+    return a_waiting_job(
+        f"u{number:03d}",
         tenant=tenant,
         urgency=urgency,
         submitted=submitted,
         demand={"gpu": gpus, "cpu": cpus},
-        queue=("c", "q"),
     )
 
 
@@ -138,7 +136,7 @@ class Course:
 
 
 @given(rngs)
-@settings(max_examples=cases(0.4))
+@settings(max_examples=cases())
 def test_what_is_known_at_submission_holds_until_the_start(rng: random.Random) -> None:
     """Tags never rise while jobs start in order and arrive in submit order: the bound holds for starts, too."""
     course = Course()

@@ -8,19 +8,13 @@ from fractions import Fraction
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import rule
 
-from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import ClassMode, PoolOrder, PoolRules
 from fairlead_testkit.cases import cases
+from fairlead_testkit.histories import CLASSES, TENANTS, PoolHistory, demands, tenants, uids
+from fairlead_testkit.waiting import a_waiting_job
 
-TENANTS = ("ada", "bob", "cyd")
-CLASSES = ("urgent", "normal")
-
-uids = st.integers(0, 9).map(lambda number: f"u{number}")
-tenants = st.sampled_from(TENANTS)
-demands = st.dictionaries(
-    st.sampled_from(("cpu", "gpu", "tpu")), st.sampled_from([0, 1, 2, 2**62]), max_size=2
-)
 TREES: tuple[dict[str, str], ...] = (
     {},
     {"ada": "org", "bob": "org"},
@@ -54,64 +48,16 @@ def rules_of(seed: int) -> PoolRules:
 
 
 rules = st.builds(rules_of, st.integers(0, 2**32))
-jobs = st.builds(
-    WaitingJob,
-    uid=uids,
-    scope=st.just("s"),
-    id=st.just("j"),
-    tenant=tenants,
-    urgency=st.sampled_from(CLASSES),
-    submitted=st.integers(0, 9),
-    demand=demands,
-    queue=st.sampled_from([("c", "q1"), ("c", "q2")]),
-    override=st.sampled_from([None, None, None, 2.0]),
-)
 
 
-class AnyPolicy(RuleBasedStateMachine):
+class AnyPolicy(PoolHistory):
     """Facts come, change and go, and so does everything that a policy may say, trees and modes among it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.current = PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
-        self.kept = PoolOrder(self.current)
-        self.waiting: dict[str, WaitingJob] = {}
-        self.running: dict[str, tuple[str, dict[str, int]]] = {}
+        super().__init__(
+            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
+        )
         self.past: dict[str, dict[str, int]] = {}
-
-    @rule(job=jobs)
-    def a_job_waits(self, job: WaitingJob) -> None:
-        self.kept.wait(job)
-        self.running.pop(job.uid, None)
-        self.waiting[job.uid] = job
-
-    @rule(many=st.lists(jobs, min_size=17, max_size=30))
-    def many_jobs_wait_at_once(self, many: list[WaitingJob]) -> None:
-        for number, job in enumerate(many):
-            self.a_job_waits(msgspec.structs.replace(job, uid=f"{job.uid}-{number}"))
-
-    @rule()
-    def all_that_wait_go(self) -> None:
-        for uid in list(self.waiting):
-            self.a_job_goes(uid)
-
-    @rule(uid=uids, tenant=tenants, demand=demands)
-    def a_job_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
-        self.kept.run(uid, tenant, demand)
-        self.waiting.pop(uid, None)
-        self.running[uid] = (tenant, demand)
-
-    @rule(uid=uids)
-    def a_waiting_job_starts(self, uid: str) -> None:
-        job = self.waiting.get(uid)
-        if job is not None:
-            self.a_job_runs(uid, job.tenant, job.demand)
-
-    @rule(uid=uids)
-    def a_job_goes(self, uid: str) -> None:
-        self.kept.forget(uid)
-        self.waiting.pop(uid, None)
-        self.running.pop(uid, None)
 
     @rule(tenant=st.sampled_from((*TENANTS, "org")), past=demands)
     def past_use_decays_or_grows(self, tenant: str, past: dict[str, int]) -> None:
@@ -139,8 +85,7 @@ class AnyPolicy(RuleBasedStateMachine):
 
     @rule(changed=rules)
     def the_rules_change(self, changed: PoolRules) -> None:
-        self.kept.set_rules(changed)
-        self.current = changed
+        self.adopt(changed)
 
     @rule(window=st.integers(1, 5), now=st.integers(0, 30), uid=uids)
     def somebody_looks(self, window: int, now: int, uid: str) -> None:
@@ -148,16 +93,6 @@ class AnyPolicy(RuleBasedStateMachine):
         assert self.kept.place(uid, now) == fresh.place(uid, now)
         assert self.kept.front(now, window) == fresh.front(now, window)
         assert self.kept.next_flip(now) == fresh.next_flip(now)
-
-    @invariant()
-    def it_is_as_from_scratch(self) -> None:
-        fresh = self.from_scratch()
-        now = 12
-        whole = self.kept.order(now)
-        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.order(now))
-        assert self.kept.standings() == fresh.standings()
-        assert self.kept.waiting() == fresh.waiting()
-        assert {place.uid for place in whole} == set(self.waiting)
 
     def from_scratch(self) -> PoolOrder:
         fresh = PoolOrder(self.current)
@@ -169,7 +104,9 @@ class AnyPolicy(RuleBasedStateMachine):
         return fresh
 
 
-AnyPolicy.TestCase.settings = settings(max_examples=cases(0.04), stateful_step_count=20)
+STEPS = 20
+# Each step is a case: after it, all is compared with what is made from scratch.
+AnyPolicy.TestCase.settings = settings(max_examples=cases(1 / STEPS), stateful_step_count=STEPS)
 TestAnyPolicy = AnyPolicy.TestCase
 
 
@@ -180,17 +117,6 @@ def test_past_use_of_a_tenant_that_becomes_a_parent_counts_once() -> None:
     order.remember("org", {"cpu": 1})
     for rules, parents in ((replace(flat, parents={"ada": "org"}), ["ada", "org"]), (flat, ["org"])):
         order.set_rules(rules)
-        order.wait(
-            WaitingJob(
-                uid="u",
-                scope="s",
-                id="j",
-                tenant=parents[0],
-                urgency="normal",
-                submitted=0,
-                demand={},
-                queue=("c", "q"),
-            )
-        )
+        order.wait(a_waiting_job("u", tenant=parents[0], demand={}))
         assert {one.tenant: one.share for one in order.standings(["org"])} == {"org": 0.125}
         assert order.order(0)[0].tag == 0.125

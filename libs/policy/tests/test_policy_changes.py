@@ -5,19 +5,15 @@ from fractions import Fraction
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import rule
 
-from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, RunKey, WaitingJob
+from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, RunKey
+from fairlead_testkit.cases import cases
+from fairlead_testkit.histories import CLASSES, TENANTS, PoolHistory
+from fairlead_testkit.waiting import a_waiting_job
 
-TENANTS = ("ada", "bob", "cyd")
-CLASSES = ("urgent", "normal")
 DECAY = Decay(half_life=40, tick=10)
 
-uids = st.integers(0, 9).map(lambda number: f"u{number}")
-tenants = st.sampled_from(TENANTS)
-demands = st.dictionaries(
-    st.sampled_from(("cpu", "gpu", "tpu")), st.sampled_from([0, 1, 2, 2**62]), max_size=2
-)
 rules = st.builds(
     PoolRules,
     capacity=st.sampled_from([{"cpu": 4, "gpu": 2}, {"cpu": 6, "gpu": 3}, {"cpu": 4}, {"gpu": 2, "tpu": 1}]),
@@ -30,72 +26,24 @@ rules = st.builds(
     ),
     unlisted_weight=st.sampled_from([Fraction(0), Fraction(1)]),
 )
-jobs = st.builds(
-    WaitingJob,
-    uid=uids,
-    scope=st.just("s"),
-    id=st.just("j"),
-    tenant=tenants,
-    urgency=st.sampled_from(CLASSES),
-    submitted=st.integers(0, 9),
-    demand=demands,
-    queue=st.sampled_from([("c", "q1"), ("c", "q2")]),
-)
 
 
-class AnyHistory(RuleBasedStateMachine):
+class AnyHistory(PoolHistory):
     """Facts come, change, come again and go; readers look at any moment."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.current = PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
-        self.kept = PoolOrder(self.current)
-        self.waiting: dict[str, WaitingJob] = {}
-        self.running: dict[str, tuple[str, dict[str, int]]] = {}
+        super().__init__(
+            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
+        )
         self.clock = 0
         self.use = self.nobodys_use()
         self.runs: dict[RunKey, tuple[str, int | None, dict[str, int]]] = {}
         """Every run that there ever was: whose, until when, of what."""
 
-    @rule(job=jobs)
-    def a_job_waits(self, job: WaitingJob) -> None:
-        self.kept.wait(job)
-        self.it_ran(job.uid)
-        self.running.pop(job.uid, None)
-        self.waiting[job.uid] = job
-
-    @rule(many=st.lists(jobs, min_size=17, max_size=30))
-    def many_jobs_wait_at_once(self, many: list[WaitingJob]) -> None:
-        for number, job in enumerate(many):
-            self.a_job_waits(msgspec.structs.replace(job, uid=f"{job.uid}-{number}"))
-
-    @rule()
-    def all_that_wait_go(self) -> None:
-        for uid in list(self.waiting):
-            self.a_job_goes(uid)
-
-    @rule(uid=uids, tenant=tenants, demand=demands)
-    def a_job_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
-        self.kept.run(uid, tenant, demand)
-        self.it_ran(uid)
+    def it_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
         self.clock += 3
         self.runs[uid, self.clock] = (tenant, None, demand)
         self.use.run((uid, self.clock), tenant, demand)
-        self.waiting.pop(uid, None)
-        self.running[uid] = (tenant, demand)
-
-    @rule(uid=uids)
-    def a_waiting_job_starts(self, uid: str) -> None:
-        job = self.waiting.get(uid)
-        if job is not None:
-            self.a_job_runs(uid, job.tenant, job.demand)
-
-    @rule(uid=uids)
-    def a_job_goes(self, uid: str) -> None:
-        self.kept.forget(uid)
-        self.it_ran(uid)
-        self.waiting.pop(uid, None)
-        self.running.pop(uid, None)
 
     @rule(ticks=st.integers(1, 4), settled=st.integers(0, 6))
     def time_passes(self, ticks: int, settled: int) -> None:
@@ -115,24 +63,13 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(changed=rules)
     def the_rules_change(self, changed: PoolRules) -> None:
-        self.kept.set_rules(changed)
-        self.current = changed
+        self.adopt(changed)
 
     @rule(window=st.integers(1, 5), now=st.integers(0, 30))
     def somebody_looks(self, window: int, now: int) -> None:
         fresh = self.from_scratch()
         assert self.kept.front(now, window) == fresh.front(now, window)
         assert self.kept.next_flip(now) == fresh.next_flip(now)
-
-    @invariant()
-    def it_is_as_from_scratch(self) -> None:
-        fresh = self.from_scratch()
-        now = 12
-        whole = self.kept.order(now)
-        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.order(now))
-        assert self.kept.standings() == fresh.standings()
-        assert self.kept.waiting() == fresh.waiting()
-        assert {place.uid for place in whole} == set(self.waiting)
 
     def from_scratch(self) -> PoolOrder:
         fresh = PoolOrder(self.current)
@@ -166,22 +103,15 @@ class AnyHistory(RuleBasedStateMachine):
         return use
 
 
-AnyHistory.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+STEPS = 25
+# Each step is a case: after it, all is compared with what is made from scratch.
+AnyHistory.TestCase.settings = settings(max_examples=cases(1 / STEPS), stateful_step_count=STEPS)
 TestAnyHistory = AnyHistory.TestCase
 
 
 def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
     order = PoolOrder(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_weight=Fraction(1)))
-    job = WaitingJob(
-        uid="u",
-        scope="s",
-        id="j",
-        tenant="ada",
-        urgency="normal",
-        submitted=1,
-        demand={"gpu": 1},
-        queue=("c", "q"),
-    )
+    job = a_waiting_job("u", tenant="ada", submitted=1, demand={"gpu": 1})
     order.wait(job)
     order.run("r", "ada", {"gpu": 1})
     before = order.order(0)

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.instants import HOUR, SECOND
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules
+from fairlead_testkit.waiting import a_waiting_job
 
 WEIGHTS = {"ada": Fraction(3), "bob": Fraction(2), "cyd": Fraction(1)}
 CAPACITY = 12
@@ -42,16 +43,7 @@ class Cluster:
             uid = f"{tenant}-{self.count:05d}"
             self.count += 1
             self.order.wait(
-                WaitingJob(
-                    uid=uid,
-                    scope=tenant,
-                    id=uid,
-                    tenant=tenant,
-                    urgency=urgency,
-                    submitted=self.now,
-                    demand={"gpu": 1},
-                    queue=("c", "q"),
-                )
+                a_waiting_job(uid, tenant=tenant, urgency=urgency, submitted=self.now, demand={"gpu": 1})
             )
             heapq.heappush(self.waiting[tenant], (0 if urgency == "urgent" else 1, self.now, uid))
 
@@ -135,31 +127,11 @@ def test_a_job_that_waits_is_not_passed_for_ever() -> None:
     rate = Fraction(6, 100) / HOUR
     order = PoolOrder(rules(rate))
     order.run("r", "cyd", {"gpu": 6})
-    order.wait(
-        WaitingJob(
-            uid="old",
-            scope="cyd",
-            id="old",
-            tenant="cyd",
-            urgency="normal",
-            submitted=0,
-            demand={"gpu": 1},
-            queue=("c", "q"),
-        )
-    )
+    order.wait(a_waiting_job("old", tenant="cyd", demand={"gpu": 1}))
     # The bound that holds at submit: (1/2 - 0) / 0.06 an hour = 8 h 20 min.
     bound = Fraction(1, 2) / rate
     for hour in range(12):
-        fresh = WaitingJob(
-            uid=f"new{hour}",
-            scope="ada",
-            id="new",
-            tenant="ada",
-            urgency="normal",
-            submitted=hour * HOUR,
-            demand={"gpu": 1},
-            queue=("c", "q"),
-        )
+        fresh = a_waiting_job(f"new{hour}", tenant="ada", submitted=hour * HOUR, demand={"gpu": 1})
         order.wait(fresh)
         first = order.uids(hour * HOUR)[0]
         assert (first == "old") == (hour * HOUR >= bound)

@@ -21,6 +21,7 @@ from fairlead_policy import (
 )
 from fairlead_policy.fit import Gang, Node, Placement, PodShape, Unfit, place
 from fairlead_testkit.builders import a_document, a_job, a_pool, a_queue
+from fairlead_testkit.waiting import a_waiting_job
 
 CAPACITY = {"cpu": 100_000, "gpu": 10_000}
 DRF = read_document({"kind": "ConfigMap", "data": {"aging_alpha": "0.1"}})
@@ -33,15 +34,8 @@ def pool(document: PolicyDocument) -> PoolOrder:
 
 
 def job(uid: str, tenant: str, waited: float, urgency: str = "normal", **changed: object) -> WaitingJob:
-    plain = WaitingJob(
-        uid=uid,
-        scope=tenant,
-        id=uid,
-        tenant=tenant,
-        urgency=urgency,
-        submitted=NOW - round(waited * SECOND),
-        demand={"gpu": 1000},
-        queue=("c", "q"),
+    plain = a_waiting_job(
+        uid, tenant=tenant, urgency=urgency, submitted=NOW - round(waited * SECOND), demand={"gpu": 1000}
     )
     return msgspec.structs.replace(plain, **changed)
 

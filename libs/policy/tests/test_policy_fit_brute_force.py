@@ -11,6 +11,7 @@ from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.dealing import pods_on_cards
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fractions import Card, CardWishes, Strategy, VgpuAsk
+from fairlead_testkit.cases import cases
 
 type CardState = tuple[int, int, int]
 """(vGPUs, MiB, percent of cores) in use."""
@@ -251,7 +252,7 @@ def test_fit_is_that_of_all_ways_to_start_the_pods_in_many_cases() -> None:
 
 
 def test_a_free_node_more_never_makes_a_fit_unfit() -> None:
-    for seed in range(400):
+    for seed in range(cases()):
         gang, nodes = random_case(seed)
         if isinstance(place(gang, nodes), Placement):
             more = random_node(Random(-seed - 1), 9, with_cards=True)
@@ -259,7 +260,7 @@ def test_a_free_node_more_never_makes_a_fit_unfit() -> None:
 
 
 def test_the_answer_does_not_depend_on_the_order_of_the_nodes() -> None:
-    for seed in range(200):
+    for seed in range(cases()):
         gang, nodes = random_case(seed)
         for strategy in Strategy:
             assert place(gang, nodes, strategy) == place(gang, nodes[::-1], strategy), seed
@@ -267,7 +268,7 @@ def test_the_answer_does_not_depend_on_the_order_of_the_nodes() -> None:
 
 def test_a_search_that_ends_early_never_claims_a_proof_or_a_fit_that_is_none() -> None:
     unproven = 0
-    for seed in range(600):
+    for seed in range(cases()):
         gang, nodes = random_case(seed)
         answer, truth = place(gang, nodes, steps=3), fits(gang, nodes)
         if isinstance(answer, Unfit) and not answer.exact:
@@ -278,7 +279,7 @@ def test_a_search_that_ends_early_never_claims_a_proof_or_a_fit_that_is_none() -
 
 
 def test_an_empty_cluster_is_the_cluster_with_nothing_in_use() -> None:
-    for seed in range(200):
+    for seed in range(cases()):
         gang, nodes = random_case(seed)
         emptied = [
             Node(
@@ -307,7 +308,7 @@ def test_an_empty_cluster_is_the_cluster_with_nothing_in_use() -> None:
 
 def test_cards_as_columns_hold_as_many_pods_as_cards_one_by_one() -> None:
     table = CardTable()
-    for seed in range(600):
+    for seed in range(cases()):
         rng = Random(seed)
         nodes = [random_node(rng, number, with_cards=True) for number in range(3)]
         shape = PodShape(

@@ -14,6 +14,7 @@ from fairlead_policy.fit.ground import Ground
 from fairlead_policy.fit.packing import Budget, Want, pack, take, turn_of
 from fairlead_policy.fit.verify import holds
 from fairlead_policy.fractions import Card, CardWishes, Strategy, VgpuAsk, refusal_of
+from fairlead_testkit.cases import cases
 
 RESOURCES = ("cpu", "gpu")
 
@@ -98,7 +99,7 @@ def test_the_search_finds_what_there_is_and_proves_the_rest_in_many_cases() -> N
 
 def test_a_search_cut_short_is_never_a_proof() -> None:
     open_answers = 0
-    for seed in range(500):
+    for seed in range(cases()):
         gang, nodes = brimful(seed)
         for steps in (0, 1, 4, 12):
             answer = place(gang, nodes, steps=steps)
@@ -177,7 +178,7 @@ def any_order(cards: tuple[Card, ...], wanted: tuple[Want, ...]) -> bool:
 
 def test_unlike_asks_share_cards_wherever_any_order_of_starting_lets_them() -> None:
     answers = Counter[bool]()
-    for seed in range(1000):
+    for seed in range(cases()):
         cards, wanted = brimful_cards(seed)
         budget = Budget(10_000)
         packed = pack(cards, wanted, budget)
@@ -196,7 +197,7 @@ def test_unlike_asks_share_cards_wherever_any_order_of_starting_lets_them() -> N
 
 
 def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
-    for seed in range(300):
+    for seed in range(cases()):
         cards, wanted = brimful_cards(seed)
         counts = Counter((want.ask, want.wishes) for want in wanted)
         shapes = tuple(
@@ -255,7 +256,7 @@ def test_pods_of_two_containers_on_cards() -> None:
 
 
 def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> None:
-    for seed in range(200):
+    for seed in range(cases()):
         rng = Random(seed)
         asks = tuple(
             VgpuAsk(count=rng.choice([1, 1, 2]), memory=rng.randrange(2, 6), cores=20) for _ in range(2)

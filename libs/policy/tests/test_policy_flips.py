@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.instants import HOUR
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob, next_flip_of
+from fairlead_policy import PoolOrder, PoolRules, next_flip_of
 from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
 
 
 def pool(rules: PoolRules, jobs: list[tuple[str, int, int]]) -> PoolOrder:
@@ -18,18 +19,7 @@ def pool(rules: PoolRules, jobs: list[tuple[str, int, int]]) -> PoolOrder:
     order = PoolOrder(rules)
     for tenant, use, submitted in jobs:
         order.run(f"r-{tenant}", tenant, {"gpu": use})
-        order.wait(
-            WaitingJob(
-                uid=tenant,
-                scope=tenant,
-                id=tenant,
-                tenant=tenant,
-                urgency="normal",
-                submitted=submitted,
-                demand={"gpu": 1},
-                queue=("c", "q"),
-            )
-        )
+        order.wait(a_waiting_job(tenant, tenant=tenant, submitted=submitted, demand={"gpu": 1}))
     return order
 
 
@@ -84,18 +74,7 @@ def test_equal_tags_of_unlike_terms_never_flip_and_hide_no_flip() -> None:
     )
     for tenant, use, submitted in (("a", 2, 0), ("b", 3, 1), ("j", 60, 100), ("k", 50, 130)):
         order.run(f"r-{tenant}", tenant, {"gpu": use})
-        order.wait(
-            WaitingJob(
-                uid=tenant,
-                scope="s",
-                id=tenant,
-                tenant=tenant,
-                urgency="normal",
-                submitted=submitted,
-                demand={},
-                queue=("c", "q"),
-            )
-        )
+        order.wait(a_waiting_job(tenant, tenant=tenant, submitted=submitted, demand={}))
     flip = order.next_flip(0)
     # 10 + 130 - (60 - 50) / 12 / (1 / 10) = 131.67
     assert flip == 132
@@ -161,15 +140,12 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
     for number, (tenant, gpus, submitted, use, urgent) in enumerate(found):
         order.run(f"r{number}", f"t{tenant}", {"gpu": use})
         order.wait(
-            WaitingJob(
-                uid=f"u{number}",
-                scope="s",
-                id="j",
+            a_waiting_job(
+                f"u{number}",
                 tenant=f"t{tenant}",
                 urgency="urgent" if urgent else "normal",
                 submitted=submitted,
                 demand={"gpu": gpus, "cpu": use},
-                queue=("c", "q"),
             )
         )
     ahead = order.next_flip(now)
@@ -182,16 +158,13 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
 
 def test_the_flips_of_a_front_are_foretold_from_the_front_alone() -> None:
     rng = random.Random(5)
-    for _ in range(60):
+    for _ in range(cases()):
         order = PoolOrder(rules(Fraction(1, 8), 6, capacity=4))
         for number in range(14):
             order.wait(
-                WaitingJob(
-                    uid=f"u{number}",
-                    scope="s",
-                    id="j",
+                a_waiting_job(
+                    f"u{number}",
                     tenant=f"t{rng.randrange(4)}",
-                    urgency="normal",
                     submitted=rng.randrange(25),
                     demand={"gpu": rng.randrange(4)},
                     queue=("c", f"q{rng.randrange(2)}"),

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.instants import HOUR, SECOND
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, prospects_in, prospects_in_words
+from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
 GPU = "nvidia.com/gpu"
@@ -24,15 +25,8 @@ def rules(**changes: object) -> PoolRules:
 
 
 def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, urgency: str = "normal") -> WaitingJob:
-    return WaitingJob(
-        uid=uid,
-        scope=tenant,
-        id=uid,
-        tenant=tenant,
-        urgency=urgency,
-        submitted=NOW - round(age * HOUR),
-        demand={GPU: 1000 * gpu},
-        queue=("c", "q"),
+    return a_waiting_job(
+        uid, tenant=tenant, urgency=urgency, submitted=NOW - round(age * HOUR), demand={GPU: 1000 * gpu}
     )
 
 
@@ -60,6 +54,29 @@ def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
     still = words(rules(cap=None), {"ada": 10}, "young", old, young)
     assert "Time alone changes nothing between it and its neighbours: below the cap all age alike." in still
     assert "Time alone" not in words(rules(rate=Fraction(0)), {"ada": 10}, "old", old, young)
+
+
+def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
+    """Below org, a passes b1 first: c then passes b1 at once, earlier than b1's terms of now would have it."""
+    tree = rules(
+        capacity={GPU: 12_000},
+        rate=Fraction(1, 20) / HOUR,
+        cap=5 * HOUR,
+        weights={"ada": Fraction(1), "bob": Fraction(2), "cyd": Fraction(1), "org": Fraction(1)},
+        parents={"ada": "org", "bob": "org"},
+    )
+    jobs = [
+        a_job("a", "ada", age=4),
+        a_job("b0", "bob", age=10),
+        a_job("b1", "bob", age=10),
+        a_job("c", "cyd", age=3, gpu=0),
+    ]
+    text = words(tree, {}, "c", *jobs)
+    assert "Before it stands b1 of bob" in text
+    assert "Overtakes" not in text
+    assert "Time alone" not in text, "it does change something"
+    assert "overtakes it" not in words(tree, {}, "b1", *jobs)
+    assert "Overtakes b1 of bob" in words(tree, {}, "c", *jobs[1:]), "nothing moves below org without a"
 
 
 def test_past_use_is_told_and_that_it_fades() -> None:
@@ -159,7 +176,36 @@ def test_a_class_that_is_a_term_is_told_as_one() -> None:
     text = words(
         additive, {"ada": 10, "bob": 30}, "a", a_job("a", "ada"), a_job("b", "bob", urgency="urgent")
     )
-    assert "Before it stands b of bob: class urgent goes before normal." in text
+    assert (
+        "Before it stands b of bob: class urgent is worth 50.0 % more than normal, more than the 20.0 % "
+        "by which its tenant stands higher." in text
+    )
+
+
+def test_a_class_that_is_a_term_is_no_share() -> None:
+    """What its class is worth is not said of the tenant, whichever of the two stands lower."""
+    additive = rules(
+        rate=Fraction(0),
+        class_mode="additive",
+        class_weights={"urgent": Fraction(0), "normal": Fraction(1, 5)},
+    )
+    jobs = a_job("u", "ada", urgency="urgent"), a_job("n", "bob")
+    assert (
+        "Before it stands n of bob: its tenant stands 50.0 % lower, more than the 20.0 % that class urgent is worth "
+        "more than normal." in words(additive, {"ada": 50}, "u", *jobs)
+    )
+    drf = rules(
+        rate=Fraction(1, 10) / SECOND,
+        cap=None,
+        class_mode="additive",
+        class_weights={"urgent": Fraction(0), "normal": Fraction(1000)},
+    )
+    jobs = a_job("u", "ada", urgency="urgent", age=1), a_job("n", "bob", age=1 + 9999 / 3600)
+    assert (
+        "Before it stands n of bob: it has waited longer, worth 99990.0 %, and its tenant stands 40.0 % lower, more "
+        "than the 100000.0 % that class urgent is worth more than normal."
+        in words(drf, {"ada": 50, "bob": 10}, "u", *jobs)
+    )
 
 
 def test_a_class_that_is_a_factor_is_told_between_siblings_too() -> None:
@@ -173,10 +219,36 @@ def test_a_class_that_is_a_factor_is_told_between_siblings_too() -> None:
     jobs = a_job("a", "ada", urgency="urgent"), a_job("b", "bob")
     # ada's 40 % are worth 4 % as urgent, less than bob's 10 %.
     text = words(tree, {"ada": 40, "bob": 10}, "b", *jobs)
-    assert "Before it stands a of ada (within org): class urgent goes before normal." in text
+    assert (
+        "Before it stands a of ada (within org): the class weights, which start tags are divided by, are worth 36.0 % "
+        "to it, more than the 30.0 % by which its tenant stands higher." in text
+    )
     # At 5 % it would be the first without its class, too.
     text = words(tree, {"ada": 5, "bob": 10}, "b", *jobs)
-    assert "Before it stands a of ada (within org): its tenant stands 9.5 % lower." in text
+    assert (
+        "Before it stands a of ada (within org): its tenant stands 5.0 % lower, and the class weights, which start tags "
+        "are divided by, are worth 4.5 % to it." in text
+    )
+
+
+def test_a_lifted_job_is_told_by_the_terms_that_it_counts_by() -> None:
+    """a2's own terms are 60 % and 50 %: what keeps it behind x are those of a1, which are told by name."""
+    tree = rules(
+        capacity={GPU: 20_000},
+        rate=Fraction(25, 100) / HOUR,
+        weights=EVEN | {"org": Fraction(1), "cyd": Fraction(1)},
+        parents={"ada": "org", "bob": "org"},
+    )
+    jobs = a_job("a1", "ada", age=1, gpu=2), a_job("a2", "bob", age=2), a_job("x", "cyd", age=0)
+    text = words(tree, {"bob": 10}, "a2", *jobs)
+    assert (
+        "Before it stands x of cyd: this one counts as a1, which org serves first; cyd stands 50.0 % lower than org, "
+        "more than the 25.0 % that a1 has waited longer." in text
+    )
+    assert (
+        "Before it stands a1 of ada (within org): its tenant stands 50.0 % lower, more than the 25.0 % that this one has "
+        "waited longer." in text
+    )
 
 
 def test_many_equal_jobs_are_ranked_exactly() -> None:

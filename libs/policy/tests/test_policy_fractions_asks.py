@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_policy.fractions import (
@@ -19,6 +19,7 @@ from fairlead_policy.fractions import (
     wishes_of,
 )
 from fairlead_policy.fractions.wishes import Strategy
+from fairlead_testkit.cases import cases
 
 GPU, MEM, PERCENT, CORES = HamiNames().all
 
@@ -108,6 +109,7 @@ amounts = st.dictionaries(
 )
 
 
+@settings(max_examples=cases())
 @given(amounts, amounts)
 def test_any_resources_are_an_ask_that_a_card_can_judge_or_are_refused(
     limits: dict[str, int], requests: dict[str, int]

@@ -8,6 +8,7 @@ import pytest
 from fairlead_policy.fractions import Card, CardWishes, Refusal, Strategy, VgpuAsk, refusal_of
 from fairlead_policy.fractions.admission import room_of
 from fairlead_policy.fractions.sharing import deal, pods_held
+from fairlead_testkit.cases import cases
 
 ANY = CardWishes()
 ASK = VgpuAsk(count=1, cores=30, memory=4000)
@@ -110,7 +111,7 @@ def after(cards: tuple[Card, ...], chosen: tuple[int, ...], ask: VgpuAsk) -> tup
 
 
 def test_as_many_equal_pods_fit_as_by_every_way_to_deal_the_cards() -> None:
-    for seed in range(1000):
+    for seed in range(cases()):
         cards, ask, wishes = random_case(seed)
         held = pods_held(cards, ask, wishes, 50)
         assert held == most_pods(tuple(cards), ask, wishes), seed
@@ -118,7 +119,7 @@ def test_as_many_equal_pods_fit_as_by_every_way_to_deal_the_cards() -> None:
 
 
 def test_what_is_dealt_starts_pod_by_pod() -> None:
-    for seed in range(1000):
+    for seed in range(cases()):
         cards, ask, wishes = random_case(seed)
         held = pods_held(cards, ask, wishes, 50)
         now = tuple(cards)
@@ -132,7 +133,7 @@ def test_what_is_dealt_starts_pod_by_pod() -> None:
 
 
 def test_the_room_of_a_card_is_the_pods_that_start_on_it() -> None:
-    for seed in range(500):
+    for seed in range(cases()):
         cards, ask, wishes = random_case(seed)
         single = VgpuAsk(count=1, cores=ask.cores, memory=ask.memory, memory_percent=ask.memory_percent)
         for one in cards:

@@ -21,6 +21,7 @@ from fairlead_policy.fractions import (
     decode_register,
     with_use,
 )
+from fairlead_testkit.cases import cases
 
 A30 = Card(
     uuid="GPU-ab",
@@ -152,20 +153,13 @@ documents = st.lists(st.one_of(objects, st.none(), st.integers()), max_size=3).m
 
 
 @given(st.one_of(st.text(), st.binary(), words, documents, words.map(lambda text: "[" + text)))
-@settings(max_examples=400)
+@settings(max_examples=cases())
 def test_any_register_is_decoded_or_refused(value: str | bytes) -> None:
     never_but_typed(lambda: decode_register("n", value), RegisterError)
 
 
-@pytest.mark.deep
-@given(st.one_of(st.text(), st.binary(), words, documents, words.map(lambda text: "[" + text)))
-@settings(max_examples=30_000)
-def test_any_register_at_all_is_decoded_or_refused(value: str | bytes) -> None:
-    never_but_typed(lambda: decode_register("n", value), RegisterError)
-
-
 @given(st.one_of(st.text(), words, words.map(lambda text: text.replace("9", ";"))))
-@settings(max_examples=200)
+@settings(max_examples=cases())
 def test_any_allocation_is_decoded_or_refused(value: str) -> None:
     never_but_typed(lambda: decode_allocated("p", value), AllocatedError)
 
@@ -184,6 +178,7 @@ cards = st.builds(
 )
 
 
+@settings(max_examples=cases())
 @given(st.lists(cards, max_size=4, unique_by=lambda card: card.uuid))
 def test_what_hami_encodes_is_read_back(found: list[Card]) -> None:
     in_words = "".join(

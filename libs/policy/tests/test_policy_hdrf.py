@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from hypothesis import given, settings
@@ -10,36 +9,21 @@ from hypothesis import strategies as st
 
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places
 from fairlead_testkit.cases import cases
-from fairlead_testkit.tree_oracle import TreeJob, TreeRules, fill_tree
+from fairlead_testkit.tree_scenes import Scene, by_brute_force, pool
+from fairlead_testkit.waiting import a_waiting_job
 
 TREES: tuple[dict[str, str], ...] = (
     {"a": "A", "b": "A"},
     {"a": "A", "b": "A", "c": "B", "d": "B"},
     {"a": "X", "b": "X", "X": "A", "c": "A", "d": "B"},
 )
+
 LEAVES = ("a", "b", "c", "d")
 TOPS = ("A", "B", "c", "d")
 
 
-@dataclass(frozen=True)
-class Scene:
-    rules: PoolRules
-    waiting: tuple[WaitingJob, ...]
-    running: tuple[tuple[str, str, dict[str, int]], ...]
-    now: int
-
-
 def job(uid: str, tenant: str, submitted: int = 0, **demand: int) -> WaitingJob:
-    return WaitingJob(
-        uid=uid,
-        scope=tenant,
-        id=uid,
-        tenant=tenant,
-        urgency="normal",
-        submitted=submitted,
-        demand=demand,
-        queue=("c", "q"),
-    )
+    return a_waiting_job(uid, tenant=tenant, submitted=submitted, demand=demand)
 
 
 def scene_of(seed: int) -> Scene:
@@ -72,43 +56,6 @@ def scene_of(seed: int) -> Scene:
     return Scene(rules, tuple(waiting), running, rng.randint(0, 10))
 
 
-def pool(scene: Scene, tops: tuple[str, ...] = TOPS) -> PoolOrder:
-    order = PoolOrder(scene.rules)
-    for uid, tenant, demand in scene.running:
-        if scene.rules.top_of(tenant) in tops:
-            order.run(uid, tenant, demand)
-    for one in scene.waiting:
-        if scene.rules.top_of(one.tenant) in tops:
-            order.wait(one)
-    return order
-
-
-def by_brute_force(scene: Scene) -> list[str]:
-    rules, use = scene.rules, dict[str, dict[str, int]]()
-    for _, tenant, demand in scene.running:
-        held = use.setdefault(tenant, {})
-        for resource, amount in demand.items():
-            held[resource] = held.get(resource, 0) + amount
-    plain = TreeRules(
-        capacity=rules.capacity,
-        weights=rules.weights,
-        parents=rules.parents,
-        classes=rules.classes,
-        mode=rules.class_mode,
-        class_weights=rules.class_weights,
-        rate=rules.rate,
-        cap=rules.cap,
-        rescaled=rules.rescaled,
-        lowest_of_live=rules.lowest_of_live,
-        saturated=rules.saturated,
-    )
-    jobs = [
-        TreeJob(uid=j.uid, tenant=j.tenant, urgency=j.urgency, submitted=j.submitted, demand=j.demand)
-        for j in scene.waiting
-    ]
-    return fill_tree(jobs, plain, scene.now, use)
-
-
 scenes = st.builds(scene_of, st.integers(0, 2**32))
 
 
@@ -119,7 +66,7 @@ def test_the_order_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
 
 
 @given(scenes)
-@settings(max_examples=cases(0.25))
+@settings(max_examples=cases())
 def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: Scene) -> None:
     whole = pool(scene).order(scene.now)
     parts = [pool(scene, (top,)).order(scene.now) for top in TOPS]

@@ -15,6 +15,7 @@ from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import HOUR, SECOND
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places, sort_key
 from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd", "dan")
 RESOURCES = ("cpu", "gpu", "memory")
@@ -117,10 +118,8 @@ def snapshot_of(seed: int, most: int = 14) -> Snapshot:
         unlisted_weight=rng.choice([Fraction(0), Fraction(1)]),
     )
     waiting = tuple(
-        WaitingJob(
-            uid=f"u{name:02d}",
-            scope="s",
-            id=f"j{name}",
+        a_waiting_job(
+            f"u{name:02d}",
             tenant=rng.choice(TENANTS),
             urgency=rng.choice(CLASSES),
             submitted=rng.randint(0, 12),
@@ -150,7 +149,7 @@ def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(1200)
 @given(long_snapshots)
-@settings(max_examples=cases(0.2))
+@settings(max_examples=cases(0.2))  # the property above on longer snapshots: five times as heavy
 def test_the_order_is_that_of_progressive_filling_at_length(snapshot: Snapshot) -> None:
     assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
 
@@ -241,16 +240,7 @@ RULES = PoolRules(capacity={"gpu": 10}, classes=CLASSES, weights=dict.fromkeys(T
 
 
 def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
-    plain = WaitingJob(
-        uid=uid,
-        scope=tenant,
-        id=uid,
-        tenant=tenant,
-        urgency="normal",
-        submitted=0,
-        demand={"gpu": 1},
-        queue=("c", "q"),
-    )
+    plain = a_waiting_job(uid, tenant=tenant, demand={"gpu": 1})
     return msgspec.structs.replace(plain, **changed)
 
 
@@ -361,9 +351,11 @@ def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
     first, other, second = order.order(0)
     assert (first.uid, first.unbounded) == ("first", False)
     assert other.uid == "other"
-    assert (second.unbounded, second.dominant, second.use) == (True, "npu", 2)
+    assert (second.unbounded_by, second.dominant, second.use) == ("asked", "npu", 2)
     order.run("r", "ada", {"tpu": 3})
-    assert order.place("first", 0) == msgspec.structs.replace(first, unbounded=True, dominant="tpu", use=3)
+    assert order.place("first", 0) == msgspec.structs.replace(
+        first, unbounded=True, unbounded_by="held", dominant="tpu", use=3
+    )
 
 
 def test_a_class_that_the_policy_does_not_know_stands_behind_all() -> None:

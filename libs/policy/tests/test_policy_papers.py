@@ -13,10 +13,11 @@ from fractions import Fraction
 
 import pytest
 
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules
 from fairlead_policy.fit import Gang, Node, Placement, PodShape, place
 from fairlead_policy.fractions import Strategy
 from fairlead_testkit.filling import Demand, fill, order_of
+from fairlead_testkit.waiting import a_waiting_job
 
 FINE = 100
 """Tasks are cut this fine where a paper divides them: a difference of a few tasks is then small."""
@@ -175,18 +176,7 @@ def fill_tree(rules: PoolRules, leaves: Mapping[str, Demand]) -> Counter[str]:
     order = PoolOrder(rules)
     for leaf, demand in leaves.items():
         for number in range(40):
-            order.wait(
-                WaitingJob(
-                    uid=f"{leaf}-{number:02d}",
-                    scope=leaf,
-                    id="",
-                    tenant=leaf,
-                    urgency="normal",
-                    submitted=0,
-                    demand=dict(demand),
-                    queue=("c", "q"),
-                )
-            )
+            order.wait(a_waiting_job(f"{leaf}-{number:02d}", tenant=leaf, demand=demand))
     count, use = Counter[str](), Counter[str]()
     while True:
         head = order.order(0)[0]
@@ -255,5 +245,5 @@ def test_a_share_of_the_pool_gives_ten_where_tasks_go_to_servers_of_their_shape(
 
 def where(demand: Demand, free: Mapping[str, Demand], strategy: Strategy) -> str | None:
     nodes = [Node(name=name, free=dict(amounts)) for name, amounts in free.items()]
-    found = place(Gang(shapes=(PodShape(count=1, name="task", demand=dict(demand)),)), nodes, strategy)
+    found = place(Gang(shapes=(PodShape(count=1, name="task", demand=demand),)), nodes, strategy)
     return next(iter(found.nodes)) if isinstance(found, Placement) else None

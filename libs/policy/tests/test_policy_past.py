@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.instants import HOUR, SECOND, Micros
-from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, WaitingJob, tick_of
+from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, tick_of
 from fairlead_policy.past import PARTS
 from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
 
 DAY, YEAR = 24 * HOUR, 365 * 24 * HOUR
 MINUTE = 60 * SECOND
-HEAVY = 0.3
-"""Of a whole number of cases: each of these walks a history tick by tick in fractions."""
 
 
 class Run(NamedTuple):
@@ -74,7 +73,7 @@ amounts = st.dictionaries(
 def histories(draw: st.DrawFn) -> tuple[Decay, list[Run], int]:
     half_life = draw(half_lives)
     decay = Decay(half_life, tick_of(half_life))
-    last = draw(st.integers(1, 40))
+    last = draw(st.integers(1, 20))
     instants = st.one_of(
         st.integers(0, last * decay.tick), st.integers(0, last).map(lambda number: number * decay.tick)
     )
@@ -86,7 +85,7 @@ def histories(draw: st.DrawFn) -> tuple[Decay, list[Run], int]:
 
 
 @given(histories())
-@settings(max_examples=cases(HEAVY))
+@settings(max_examples=cases())
 def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, list[Run], int]) -> None:
     decay, runs, last = history
     past = told(decay, runs)
@@ -97,7 +96,7 @@ def test_it_is_what_the_definition_says_by_brute_force(history: tuple[Decay, lis
 
 
 @given(histories(), st.data())
-@settings(max_examples=cases(HEAVY))
+@settings(max_examples=cases())
 def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_nothing(
     history: tuple[Decay, list[Run], int], data: st.DataObject
 ) -> None:
@@ -124,7 +123,7 @@ def test_where_it_is_settled_who_counts_and_how_often_somebody_looks_change_noth
 
 
 @given(histories(), st.randoms(use_true_random=False))
-@settings(max_examples=cases(HEAVY / 2))
+@settings(max_examples=cases())
 def test_only_those_are_told_whose_past_use_is_another(
     history: tuple[Decay, list[Run], int], dice: object
 ) -> None:
@@ -186,7 +185,7 @@ def test_who_keeps_using_the_same_comes_to_it_and_no_further_in_years() -> None:
 
 
 @given(st.integers(1, 2**62 - 1), half_lives, st.integers(1, 10**7))
-@settings(max_examples=cases(0.1))
+@settings(max_examples=cases())
 def test_it_never_passes_what_was_used(amount: int, half_life: Micros, ticks: int) -> None:
     past = told(Decay(half_life, tick_of(half_life)), [Run("r", "a", 0, None, {"gpu": amount})])
     past.advance(ticks)
@@ -257,18 +256,7 @@ def test_a_tenant_that_stopped_passes_one_that_runs_when_its_past_has_decayed() 
     order = PoolOrder(rules)
     order.run("r", "runs", {"gpu": 300_000})
     for tenant in ("stopped", "runs"):
-        order.wait(
-            WaitingJob(
-                uid=tenant,
-                scope="s",
-                id=tenant,
-                tenant=tenant,
-                urgency="normal",
-                submitted=0,
-                demand={"gpu": 1},
-                queue=("c", "q"),
-            )
-        )
+        order.wait(a_waiting_job(tenant, tenant=tenant, demand={"gpu": 1}))
     past = told(Decay(HOUR, SECOND), (), kept={"stopped": {"gpu": 400_000 * PARTS}})
     changed = None
     for second in range(1480, 1510):
@@ -299,18 +287,7 @@ def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others(
     order.remember("a", {"gpu": 2})
     order.run("r", "b", {"cpu": 1})
     for tenant in "ab":
-        order.wait(
-            WaitingJob(
-                uid=tenant,
-                scope="s",
-                id=tenant,
-                tenant=tenant,
-                urgency="normal",
-                submitted=0,
-                demand={"cpu": 1},
-                queue=("c", "q"),
-            )
-        )
+        order.wait(a_waiting_job(tenant, tenant=tenant, demand={"cpu": 1}))
     assert [(place.uid, place.unbounded) for place in order.order(0)] == [("a", False), ("b", False)]
     order.set_rules(with_cards)
     assert order.uids(0) == ["b", "a"]

@@ -17,12 +17,15 @@ from fairlead_policy.levels import Band, LabelledJob, plan_levels
 from fairlead_policy.reservation import Reservation, Scene, Standing, Timing, Waiting
 from fairlead_policy.reserve import recalled, reserve
 from fairlead_policy.shadow import Run
+from fairlead_testkit.cases import cases
 
 GPU = "gpu"
 BAND = Band(default=0, lowest=1, highest=1_000_000)
 OLDEST = (-(10**9), "")
 """Of a job that might come at any moment: all that is labelled stands above it."""
 HORIZON = 160
+SHORT = 48
+"""Of worlds with few jobs: a promise or two each. What breaks promises breaks them there, too, only more seldom."""
 QUIET = 900
 """When whatever was promised is long due."""
 ENDLESS = 10**6
@@ -79,6 +82,8 @@ class World:
     thief: bool = False
     window: int = ENDLESS
     """Places of the order that are known."""
+    horizon: int = HORIZON
+    """Until when it is looked at, if no promise is open."""
     now: int = 0
     stolen: int = 0
     seen: int = 0
@@ -92,7 +97,7 @@ class World:
 
     def run(self) -> list[str]:
         """Run it; gives the uids of jobs that started later than promised."""
-        while self.now < QUIET and (self.now < HORIZON or self._somebody_waits()):
+        while self.now < QUIET and (self.now < self.horizon or self._somebody_waits()):
             self._land()
             self._start()
             self._steal()
@@ -237,16 +242,18 @@ def _labelled(job: Job) -> LabelledJob:
     return LabelledJob(uid=job.uid, level=job.level, tie=job.tie)
 
 
-def jobs_of(rng: random.Random, *, grace: int, capacity: int, endless: float = 0.05) -> list[Job]:
+def jobs_of(
+    rng: random.Random, *, grace: int, capacity: int, horizon: int = HORIZON, endless: float = 0.05
+) -> list[Job]:
     """A stream of small jobs with large ones in it; some old ones come back into the queue."""
     jobs = []
-    for number in range(rng.randint(10, 60)):
+    for number in range(rng.randint(horizon // 16, 3 * horizon // 8)):
         large = rng.random() < 0.15
         limit = rng.choice([3, 5, 8, 13, 20, 40])
         over = rng.randint(0, grace) if rng.random() < 0.3 else 0
         lasts = limit + over if rng.random() < 0.6 else rng.randint(1, limit)
         unlimited = rng.random() < endless
-        arrives = rng.randint(0, HORIZON // 2)
+        arrives = rng.randint(0, horizon // 2)
         at = arrives if rng.random() < 0.9 else arrives - rng.randint(0, 100)
         uid = f"{'large' if large else 'small'}-{number}"
         jobs.append(
@@ -265,44 +272,45 @@ def jobs_of(rng: random.Random, *, grace: int, capacity: int, endless: float = 0
     return jobs
 
 
-def world_of(seed: int, reaction: int, **more: object) -> World:
+def world_of(seed: int, reaction: int, horizon: int = HORIZON, **more: object) -> World:
     """A random world."""
     rng = random.Random(seed)
     grace = rng.choice([0, 2, 5])
     capacity = rng.randint(2, 16)
     fields: dict[str, object] = {
         "believed": Timing(reaction=reaction, grace=grace, rest=20),
-        "jobs": jobs_of(rng, grace=grace, capacity=capacity),
+        "jobs": jobs_of(rng, grace=grace, capacity=capacity, horizon=horizon),
+        "horizon": horizon,
     }
     return World(rng=rng, reaction=reaction, capacity=capacity, **(fields | more))  # type: ignore[arg-type] # passed on
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases())
 @given(st.integers(0, 2**32), st.sampled_from([0, 1, 2, 4, 8]))
 def test_no_promise_is_broken_however_slow_the_writer_is(seed: int, reaction: int) -> None:
-    assert world_of(seed, reaction).run() == []
+    assert world_of(seed, reaction, SHORT).run() == []
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0, 1, 2, 4, 8]), st.integers(0, HORIZON // 2))
+@settings(max_examples=cases())
+@given(st.integers(0, 2**32), st.sampled_from([0, 1, 2, 4, 8]), st.integers(0, SHORT // 2))
 def test_no_promise_is_broken_whenever_the_writer_dies(seed: int, reaction: int, dies: int) -> None:
-    assert world_of(seed, reaction, dies=dies).run() == []
+    assert world_of(seed, reaction, SHORT, dies=dies).run() == []
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([1, 2, 4]), st.lists(st.integers(0, HORIZON), max_size=20))
+@settings(max_examples=cases())
+@given(st.integers(0, 2**32), st.sampled_from([1, 2, 4]), st.lists(st.integers(0, SHORT), max_size=10))
 def test_what_a_predecessor_promised_is_kept_by_who_takes_over(
     seed: int, reaction: int, forgets: list[int]
 ) -> None:
-    assert world_of(seed, reaction, forgets=tuple(forgets)).run() == []
+    assert world_of(seed, reaction, SHORT, forgets=tuple(forgets)).run() == []
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 4), st.lists(st.integers(0, HORIZON), max_size=20))
+@settings(max_examples=cases())
+@given(st.integers(0, 2**32), st.integers(1, 4), st.lists(st.integers(0, SHORT), max_size=10))
 def test_what_was_promised_is_kept_where_only_the_front_of_the_order_is_known(
     seed: int, window: int, forgets: list[int]
 ) -> None:
-    assert world_of(seed, 1, window=window, forgets=tuple(forgets)).run() == []
+    assert world_of(seed, 1, SHORT, window=window, forgets=tuple(forgets)).run() == []
 
 
 @pytest.mark.deep
@@ -354,7 +362,7 @@ def as_if_killed_at_once(reaction: int, grace: int) -> Timing:
 
 
 def worlds(count: int, reaction: int, **more: object) -> Iterator[World]:
-    return (world_of(seed, reaction, **more) for seed in range(count))
+    return (world_of(seed, reaction, HORIZON, **more) for seed in range(count))
 
 
 def broken(found: Iterable[World]) -> int:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules
 from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
 TREES: tuple[dict[str, str], ...] = (
@@ -18,6 +19,7 @@ TREES: tuple[dict[str, str], ...] = (
     {"a": "X", "b": "X", "X": "A", "c": "A", "d": "B"},
     {"a": "X", "b": "Y", "X": "A", "Y": "A", "A": "O", "c": "O"},
 )
+
 LEAVES = ("a", "b", "c", "d")
 RATE = Fraction(1, 8)
 
@@ -36,15 +38,12 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
     order = PoolOrder(rules)
     for number in range(rng.randrange(3, 9)):
         order.wait(
-            WaitingJob(
-                uid=f"u{number:02d}",
-                scope="s",
-                id="j",
+            a_waiting_job(
+                f"u{number:02d}",
                 tenant=rng.choice(LEAVES),
                 urgency=rng.choice(["urgent", "normal", "normal", "normal"]),
                 submitted=rng.randrange(16),
                 demand={"cpu": rng.randrange(4), "gpu": rng.randrange(3)},
-                queue=("c", "q"),
             )
         )
     for number in range(rng.randrange(5)):
@@ -98,18 +97,7 @@ def test_no_single_level_is_a_bound() -> None:
     )
     order.run("r", "a", {"gpu": 4})
     for uid, tenant, submitted in (("j", "a", 0), ("i", "b", 3), ("k", "c", 6)):
-        order.wait(
-            WaitingJob(
-                uid=uid,
-                scope="s",
-                id="j",
-                tenant=tenant,
-                urgency="normal",
-                submitted=submitted,
-                demand={},
-                queue=("c", "q"),
-            )
-        )
+        order.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand={}))
     k, i, j = order.order(6)
     assert (k.uid, i.uid, j.uid) == ("k", "i", "j")
     assert [tag / RATE for tag in below(j, k, order.rules)] == [4, 4]

@@ -10,6 +10,7 @@ from fairlead_contracts.snapshot import Snapshot, read_snapshot
 from fairlead_policy import Answer, Walk, order_snapshot, walk
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.fractions import Strategy
+from fairlead_testkit.cases import cases
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 NOW = 1_760_000_000
@@ -237,21 +238,21 @@ def test_a_walk_is_the_plain_walk_over_all_placements_in_many_cases() -> None:
 
 
 def test_the_result_does_not_depend_on_the_order_of_nodes_and_jobs() -> None:
-    for seed in range(200):
+    for seed in range(cases()):
         document, _ = random_snapshot(seed)
         turned = dict(document)
         for key in ("nodes", "jobs"):
             entries = document[key]
             assert isinstance(entries, list)
             turned[key] = entries[::-1]
-        for strategy in Strategy:
-            one, other = (walked(read_snapshot(found), strategy) for found in (document, turned))
-            assert one == other, seed
+        strategy = list(Strategy)[seed % len(Strategy)]
+        one, other = (walked(read_snapshot(found), strategy) for found in (document, turned))
+        assert one == other, seed
 
 
 def test_placed_jobs_never_use_more_than_a_node_or_card_has() -> None:
     """By sums alone, whatever the order of starting."""
-    for seed in range(300):
+    for seed in range(cases()):
         document, with_cards = random_snapshot(seed)
         _, result = walked(read_snapshot(document), Strategy.SPREAD)
         jobs = document["jobs"]

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.instants import HOUR
@@ -14,6 +14,8 @@ from fairlead_policy.rules import FARTHEST, LARGEST
 from fairlead_policy.scoring import Measure
 from fairlead_policy.whole import Holdings, PoolColumns, order_whole
 from fairlead_policy.whole_places import whole_places
+from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd", "dan", "eve")
 CLASSES = ("urgent", "approved", "normal")
@@ -50,23 +52,21 @@ def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
         order.remember(draw(st.sampled_from(TENANTS)), {"memory": draw(amounts)})
     large = draw(st.sampled_from([0, 0, 0, 2**60]))
     jobs = [
-        WaitingJob(
-            uid=f"u{number}",
-            scope="ns",
-            id=f"j{number}",
+        a_waiting_job(
+            f"u{number}",
             tenant=draw(st.sampled_from(TENANTS)),
             urgency=draw(st.sampled_from([*CLASSES, "unheard-of"])),
             submitted=draw(instants),
             demand={name: amount + large for name, amount in asked.items()},
-            queue=("c", "q"),
         )
         for number, asked in enumerate(
-            draw(st.lists(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3), max_size=20))
+            draw(st.lists(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3), max_size=12))
         )
     ]
     return order, draw(st.permutations(jobs))
 
 
+@settings(max_examples=cases())
 @given(pools())
 def test_places_are_those_of_the_pool_kept_up_step_by_step(
     pool: tuple[PoolOrder, list[WaitingJob]],
@@ -88,6 +88,31 @@ def test_places_are_those_of_the_pool_kept_up_step_by_step(
     assert [found[-1]] == expected[-1:] if expected else not list(found)
     assert found[2:5] == expected[2:5]
     assert [job.uid for job in found.in_order()] == [place.uid for place in expected]
+
+
+def beside_a_middle(rng: random.Random, side: int) -> tuple[int, int]:
+    """A use and a capacity whose quotient lies right beside the middle of two floats: 2^-90 from it or so."""
+    while True:
+        capacity = rng.randrange(2**40, 2**41) | 1
+        use = capacity + side * pow(2**53, -1, capacity) % capacity
+        # Floats between 1 and 2 are 2^-52 apart: the middles between them are odd multiples of 2^-53.
+        middle = (use * 2**53 - side) // capacity
+        if middle % 2:
+            return use, capacity
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int) -> None:
+    rng = random.Random(side)
+    for _ in range(50):
+        use, capacity = beside_a_middle(rng, side)
+        order = PoolOrder(
+            PoolRules(capacity={"cpu": capacity}, classes=CLASSES, weights={"ada": Fraction(1)})
+        )
+        order.run("r", "ada", {"cpu": use})
+        found = whole_places([a_waiting_job("j", tenant="ada", demand={"cpu": 1})], order, order.rules, NOW)
+        assert found is not None
+        assert found[0].tag == use / capacity
 
 
 def columns(count: int, tenants: int, rng: np.random.Generator) -> PoolColumns:
@@ -114,15 +139,12 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
     names = [f"u{number:06}" for number in random.Random(count).sample(range(count), count)]
     order = PoolOrder(rules)
     order.wait_all(
-        WaitingJob(
-            uid=names[number],
-            scope="ns",
-            id=names[number],
+        a_waiting_job(
+            names[number],
             tenant=f"t{tenant}",
             urgency=CLASSES[urgency],
             submitted=submitted,
             demand=dict(zip(RESOURCES, demand, strict=True)),
-            queue=("c", "q"),
         )
         for number, (tenant, urgency, submitted, demand) in enumerate(
             zip(
@@ -149,12 +171,11 @@ def test_sums_over_all_tenants_may_wrap() -> None:
     """Each tenant's sum fits 64 bits; that of all of them together does not."""
     rules = PoolRules(capacity={"memory": 2**60}, classes=CLASSES, unlisted_weight=Fraction(1))
     jobs = [
-        WaitingJob(
-            uid=f"u{number:03}", scope="ns", id="j", tenant=f"t{number % 40}", urgency="normal",
-            submitted=NOW + number, demand={"memory": 2**59}, queue=("c", "q"),
+        a_waiting_job(
+            f"u{number:03}", tenant=f"t{number % 40}", submitted=NOW + number, demand={"memory": 2**59}
         )
         for number in range(200)
-    ]  # fmt: skip
+    ]
     order = PoolOrder(rules)
     found = whole_places(jobs, order, rules, NOW)
     order.wait_all(jobs)

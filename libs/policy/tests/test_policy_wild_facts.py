@@ -84,12 +84,12 @@ def wild_job(rng: random.Random, uid: str) -> WaitingJob:
 
 
 @given(rngs)
-@settings(max_examples=cases(0.4))
+@settings(max_examples=cases())
 def test_whatever_is_told_has_an_exact_place_that_can_be_sent(rng: random.Random) -> None:
     rules, now = wild_rules(rng), rng.choice(INSTANTS[:5])
     jobs = [
         wild_job(rng, uid)
-        for uid in rng.sample(["", "u", "v", "ü", "\N{BEER MUG}", "x" * 300, "u1", "u2"], 7)
+        for uid in rng.sample(["", "u", "v", "ü", "\N{BEER MUG}", "x" * 300, "u1", "u2"], 5)
     ]
     running = [(f"r{number}", rng.choice(TENANTS), wild_amounts(rng)) for number in range(rng.randrange(4))]
     past = {rng.choice((*TENANTS, "A")): wild_amounts(rng) for _ in range(rng.randrange(3))}

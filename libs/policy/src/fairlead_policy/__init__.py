@@ -7,14 +7,15 @@ be wrong.
 Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
 made of a `lane` for each tenant, and of a `family` for each tree of them: `merging` makes the sequences of its nodes, and
 `sequence` is that of its top. `columns` take in many jobs at once, `scoring` gives start tags, `ranking` sorts exactly. A flat
-pool that is not kept is put in order at once: `whole`, and its places by `whole_places`. A
+pool that is not kept is put in order at once: `whole`, and its places by `whole_places`, as columns by `plain_places`. A
 `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
 within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows. `snapshots` and
 `snapshot_levels` do all of that with one document, `stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
-the words of `reservation`; `past` is decayed use; `reasons` puts a place in words. `prospects` says what
+the words of `reservation`; `past` is decayed use; `reasons` puts a place in words, with
+`held_back` on what holds it back beside a share. `prospects` says what
 would move a job: by what stands `ahead`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
-`foretelling` puts that in words.
+`foretelling` puts that in words, with `neighbours` on those right before it.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
 `fractions` reads GPU fractions after HAMi. `card_shares` charges those to a pool, `walking` places jobs along an order,
@@ -24,6 +25,7 @@ Two packages stand beside the order, to be imported by their own names: `fit` sa
 from fairlead_policy.ahead import join_around
 from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
 from fairlead_policy.explained import ExplainedJob, explain_in_snapshot
+from fairlead_policy.figures import duration, percent
 from fairlead_policy.flips import next_flip_of
 from fairlead_policy.foretelling import prospects_in_words
 from fairlead_policy.jobs import Queue, WaitingJob
@@ -32,6 +34,7 @@ from fairlead_policy.operators import OperatorWords, clearance_of, is_word, leve
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.past import Decay, PastUse, RunKey, tick_of
 from fairlead_policy.places import merge_places, sort_key
+from fairlead_policy.plain_places import PlainPlaces
 from fairlead_policy.preemption import preempting_settings
 from fairlead_policy.prospects import (
     NEIGHBOURS,
@@ -41,7 +44,7 @@ from fairlead_policy.prospects import (
     prospects_of,
     targets_of,
 )
-from fairlead_policy.reasons import Wording, class_in_words, duration, percent, terms_in_words
+from fairlead_policy.reasons import Wording, class_in_words, terms_in_words
 from fairlead_policy.reservation import (
     Breach,
     Cause,
@@ -69,7 +72,7 @@ from fairlead_policy.segments import (
     segments_of,
 )
 from fairlead_policy.shadow import Run, Shadow, fits, free_of, shadow_of
-from fairlead_policy.sizing import outgrown
+from fairlead_policy.sizing import StatedNodes, crowded_out, outgrown
 from fairlead_policy.snapshot_levels import (
     PLAIN_BAND,
     PlannedLevels,
@@ -79,7 +82,7 @@ from fairlead_policy.snapshot_levels import (
 )
 from fairlead_policy.snapshots import OrderedPool, order_snapshot, policy_of
 from fairlead_policy.stating import snapshot_of
-from fairlead_policy.ties import Tie, TieIndex
+from fairlead_policy.ties import Tie, TieIndex, tied_within
 from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
 from fairlead_policy.withholding import may_preempt, why_ineffective, why_uncleared, why_withheld
 
@@ -107,6 +110,7 @@ __all__ = [
     "OrderedPool",
     "Pass",
     "PastUse",
+    "PlainPlaces",
     "PlannedLevels",
     "PoolOrder",
     "PoolRules",
@@ -120,6 +124,7 @@ __all__ = [
     "Segment",
     "Shadow",
     "Standing",
+    "StatedNodes",
     "Steering",
     "TakesLevels",
     "Tie",
@@ -134,6 +139,7 @@ __all__ = [
     "class_in_words",
     "clearance_of",
     "common_band",
+    "crowded_out",
     "duration",
     "explain_in_snapshot",
     "fits",
@@ -169,6 +175,7 @@ __all__ = [
     "targets_of",
     "terms_in_words",
     "tick_of",
+    "tied_within",
     "timing_of",
     "walk",
     "why_ineffective",

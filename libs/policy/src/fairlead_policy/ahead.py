@@ -203,6 +203,7 @@ def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: i
         asked=_sum(part.asked for part in parts),
         used=_sum(part.used for part in parts),
         fading=any(part.fading for part in parts),
+        moves_at=min((part.moves_at for part in parts if part.moves_at is not None), default=None),
         holders=_most(held),
     )
 

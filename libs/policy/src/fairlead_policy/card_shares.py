@@ -19,19 +19,21 @@ def with_card_shares(snapshot: Snapshot) -> Snapshot:
     """The snapshot with capacity and demand of cards as shares of physical cards; see `fractions.CardPool`.
 
     What a job says of cards stays, in its gang. So this done twice is this done once. Where no node registers cards,
-    it is the snapshot as it is: `nvidia.com/gpu` and its kin are resources like any other there.
+    and of pools that count otherwise, it is the snapshot as it is: `nvidia.com/gpu` and its kin are resources like any
+    other there.
 
     Raises:
         DocumentError: cards or asks that cannot be read, with every problem.
     """
-    if not any(node.registers_cards for node in snapshot.nodes):
+    with_cards = pools_with_cards(snapshot)
+    if not any(pool.card_shares and pool.name in with_cards for pool in snapshot.pools):
         return snapshot
     problems: list[FieldError] = []
     cards = list(read_cards(snapshot.nodes, problems))
     pools = {
         pool.name: CardPool(_cards_for(pool.name, snapshot.nodes, cards))
         for pool in snapshot.pools
-        if pool.name in pools_with_cards(snapshot)
+        if pool.card_shares and pool.name in with_cards
     }
     charging = _Charging(pools, problems)
     charged = msgspec.structs.replace(

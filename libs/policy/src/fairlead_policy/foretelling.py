@@ -9,22 +9,21 @@ from math import ceil
 
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import SECOND, Micros, from_datetime
-from fairlead_contracts.prospects import Holder, Makeup, Move, Neighbour, Prospects, Room
+from fairlead_contracts.prospects import Holder, Makeup, Move, Prospects, Room
 from fairlead_contracts.quantities import base_units, format_quantity
-from fairlead_policy.reasons import duration, percent
+from fairlead_policy.figures import duration, percent
+from fairlead_policy.neighbours import before_in_words
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.supposing import unit_of
 
 _MOST_RESOURCES = 3
 _FEW_DIGITS = 10
-_NO_LEAD = 5e-5
-"""Of share: less waiting than that is not worth a word."""
 
 
 def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
     """What a person reads beside the reasons for the place itself."""
     lines = [] if found.makeup is None else list(_made_of(found.makeup, place))
-    lines += [_before(one, place) for one in found.nearest]
+    lines += [before_in_words(one, place, rules) for one in found.nearest]
     for move in found.moves:
         lines.append(_WORDS[move.cause](move, place, now))
     if found.still and found.nearest and rules.rate:
@@ -53,43 +52,6 @@ def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
             f"{whose}{_short(resource)}: {' + '.join(parts)}, by weight {makeup.weight:g}: {percent(share)}"
             + (", which counts." if resource == place.dominant and len(largest) > 1 else ".")
         )
-
-
-def _before(one: Neighbour, place: Place) -> str:
-    who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
-    below = f" (within {one.within})" if one.within and one.within != place.tenant else ""
-    return f"Before it stands {who}{below}: {_why(one, place)}."
-
-
-def _why(one: Neighbour, place: Place) -> str:
-    match one.term:
-        case "class":
-            return f"class {one.urgency} goes before {place.urgency}"
-        case "share":
-            return _lower_share(one)
-        case "waiting":
-            higher = f", more than the {percent(-one.share_lead)} by which its tenant stands higher"
-            return f"it has waited longer, worth {percent(one.waiting_lead)}{higher if one.share_lead < 0 else ''}"
-        case term:
-            return _PLAIN[term]
-
-
-def _lower_share(one: Neighbour) -> str:
-    lower, waiting = f"its tenant stands {percent(one.share_lead)} lower", percent(abs(one.waiting_lead))
-    if abs(one.waiting_lead) < _NO_LEAD:
-        return lower
-    if one.waiting_lead > 0:
-        return f"{lower}, and it has waited longer, worth {waiting}"
-    return f"{lower}, more than the {waiting} that this one has waited longer"
-
-
-_PLAIN: Mapping[str, str] = {
-    "used-up": "this one asks for a resource that is used up",
-    "infinite": "this one's tenant has weight 0 here, or asks for what the pool lacks",
-    "submitted": "their keys are equal, and it was submitted first",
-    "uid": "they are equal in everything, and its uid comes first",
-    "own-order": "its own tenant serves that one first",
-}
 
 
 def _by_ends(move: Move, place: Place, now: Micros) -> str:

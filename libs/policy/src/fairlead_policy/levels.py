@@ -8,8 +8,9 @@ that the band and the jobs outside the window leave to each position.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,6 +35,14 @@ class LabelledJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     uid: str
     level: int
     tie: Tie
+    queue: str = ""
+    """Where it stands, if the frontend has no order between jobs of one instant in two queues (see `tied_within`)."""
+
+    def surely_before(self, other: "LabelledJob") -> bool:
+        """Whether it goes first at equal levels, whatever the frontend does where it has no order."""
+        if self.tie[0] == other.tie[0] and self.queue != other.queue:
+            return False
+        return self.tie < other.tie
 
 
 class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +78,15 @@ def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], b
     )
 
 
+class _Kept(NamedTuple):
+    """Who keeps its level, ascending."""
+
+    at: Ints
+    """Positions."""
+    xs: Ints
+    """`x` of each."""
+
+
 class _Front:
     """As much of the window as the band has levels for, and what stands behind it.
 
@@ -86,27 +104,26 @@ class _Front:
         self._band = band
         self._steps = steps
         self._bottom, self._highest = _limits(band)
-        self._last = jobs[-1].tie
-        self._lowest_floor = _floor(self._last, _first_tie(behind, band), self._bottom)
+        self._last = jobs[-1]
+        self._lowest_floor = _Firsts(behind, band).floor(self._last, self._bottom)
 
     @classmethod
     def fitting(
         cls, window: Sequence[LabelledJob], outside: Sequence[LabelledJob], band: Band
     ) -> "_Front | None":
         """The longest front of the window that fits into the band; None where not even one job does."""
-        steps = [0, *accumulate(int(one.tie > next_.tie) for one, next_ in pairwise(window))]
+        steps = [0, *accumulate(int(not one.surely_before(next_)) for one, next_ in pairwise(window))]
         bottom, highest = _limits(band)
-        first = _first_tie(outside, band)
+        firsts = _Firsts(outside, band)
         for count in range(len(window), 0, -1):
             last = window[count - 1]
-            if _floor(last.tie, first, bottom) + steps[count - 1] <= highest:
+            if firsts.floor(last, bottom) + steps[count - 1] <= highest:
                 return cls(window[:count], [*window[count:], *outside], band, steps[:count])
-            if last.level >= band.default:
-                first = last.tie if first is None else min(first, last.tie)
+            firsts.add(last)
         return None
 
-    def cheapest(self) -> tuple[int, dict[int, int]]:
-        """The last job's least level, and `x` by position of the jobs that keep their level, for the fewest writes.
+    def cheapest(self) -> tuple[int, "_Kept"]:
+        """The last job's least level, and who keeps its level, for the fewest writes.
 
         A higher floor leaves more labelled jobs behind the window where they are, a lower one lets more of the
         window stay. The number of writes changes only where the floor passes a level of a job outside.
@@ -124,32 +141,30 @@ class _Front:
         cheapest = int((writes + self._not_behind(floors)).argmin())
         length, end = divmod(first.item(cheapest), count)
         kept = _trace(end if length else -1, before)
-        return int(floors[cheapest]), dict(
-            zip(positions[kept].tolist(), standing[kept].tolist(), strict=True)
-        )
+        return floors.item(cheapest), _Kept(positions[kept], standing[kept])
 
-    def spread(self, floor: int, kept: Mapping[int, int]) -> list[int]:
+    def spread(self, floor: int, kept: "_Kept") -> list[int]:
         """The level of each job: the kept ones' own, the others spread over the gaps between them.
 
         Neighbours that are both written and already go by their tie share a level: one level for many jobs lets a
         frontend treat them alike.
         """
         stays = np.zeros(len(self.jobs), np.bool_)
-        stays[list(kept)] = True
+        stays[kept.at] = True
         steps = np.array(self._steps, np.int64)
         apart = stays[1:] | stays[:-1] | (steps[1:] > steps[:-1])
         groups = np.append(0, np.cumsum(apart))
-        standing = [(groups.item(at), x) for at, x in kept.items()]
+        standing = _Kept(groups[kept.at], kept.xs)
         xs = _spread(groups.item(-1) + 1, standing, self._highest, floor + self._steps[-1])
-        levels: list[int] = (np.array(xs, np.int64)[groups] - steps).tolist()
+        levels: list[int] = (xs[groups] - steps).tolist()
         return levels if self._bottom not in levels else [self._real(level) for level in levels]
 
     def to_lower(self, last_level: int) -> list[LabelledJob]:
-        """The jobs outside that stand in front of the window's last job at that level."""
+        """The jobs outside that stand, or may stand, in front of the window's last job at that level."""
         return [
             job
             for job in self._behind
-            if job.level > last_level or (job.level == last_level and job.tie < self._last)
+            if job.level > last_level or (job.level == last_level and not self._last.surely_before(job))
         ]
 
     def _standing(self) -> tuple[Ints, Ints]:
@@ -174,11 +189,14 @@ class _Front:
 
     def _not_behind(self, floors: Ints) -> Ints:
         """For each floor, how many jobs outside stand in front of a last job at that level."""
-        # Twice the level, plus one where the tie wins over the last job's. Levels beyond those that the plan can give
+        # Twice the level, plus one where the tie may win over the last job's. Levels beyond those that the plan can give
         # are all alike.
         least, most = self._band.default - 1, self._highest + 1
         standing = np.sort(
-            [2 * min(max(job.level, least), most) + (job.tie < self._last) for job in self._behind]
+            [
+                2 * min(max(job.level, least), most) + (not self._last.surely_before(job))
+                for job in self._behind
+            ]
         )
         real = np.where(floors == self._bottom, self._band.default, floors)
         return len(standing) - np.searchsorted(standing, 2 * real + 1)
@@ -192,14 +210,26 @@ def _limits(band: Band) -> tuple[int, int]:
     return bottom, max(band.highest, bottom)
 
 
-def _floor(last: Tie, first_behind: Tie | None, bottom: int) -> int:
-    """The least level of the window's last job: the default one only where its tie already wins."""
-    return bottom if first_behind is None or last < first_behind else bottom + 1
+class _Firsts:
+    """Of each queue the first tie among jobs behind the window that stand at the default level, or may have to."""
 
+    def __init__(self, behind: Iterable[LabelledJob], band: Band) -> None:
+        self._default = band.default
+        self._by_queue: dict[str, LabelledJob] = {}
+        for job in behind:
+            self.add(job)
 
-def _first_tie(behind: Iterable[LabelledJob], band: Band) -> Tie | None:
-    """The first tie among jobs behind the window that stand at the default level, or may have to be put there."""
-    return min((job.tie for job in behind if job.level >= band.default), default=None)
+    def add(self, job: LabelledJob) -> None:
+        """The job stands behind the window, too."""
+        if job.level < self._default:
+            return
+        first = self._by_queue.get(job.queue)
+        if first is None or job.tie < first.tie:
+            self._by_queue[job.queue] = job
+
+    def floor(self, last: LabelledJob, bottom: int) -> int:
+        """The least level of the window's last job: the default one only where its tie already wins over all of them."""
+        return bottom if all(map(last.surely_before, self._by_queue.values())) else bottom + 1
 
 
 def _longest_ending_at(values: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -207,20 +237,25 @@ def _longest_ending_at(values: Sequence[int]) -> tuple[list[int], list[int]]:
 
     The one but last is -1 where there is none.
     """
-    lengths, before = [0] * len(values), [-1] * len(values)
+    lengths: list[int] = []
+    before: list[int] = []
     tails: list[int] = []  # negated: the last value of the best subsequence of each length, ascending
-    holders: list[int] = []
+    holders = [-1]  # where that is, of each length from 0
+    lowest = values[0] if values else 0
     for position, value in enumerate(values):
-        # Most go on with the longest: a glance is cheaper than a search.
-        length = len(tails) if not tails or tails[-1] <= -value else bisect_right(tails, -value)
-        if length:
-            before[position] = holders[length - 1]
-        if length == len(tails):
+        if value <= lowest:
+            # Most go on with the longest: a glance is cheaper than a search.
+            before.append(holders[-1])
             tails.append(-value)
             holders.append(position)
+            lengths.append(len(tails))
+            lowest = value
         else:
-            tails[length], holders[length] = -value, position
-        lengths[position] = length + 1
+            length = bisect_right(tails, -value)
+            before.append(holders[length])
+            tails[length], holders[length + 1] = -value, position
+            lengths.append(length + 1)
+            lowest = -tails[-1]
     return lengths, before
 
 
@@ -245,31 +280,38 @@ def _in_safe_order(
     return [*raised, *reversed(lowered)]
 
 
-def _spread(count: int, kept: Sequence[tuple[int, int]], top: int, bottom: int) -> list[int]:
-    """`x` of every position: the kept ones' own, those of runs between them over the gap.
+def _spread(count: int, kept: _Kept, top: int, bottom: int) -> Ints:
+    """`x` of every position: the kept ones' own, those of runs between them over the gap."""
+    xs = np.empty(count, np.int64)
+    xs[kept.at] = kept.xs
+    starts, ends = np.append(0, kept.at + 1), np.append(kept.at, count)
+    above, below = np.append(top, kept.xs), np.append(kept.xs, bottom)
+    for number in np.flatnonzero(ends > starts).tolist():
+        start, end, x = starts.item(number), ends.item(number), below.item(number)
+        thin = (above.item(number) - x) // (2 * count)
+        xs[start:end] = _over_gap(above.item(number), x, end - start, _Ends(thin, not start, end == count))
+    return xs
+
+
+class _Ends(NamedTuple):
+    """Which ends of the window a run reaches, and how close to one another its jobs then stand."""
+
+    thin: int
+    first: bool
+    last: bool
+
+
+def _over_gap(above: int, below: int, run: int, ends: _Ends) -> list[int]:
+    """`x` of a run of jobs between two kept ones.
 
     A run at an end of the window leaves most of the gap to what comes after it: jobs start at the front and enter at
     the back, and halving the gap for each of them would use it up in a score of steps.
     """
-    xs: list[int] = []
-    above = top
-    for number, (at, x) in enumerate([*kept, (count, bottom)]):
-        run, gap = at - len(xs), above - x
-        if not run and at < count:
-            xs.append(x)
-            above = x
-            continue
-        thin = gap // (2 * count)
-        first, last = number == 0, at == count
-        if first and last and thin:
-            xs += [above - (gap - thin * (run - 1)) // 2 - thin * place for place in range(run)]
-        elif first and thin:
-            xs += [x + thin * (run - place) for place in range(run)]
-        elif last and thin:
-            xs += [above - thin * (place + 1) for place in range(run)]
-        else:
-            xs += [above - gap * (place + 1) // (run + 1) for place in range(run)]
-        if not last:
-            xs.append(x)
-        above = x
-    return xs
+    gap, thin = above - below, ends.thin
+    if ends.first and ends.last and thin:
+        return [above - (gap - thin * (run - 1)) // 2 - thin * place for place in range(run)]
+    if ends.first and thin:
+        return [below + thin * (run - place) for place in range(run)]
+    if ends.last and thin:
+        return [above - thin * (place + 1) for place in range(run)]
+    return [above - gap * (place + 1) // (run + 1) for place in range(run)]

@@ -187,13 +187,22 @@ class PoolOrder:
             tenants: with each of them, all below its top-level tenant.
         """
         names = None if tenants is None else list(tenants)
-        chains = [Chain(family.sequence(now), now) for family, _ in self._chosen_families(names)]
+        families = {family: family.sequence(now) for family, _ in self._chosen_families(names)}
+        chains = [Chain(sequence, now) for sequence in families.values()]
         side = SideBySide(self._alone(names), sort_key(place, self.rules, now), self.rules, now)
         found = around(side, chains, place, self.rules, count)
         lanes = self._lanes
         held = lanes.values() if names is None else [lanes[name] for name in names if name in lanes]
         used, holders = holders_of(held, place)
-        return msgspec.structs.replace(found, used=used, holders=holders, fading=bool(self._past))
+        tops = {top_of(one) for one in (place, *found.nearest, *found.behind)}
+        flips = [family.next_flip(sequence) for family, sequence in families.items() if family.top in tops]
+        return msgspec.structs.replace(
+            found,
+            used=used,
+            holders=holders,
+            fading=bool(self._past),
+            moves_at=min((flip for flip in flips if flip is not None), default=None),
+        )
 
     def makeup(self, uid: str, now: Micros) -> Makeup | None:
         """What the start tag of a waiting job is made of; None where it does not wait, or with H-DRF."""

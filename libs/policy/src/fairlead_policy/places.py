@@ -5,20 +5,17 @@ whichever shard or grouping it came from.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from operator import truediv
-from typing import Protocol
 
 import msgspec
 
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
 from fairlead_policy.lane import Lane
-from fairlead_policy.ranking import Ints, Ranking, Rows, ratio
+from fairlead_policy.ranking import Ranking, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules
-from fairlead_policy.scoring import Scores, lacking_of
+from fairlead_policy.scoring import Scores, lacking_of, unbounded_by
 from fairlead_policy.sequence import Sequence as JobSequence
 from fairlead_policy.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
 
@@ -52,94 +49,10 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         key=key,
         submitted=submitted,
         unbounded=unbounded,
+        unbounded_by=unbounded_by(scores, row, rules.weight_of(lane.tenant)) if unbounded else None,
         blocked=bool(scores.rows.rank.item(row) & 2),
         demand=job.demand,
     )
-
-
-class PlacedJob(Protocol):
-    """A job, as far as its place repeats it."""
-
-    @property
-    def uid(self) -> str:
-        """Its unique name."""
-
-    @property
-    def scope(self) -> str:
-        """Namespace or account."""
-
-    @property
-    def id(self) -> str:
-        """Its name."""
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-
-    @property
-    def urgency(self) -> str:
-        """Its class."""
-
-    @property
-    def submitted(self) -> Micros:
-        """When waiting began."""
-
-    @property
-    def demand(self) -> dict[str, int]:
-        """Base units, of the whole job."""
-
-
-class Terms(Protocol):
-    """Multipliers by number, as numerator and denominator."""
-
-    def __getitem__(self, number: int, /) -> tuple[int, int]:
-        """Of one of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line[J: PlacedJob]:
-    """Jobs of tenants that stand alone, with strict classes, none blocked and no share infinite: as equal columns."""
-
-    jobs: Sequence[J]
-    rows: Rows
-    dominant: Ints
-    """Position of the dominant resource in the pool's resources."""
-
-
-def places_of[J: PlacedJob](line: Line[J], rules: PoolRules, terms: Terms, now: Micros) -> list[Place]:
-    """As `place_of` of each of these jobs, at a third of the cost."""
-    names, horizon = rules.resources, None if rules.cap is None else now - rules.cap
-    rate, rate_over = rules.rate.numerator, rules.rate.denominator
-    nearest = ratio if rules.largest_share_is_huge else truediv
-    rows = line.rows
-    columns = (
-        line.jobs,
-        rows.use.tolist(),
-        rows.multiplier.tolist(),
-        line.dominant.tolist(),
-        rows.submitted.tolist(),
-    )
-    places = []
-    for job, use, number, dominant, submitted in zip(*columns, strict=True):
-        over, under = terms[number]
-        aged = submitted if horizon is None or submitted > horizon else horizon
-        over *= use
-        places.append(
-            Place(
-                uid=job.uid,
-                scope=job.scope,
-                id=job.id,
-                tenant=job.tenant,
-                urgency=job.urgency,
-                dominant=names[dominant] if use else "",
-                use=use,
-                tag=nearest(over, under),
-                key=nearest(over * rate_over + aged * rate * under, under * rate_over),
-                submitted=submitted,
-                demand=job.demand,
-            )
-        )
-    return places
 
 
 def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tuple[float, float]:
@@ -184,6 +97,7 @@ def place_in(sequence: JobSequence, position: int, now: Micros) -> Place:
         key=key,
         submitted=own.submitted,
         unbounded=own.unbounded,
+        unbounded_by=unbounded_by(sequence.stretch.scores, position, rules.weight_of(sequence.top)),
         blocked=own.blocked,
         demand=job.demand,
         top=sequence.top if sequence.top != job.tenant else "",
@@ -209,6 +123,7 @@ def _lift_at(sequence: JobSequence, position: int) -> Lift:
     rank = scores.rows.rank.item(position)
     return Lift(
         uid=job.uid,
+        id=job.id,
         urgency=job.urgency,
         override=job.override,
         dominant=dominant,
@@ -242,24 +157,38 @@ def _lacking_at(sequence: JobSequence, position: int) -> tuple[str, int]:
 def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
     """What the job's tenant, or one above it, stands at among its siblings before the job."""
     rules = sequence.measure.rules
-    scores = sequence.stretches[tenant].scores
     at = sequence.position_in(tenant, position)
-    use = 0 if scores.lacking[at] else scores.use.item(at)
-    dominant = rules.resources[scores.dominant.item(at)] if use else ""
-    exact = tag_of(
-        Lift(
-            uid="",
-            urgency="",
-            dominant=dominant,
-            use=use,
-            share=scores.share_at(at),
-            submitted=0,
-            unbounded=bool(scores.rows.rank.item(at) & 1),
-        ),
-        tenant,
-        rules,
+    own = _lift_within(sequence, tenant, at)
+    exact = tag_of(own, tenant, rules)
+    lifter = sequence.lifter_in(tenant).item(at)
+    return Within(
+        tenant=tenant,
+        dominant=own.dominant,
+        use=own.use,
+        tag=ratio(exact.numerator, exact.denominator),
+        share=own.share,
+        unbounded_by=unbounded_by(sequence.stretches[tenant].scores, at, rules.weight_of(tenant)),
+        lifted=None if lifter == at else _lift_within(sequence, tenant, lifter),
     )
-    return Within(tenant=tenant, dominant=dominant, use=use, tag=ratio(exact.numerator, exact.denominator))
+
+
+def _lift_within(sequence: JobSequence, tenant: str, at: int) -> Lift:
+    """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
+    scores, job = sequence.stretches[tenant].scores, sequence.job_within(tenant, at)
+    use = 0 if scores.lacking[at] else scores.use.item(at)
+    rank = scores.rows.rank.item(at)
+    return Lift(
+        uid=job.uid,
+        id=job.id,
+        urgency=job.urgency,
+        override=job.override,
+        dominant=sequence.measure.rules.resources[scores.dominant.item(at)] if use else "",
+        use=use,
+        share=scores.share_at(at),
+        submitted=scores.rows.submitted.item(at),
+        unbounded=bool(rank & 1),
+        blocked=bool(rank & 2),
+    )
 
 
 def sort_key_in(sequence: JobSequence, position: int, now: Micros) -> SortKey:

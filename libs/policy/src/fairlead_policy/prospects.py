@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.prospects import Around, Makeup, Move, Neighbour, Prospects, Room, Term
 from fairlead_policy.moves import (
@@ -19,7 +19,7 @@ from fairlead_policy.moves import (
 )
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.ranking import ratio
-from fairlead_policy.rules import PoolRules
+from fairlead_policy.rules import NOTHING, PoolRules
 from fairlead_policy.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
 
 NEIGHBOURS = 8
@@ -100,7 +100,10 @@ def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
             *_by_class(found),
             *_by_weight(place, around, rules, now),
         ],
-        still=not timed and not around.fading and (_tells_time(rules) or rules.cap is None),
+        still=not timed
+        and not around.fading
+        and around.moves_at is None
+        and (_tells_time(rules) or rules.cap is None),
         fading=around.fading,
         room=_room(place, around, rules),
     )
@@ -109,75 +112,129 @@ def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
 # Neighbours ------------------------------------------------------------------------------------------------------------
 
 
+class _Side(NamedTuple):
+    """One of two jobs where their ways up part: what it counts by there, and below which weight."""
+
+    tenant: str
+    terms: Terms
+    unbounded_by: UnboundedBy | None
+
+
+class _Leads(NamedTuple):
+    """By how much one key is lower than another, term by term: together they are the difference of the keys."""
+
+    share: Fraction = NOTHING
+    urgency: Fraction = NOTHING
+    waiting: Fraction = NOTHING
+
+
 def _neighbour(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
-    within, term, leads = _apart(place, other, rules, now)
+    parent, own, bar = _parting(place, other, rules, now)
+    same = place.tenant == other.tenant
+    leads = _Leads() if same else _leads(own, bar, rules, now)
+    term = _within_tenant(place, other, rules) if same else _term(own, bar, leads, rules)
     return Neighbour(
         uid=other.uid,
         scope=other.scope,
         id=other.id,
         tenant=other.tenant,
         urgency=other.urgency,
-        within=within,
+        within=parent,
+        side=_unless(bar.tenant, other.tenant),
+        own_side=_unless(own.tenant, place.tenant),
+        lifted=_named(bar.terms, other),
+        own_lifted=_named(own.terms, place),
         term=term,
-        share_lead=leads[0],
-        waiting_lead=leads[1],
+        share_lead=_rounded(leads.share),
+        class_lead=_rounded(leads.urgency),
+        waiting_lead=_rounded(leads.waiting),
+        unbounded_by=own.unbounded_by if term == "infinite" else None,
     )
 
 
-def _apart(
-    place: Place, other: Place, rules: PoolRules, now: Micros
-) -> tuple[str, Term, tuple[float, float]]:
-    """Where two ways up part, what decides there, and by how much."""
+def _unless(name: str, known: str) -> str:
+    return "" if name == known else name
+
+
+def _named(terms: Terms, place: Place) -> str:
+    """The job whose terms count, where that is another."""
+    return "" if terms.uid == place.uid else terms.id or terms.uid
+
+
+def _parting(place: Place, other: Place, rules: PoolRules, now: Micros) -> tuple[str, _Side, _Side]:
+    """The lowest tenant above both, empty for the pool itself, and what stands side by side below it."""
     if place.tenant == other.tenant:
-        return place.tenant, _by_rank(place, other, rules) or "own-order", (0.0, 0.0)
-    if top_of(place) == top_of(other):
-        return _apart_below(place, other, rules, now)
-    own, bar = counted_as(place, rules, now), counted_as(other, rules, now)
-    tags = tag_of(own, top_of(place), rules), tag_of(bar, top_of(other), rules)
-    share = worth_of(tags[0], own, rules) - worth_of(tags[1], bar, rules)
-    waiting = _waiting_lead(own, bar, rules, now)
-    by_class = _class_decides(own, bar, tags[0] - tags[1] + waiting, share + waiting)
-    leads = _rounded(share), _rounded(waiting)
-    return "", _by_rank(own, bar, rules) or ("class" if by_class else _by_key(own, bar, *leads)), leads
+        alone = [_Side(place.tenant, one, None) for one in (place, other)]
+        return place.tenant, alone[0], alone[1]
+    if top_of(place) != top_of(other):
+        return "", _at_the_top(place, rules, now), _at_the_top(other, rules, now)
+    ways = rules.way_up(place.tenant), rules.way_up(other.tenant)
+    parent = next(one for one in ways[0] if one in ways[1])
+    own, bar = (
+        _below(way[way.index(parent) - 1], one) for way, one in zip(ways, (place, other), strict=True)
+    )
+    return parent, own, bar
 
 
-def _apart_below(
-    place: Place, other: Place, rules: PoolRules, now: Micros
-) -> tuple[str, Term, tuple[float, float]]:
-    """Below one top-level tenant: by what the two siblings stand at where the ways part."""
-    parent, tags = _parting(place, other, rules)
-    share = worth_of(tags[0], place, rules) - worth_of(tags[1], other, rules)
-    waiting = _waiting_lead(place, other, rules, now)
-    leads = _rounded(share), _rounded(waiting)
-    term: Term = "own-order"
-    if sum(leads) > 0:
-        by_class = _class_decides(place, other, tags[0] - tags[1] + waiting, share + waiting)
-        term = "class" if by_class else _by_key(place, other, *leads)
-    return parent, _by_rank(place, other, rules) or term, leads
+def _at_the_top(place: Place, rules: PoolRules, now: Micros) -> _Side:
+    return _Side(top_of(place), counted_as(place, rules, now), place.unbounded_by)
 
 
-def _class_decides(own: Terms, bar: Terms, without: Fraction, lead: Fraction) -> bool:
-    """Where classes are not strict, they are part of what shares are worth: whether there is no lead without them."""
-    return own.urgency != bar.urgency and without <= 0 < lead
+def _below(tenant: str, place: Place) -> _Side:
+    """What a job counts by as one of this tenant's, among the tenant's siblings."""
+    level = next((one for one in place.within if one.tenant == tenant), None)
+    if level is None:
+        return _Side(tenant, place, None)
+    own = Lift(
+        uid=place.uid,
+        id=place.id,
+        urgency=place.urgency,
+        override=place.override,
+        dominant=level.dominant,
+        use=level.use,
+        share=level.share,
+        submitted=place.submitted,
+        unbounded=level.unbounded_by is not None,
+        blocked=place.blocked,
+    )
+    return _Side(tenant, level.lifted or own, level.unbounded_by)
 
 
-def _waiting_lead(own: Terms, bar: Terms, rules: PoolRules, now: Micros) -> Fraction:
-    return (rules.aged(own.submitted, now) - rules.aged(bar.submitted, now)) * rules.rate
+def _leads(own: _Side, bar: _Side, rules: PoolRules, now: Micros) -> _Leads:
+    """What the keys differ by, term by term; an infinite start tag is none of them. Across strict classes keys say nothing."""
+    if leading_of(own.terms, rules) != leading_of(bar.terms, rules):
+        return _Leads()
+    tags = [tag_of(one.terms, one.tenant, rules) for one in (own, bar)]
+    worth = [worth_of(tag, one.terms, rules) for tag, one in zip(tags, (own, bar), strict=True)]
+    share = tags[0] - tags[1]
+    aged = [rules.aged(one.terms.submitted, now) for one in (own, bar)]
+    return _Leads(share, worth[0] - worth[1] - share, (aged[0] - aged[1]) * rules.rate)
 
 
 def _rounded(exact: Fraction) -> float:
     return ratio(exact.numerator, exact.denominator)
 
 
-def _parting(place: Place, other: Place, rules: PoolRules) -> tuple[str, tuple[Fraction, Fraction]]:
-    """The lowest tenant above both, and the tags of the two below it."""
-    ways = rules.way_up(place.tenant), rules.way_up(other.tenant)
-    parent = next(one for one in ways[0] if one in ways[1])
-    tags = []
-    for way, one in zip(ways, (place, other), strict=True):
-        sibling = way[way.index(parent) - 1]
-        tags.append(Fraction(next((level.tag for level in one.within if level.tenant == sibling), 0.0)))
-    return parent, (tags[0], tags[1])
+def _within_tenant(place: Place, other: Place, rules: PoolRules) -> Term:
+    """Between two jobs of one tenant: its own order knows no shares."""
+    if rules.strict and rules.rank_of(place.urgency) != rules.rank_of(other.urgency):
+        return "class"
+    return "used-up" if place.blocked != other.blocked else "own-order"
+
+
+def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> Term:
+    """What decides: of the terms of a key the one that does most for it."""
+    ranked = _by_rank(own.terms, bar.terms, rules)
+    if ranked is not None:
+        return ranked
+    if sum(leads, NOTHING) > 0:
+        by_lead: dict[Term, Fraction] = {
+            "share": leads.share,
+            "waiting": leads.waiting,
+            "class": leads.urgency,
+        }
+        return max(by_lead, key=by_lead.__getitem__)
+    return "submitted" if own.terms.submitted != bar.terms.submitted else "uid"
 
 
 def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> Term | None:
@@ -186,14 +243,6 @@ def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> Term | None:
     if own.blocked != bar.blocked:
         return "used-up"
     return "infinite" if own.unbounded != bar.unbounded else None
-
-
-def _by_key(own: Terms, bar: Terms, share: float, waiting: float) -> Term:
-    if share > 0:
-        return "share"
-    if waiting > 0:
-        return "waiting"
-    return "submitted" if own.submitted != bar.submitted else "uid"
 
 
 # Moves -----------------------------------------------------------------------------------------------------------------
@@ -253,13 +302,15 @@ def _by_time(
 ) -> list[Move]:
     if not _tells_time(rules):
         return []
+    # Once a tree's own sequence moves, its jobs count by other terms.
+    last = LAST_NAMED if around.moves_at is None else min(LAST_NAMED, around.moves_at - 1)
     instants = ((passes_at(place, other, rules, now), other) for other in others)
-    found = [(at, other) for at, other in instants if at is not None and at <= LAST_NAMED]
+    found = [(at, other) for at, other in instants if at is not None and at <= last]
     found.sort(key=lambda part: (part[0], part[1].uid))
     moves = [_passing(other, at, ahead=True) for at, other in found[:_SHOWN]]
     behind = [one for one in around.behind if _passable(place, one, rules, now)]
     passing = first_to_pass(place, behind, rules, now)
-    if passing is None or passing[0] > LAST_NAMED:
+    if passing is None or passing[0] > last:
         return moves
     return [*moves, _passing(passing[1], passing[0], ahead=False)]
 

@@ -1,16 +1,35 @@
 """The terms of a waiting job's place in words: every number is one that the place was made from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import HOUR, SECOND, Micros
-from fairlead_contracts.quantities import format_quantity
-from fairlead_policy.rules import PoolRules, override_of
+from fairlead_contracts.quantities import format_quantity, quantity_format
+from fairlead_policy.figures import duration, percent
+from fairlead_policy.held_back import held_back_in_words, infinite_in_words, rescaled_in_words
+from fairlead_policy.plain_places import PlacedJob, PlainPlaces
+from fairlead_policy.rules import FULL, PoolRules, override_of
 
-_SMALL_SHARE = 0.0005
-_MINUTE = 60.0
 _WHOLE_MINUTE = 60 * SECOND
-_UNITS = ((86_400.0, "d"), (3600.0, "h"), (_MINUTE, "min"))
+
+
+class _Frame(NamedTuple):
+    """What stands around the numbers of a sentence on a tenant's use and tag."""
+
+    before: str
+    written: Callable[[int], str]
+    """Of the use."""
+    behind: str
+    end: str
+
+
+def _unsaid(use: int) -> str:
+    """Of a tenant that uses nothing."""
+    del use
+    return ""
 
 
 class Wording:
@@ -28,99 +47,153 @@ class Wording:
     ) -> None:
         self._oversized = oversized
         self._rules = rules
-        self._room = rules.capacity.get
         self._standings = standings
         self._now = now
         rate = rules.rate
         # Integers divided once: the same float as that of the fraction, at a tenth of its price.
         self._over, self._under = rate.numerator, rate.denominator
-        self._hourly = percent(rate.numerator * HOUR / rate.denominator)
+        self._cap = rules.cap if rate else None
+        """Of what counts of waiting."""
+        self._hourly = f" of share at {percent(rate.numerator * HOUR / rate.denominator)} an hour."
+        self._counting = "" if all(rules.resource_weights.values()) else " that counts"
         self._classes: dict[str, str] = {}
-        self._tenants: dict[str, str] = {}
+        self._frames: dict[tuple[str, str], _Frame] = {}
+        """By tenant and dominant resource."""
         self._durations: dict[int, str] = {}
-        self._capped: dict[str, str] = {}
+        """By whole minute, of times that lie between it and the next."""
+        self._capped: dict[int, str] = {}
+        """The same of what is said of waiting beyond the cap."""
 
     def reasons(self, place: Place) -> list[str]:
-        """What the class does to its place, and the terms."""
-        if place.override is not None:
-            return [_class(place, self._rules), *self.terms(place)]
+        """What the class does to its place, the tag, the waiting, what holds the job back, and what can never start."""
         urgency = self._classes.get(place.urgency)
-        if urgency is None:
-            urgency = self._classes[place.urgency] = _class(place, self._rules)
-        return [urgency, *self.terms(place)]
+        if urgency is None or place.override is not None:
+            urgency = self._class(place.urgency, place.override)
+        if place.unbounded:
+            found = [urgency, infinite_in_words(place, self._rules)]
+        else:
+            found = [urgency, self._tag(place), self._waiting(self._now - place.submitted)]
+        if place.top or place.position or place.blocked:
+            found += held_back_in_words(place, self._rules, self._now)
+        if self._oversized:
+            found += _too_large(place, self._rules.capacity)
+        return found
+
+    def of_plain(self, places: PlainPlaces[PlacedJob]) -> list[list[str]]:
+        """The reasons of each of these places: the same words, at a fraction of the cost."""
+        classes = {urgency: self._class(urgency) for urgency in {job.urgency for job in places.jobs}}
+        urgencies = [classes[job.urgency] for job in places.jobs]
+        found = list(
+            map(list, zip(urgencies, self._by_uses(places), self._waited(places.submitted), strict=True))
+        )
+        if self._oversized:
+            for told, job in zip(found, places.jobs, strict=True):
+                told.extend(_too_large(job, self._rules.capacity))
+        return found
 
     def terms(self, place: Place) -> list[str]:
-        """The tag, the waiting, what holds the job back, and what can never start."""
-        terms = [self._tag(place)] if place.unbounded else [self._tag(place), self._waiting(place)]
-        if place.top or place.position or place.blocked:
-            terms += _tree(place)
-        if self._oversized:
-            room = self._room
-            for resource, amount in place.demand.items():
-                if amount > room(resource, 0):
-                    terms += _too_large(place, self._rules.capacity)
-                    break
-        return terms
+        """The same without what the class does."""
+        return self.reasons(place)[1:]
+
+    def _class(self, urgency: str, override: float | None = None) -> str:
+        told = _class(urgency, override, self._rules)
+        if override is None:
+            self._classes[urgency] = told
+        return told
 
     def _tag(self, place: Place) -> str:
-        if place.unbounded:
-            return (
-                f"Its tenant {place.top or place.tenant} has weight 0 here, or the pool has none of what it asks for: "
-                "it stands behind every other job of its class."
-            )
-        tenant, dominant = place.top or place.tenant, place.dominant
-        if not dominant:
-            return f"Its tenant {tenant} uses nothing before it: its start tag is {place.tag:.4f}."
-        beginning = self._tenants.get(tenant) or self._beginning(tenant)
-        use = format_quantity(dominant, place.use)
-        return (
-            f"{beginning}{use} {dominant}: divided by the pool's capacity and by its weight, that is a start tag "
-            f"of {place.tag:.4f}; lower goes first."
-        )
-
-    def _beginning(self, tenant: str) -> str:
-        """Of the sentence that says what a tenant has, as far as it is known."""
+        tenant = place.top or place.tenant
+        if not place.share:
+            return self._by_use(tenant, place.dominant, place.use, place.tag)
         standing = self._standings.get(tenant)
-        found = f"With the jobs before this one, tenant {tenant} comes to "
-        if standing is not None:
-            past = _past(standing)
-            found = (
-                f"Tenant {tenant} (weight {standing.weight:g}) holds {percent(standing.share)} of the pool with "
-                f"{standing.running} running{past}. With its jobs before this one it comes to "
-            )
-        self._tenants[tenant] = found
-        return found
+        held = f"Tenant {tenant}" if standing is None else f"{_holding(standing)}, and"
+        return f"{held} {rescaled_in_words(place, self._rules)}"
 
-    def _waiting(self, place: Place) -> str:
-        age = max(self._now - place.submitted, 0)
-        cap = self._rules.cap
-        if not self._over:
-            return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
+    def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
+        before, written, behind, end = self._frame(tenant, dominant)
+        return f"{before}{written(use)}{behind}{tag:.4f}{end}"
+
+    def _by_uses(self, places: PlainPlaces[PlacedJob]) -> list[str]:
+        """What `_by_use` says of each."""
+        frames = map(self._frame, [job.tenant for job in places.jobs], places.dominant)
+        return [
+            f"{before}{written(use)}{behind}{tag:.4f}{end}"
+            for (before, written, behind, end), use, tag in zip(frames, places.use, places.tag, strict=True)
+        ]
+
+    def _frame(self, tenant: str, dominant: str) -> _Frame:
+        known = self._frames.get((tenant, dominant))
+        if known is None:
+            known = self._frames[tenant, dominant] = self._new_frame(tenant, dominant)
+        return known
+
+    def _new_frame(self, tenant: str, dominant: str) -> _Frame:
+        """Of the sentence that says what a tenant has, as far as it is known."""
+        if not dominant:
+            before = f"Its tenant {tenant} uses nothing{self._counting} before it: its start tag is "
+            return _Frame(before, _unsaid, "", ".")
+        standing = self._standings.get(tenant)
+        before = f"With the jobs before this one, tenant {tenant} comes to "
+        if standing is not None:
+            before = f"{_holding(standing)}. With its jobs before this one it comes to "
+        weight = self._rules.resource_weights.get(dominant, FULL)
+        counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
+        behind = (
+            f" {dominant}{counted}: divided by the pool's capacity and by its weight, that is a start tag of "
+        )
+        return _Frame(before, quantity_format(dominant), behind, "; lower goes first.")
+
+    def _waited(self, submitted: Sequence[Micros]) -> list[str]:
+        """What `_waiting` says of each. Of those beyond the cap most has been said before."""
+        ages = self._now - np.array(submitted, np.int64)
+        if self._cap is None:
+            return list(map(self._waiting, ages.tolist()))
+        minutes, rests = np.divmod(ages, _WHOLE_MINUTE)
+        capped, waiting = self._capped, self._waiting
+        columns = ages.tolist(), minutes.tolist(), ((ages > self._cap) & (rests > 0)).tolist()
+        return [
+            (capped.get(minute) if likely else None) or waiting(age)
+            for age, minute, likely in zip(*columns, strict=True)
+        ]
+
+    def _waiting(self, age: Micros) -> str:
+        cap = self._cap
         if cap is not None and age > cap:
             return self._beyond_cap(age, cap)
-        worth = percent(self._over * age / self._under)
-        return f"It has waited {self._duration(age)}: worth {worth} of share at {self._hourly} an hour."
+        age = max(age, 0)
+        if not self._over:
+            return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
+        return f"It has waited {self._duration(age)}: worth {percent(self._over * age / self._under)}{self._hourly}"
 
     def _beyond_cap(self, age: Micros, cap: Micros) -> str:
-        waited = self._duration(age)
-        found = self._capped.get(waited)
-        if found is None:
+        minute, rest = divmod(age, _WHOLE_MINUTE)
+        told = self._capped.get(minute) if rest else None
+        if told is None:
             worth = percent(self._over * cap / self._under)
-            found = self._capped[waited] = (
-                f"It has waited {waited}, of which {duration(cap / SECOND)} count: worth {worth} of share at "
-                f"{self._hourly} an hour."
+            counted = duration(cap / SECOND)
+            told = (
+                f"It has waited {self._duration(age)}, of which {counted} count: worth {worth}{self._hourly}"
             )
-        return found
+            if rest and age >= HOUR:
+                self._capped[minute] = told
+        return told
 
     def _duration(self, age: Micros) -> str:
         """Beyond an hour the words change at whole minutes alone: between two of these they are found once."""
         minute, rest = divmod(age, _WHOLE_MINUTE)
-        if age < HOUR or not rest:
-            return duration(age / SECOND)
-        words = self._durations.get(minute)
+        words = self._durations.get(minute) if rest else None
         if words is None:
-            words = self._durations[minute] = duration(age / SECOND)
+            words = duration(age / SECOND)
+            if rest and age >= HOUR:
+                self._durations[minute] = words
         return words
+
+
+def _holding(standing: Standing) -> str:
+    return (
+        f"Tenant {standing.tenant} (weight {standing.weight:g}) holds {percent(standing.share)} of the pool with "
+        f"{standing.running} running{_past(standing)}"
+    )
 
 
 def _past(standing: Standing) -> str:
@@ -147,50 +220,24 @@ def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, no
 
 def class_in_words(place: Place, rules: PoolRules | None = None) -> str:
     """What the class of the job does to its place; classes are strict unless the rules say otherwise."""
-    return _class(place, rules)
+    return _class(place.urgency, place.override, rules)
 
 
-def _class(place: Place, rules: PoolRules | None) -> str:
+def _class(urgency: str, override: float | None, rules: PoolRules | None) -> str:
     if rules is None or rules.strict:
-        return f"Its class is {place.urgency}; every job of a higher class goes before it."
-    weight = float(rules.class_weight(place.urgency, override_of(place.override)))
-    named = f"Its class is {place.urgency}"
-    if place.override is not None:
-        named = f"Its class is {place.urgency}, but a number of its own counts in place of the class's"
+        return f"Its class is {urgency}; every job of a higher class goes before it."
+    weight = float(rules.class_weight(urgency, override_of(override)))
+    named = f"Its class is {urgency}"
+    if override is not None:
+        named = f"Its class is {urgency}, but a number of its own counts in place of the class's"
     if rules.class_mode == "additive":
         return f"{named}: it adds {weight:g} to the key; lower goes first."
     return f"{named}: its start tag is divided by {weight:g}."
 
 
-def _tree(place: Place) -> Iterator[str]:
-    """What the levels below the top do to the place."""
-    for one in reversed(place.within):
-        at = f"{percent(one.tag)} of {one.dominant} by its weight" if one.dominant else "nothing before it"
-        yield f"Below {place.top}, {one.tenant} stands at {at}."
-    if place.lifted is not None:
-        yield f"{place.top or place.tenant} serves {place.lifted.uid} before it: it goes right behind that one at the earliest."
-    if place.blocked:
-        yield "It asks for a resource that is used up: it stands behind the other jobs of its class."
-
-
-def _too_large(place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
-    for resource, amount in sorted(place.demand.items()):
-        if amount > capacity.get(resource, 0):
-            has = format_quantity(resource, capacity.get(resource, 0))
-            asked = format_quantity(resource, amount)
-            yield f"It asks for {asked} {resource}, more than the {has} that the pool has: it cannot start."
-
-
-def percent(share: float) -> str:
-    """A share as a person reads it."""
-    if share and -_SMALL_SHARE < share < _SMALL_SHARE:
-        return f"{100 * share:.2g} %"
-    return f"{100 * share:.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """A time as a person reads it: `45 s`, `12 min`, `3.5 h`, `2 d`."""
-    for length, unit in _UNITS:
-        if seconds >= length:
-            return f"{f'{seconds / length:.1f}'.removesuffix('.0')} {unit}"
-    return f"{f'{seconds:.1f}'.removesuffix('.0')} s"
+def _too_large(job: Place | PlacedJob, capacity: Mapping[str, int]) -> Iterator[str]:
+    beyond = [resource for resource, amount in job.demand.items() if amount > capacity.get(resource, 0)]
+    for resource in sorted(beyond):
+        has = format_quantity(resource, capacity.get(resource, 0))
+        asked = format_quantity(resource, job.demand[resource])
+        yield f"It asks for {asked} {resource}, more than the {has} that the pool has: it cannot start."

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairlead_contracts.decisions import UnboundedBy
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.ranking import Flags, Floats, Ints, Multipliers, Rows, ratio
 from fairlead_policy.rules import FULL, LARGEST, NOTHING, PoolRules, override_of
@@ -137,6 +138,17 @@ class Scores:
             self.lacking[:count],
             None if self.exact is None else self.exact[:count],
         )
+
+
+def unbounded_by(scores: Scores, row: int, weight: Fraction) -> UnboundedBy | None:
+    """What makes the share of a tenant of this weight infinite before a row of its sequence; None where it is finite."""
+    if not scores.rows.rank.item(row) & 1:
+        return None
+    if not weight:
+        return "weight"
+    if not scores.lacking[row]:
+        return "beyond"
+    return "held" if scores.lacking[0] else "asked"
 
 
 class Facing(NamedTuple):

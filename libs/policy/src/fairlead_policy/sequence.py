@@ -41,6 +41,7 @@ class Sequence:
     ) -> None:
         self.use = use
         self._inverses: dict[str, Ints] = {}
+        self._lifters: dict[str, Ints] = {}
         self.top = top
         self.field = field
         self.measure = measure
@@ -65,6 +66,15 @@ class Sequence:
     def lifter(self) -> Ints:
         """The position of the job that each counts as."""
         return self._largest(self.measure, self._now)
+
+    def lifter_in(self, tenant: str) -> Ints:
+        """The same in the sequence of a tenant on its way up: what its jobs count as among its siblings'."""
+        found = self._lifters.get(tenant)
+        if found is None:
+            stretch = self.stretches[tenant]
+            order, ranks = ranked(stretch.scores.rows, stretch.at, self.field, self.measure, self._now)
+            found = self._lifters[tenant] = order[np.maximum.accumulate(ranks)]
+        return found
 
     @cached_property
     def as_submitted(self) -> Ints:
@@ -91,7 +101,11 @@ class Sequence:
 
     def job_at(self, position: int) -> WaitingJob:
         """A job."""
-        at = self.stretch.at.item(position)
+        return self.job_within(self.top, position)
+
+    def job_within(self, tenant: str, position: int) -> WaitingJob:
+        """A job by its position in the sequence of a tenant on its way up."""
+        at = self.stretches[tenant].at.item(position)
         return self.field.lanes[self.field.lane.item(at)].job_at(self.field.row.item(at))
 
     def uids(self) -> Names:

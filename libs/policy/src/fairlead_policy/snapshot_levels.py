@@ -15,7 +15,8 @@ from fairlead_policy.jobs import Queue
 from fairlead_policy.levels import Band, LabelledJob, plan_levels
 from fairlead_policy.segments import Changes, Segment, in_safe_order, segments_by
 from fairlead_policy.snapshots import OrderedPool
-from fairlead_policy.withholding import why_crossed
+from fairlead_policy.ties import Tie, tie_of, tied_within
+from fairlead_policy.withholding import why_crossed, why_preempting
 
 _PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
 PLAIN_BAND = Band(
@@ -80,6 +81,8 @@ def _steering(
 ) -> Steering:
     if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
         return Steering(segments=[], why_none=crossed)
+    if preempting := why_preempting(document, queues):
+        return Steering(segments=[], why_none=preempting)
     segments = segments_by(document, queues, values)
     return Steering(segments=segments, why_none="" if segments else "its queues have no band in common")
 
@@ -171,9 +174,13 @@ def _queue(job: SnapshotJob) -> Queue:
 
 
 def _labelled(job: SnapshotJob, level: int) -> LabelledJob:
-    return LabelledJob(uid=job.uid, level=level, tie=(job.queue_time, job.uid))
+    return LabelledJob(uid=job.uid, level=level, tie=_tie(job), queue=tied_within(job.frontend, job.queue))
 
 
-def _stands(job: SnapshotJob) -> tuple[int, int, str]:
+def _stands(job: SnapshotJob) -> tuple[int, Tie]:
     """Where the frontend has it: the highest level first, then by its tie."""
-    return -job.level, job.queue_time, job.uid
+    return -job.level, _tie(job)
+
+
+def _tie(job: SnapshotJob) -> Tie:
+    return tie_of(job.frontend, job.queue_time, name=job.id, uid=job.uid)

@@ -1,7 +1,8 @@
 """A snapshot in order: what scorers would do with the same facts. `snapshot_levels` has what admitters would."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -9,13 +10,14 @@ from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.document import PolicyDocument, Tenant
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_contracts.snapshot_checks import pools_of_tenants
+from fairlead_contracts.snapshot_tenants import pools_of_tenants
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.order import PoolOrder
+from fairlead_policy.plain_places import PlainPlaces
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import PoolRules
-from fairlead_policy.whole_places import whole_places
+from fairlead_policy.whole_places import AT_ONCE, WholePlaces, whole_places
 
 _RUNS = "\0"
 """Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
@@ -27,11 +29,19 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     rules: PoolRules
     places: Sequence[Place]
-    """In order. Of a flat pool each is made when it is looked at: a million of them at once take a gigabyte."""
+    """In order. Of a flat pool each is made when it is looked at: a million of them at once take a gigabyte. See `parts`."""
     standings: dict[str, Standing]
     """Of each tenant that waits or runs there."""
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
+
+    def parts(self) -> Iterator[PlainPlaces[SnapshotJob] | Sequence[Place]]:
+        """The places, some hundred at a time: as columns where that tells all of them."""
+        if isinstance(self.places, WholePlaces):
+            yield from self.places.parts()
+            return
+        for start in range(0, len(self.places), AT_ONCE):
+            yield self.places[start : start + AT_ONCE]
 
 
 def policy_of(snapshot: Snapshot) -> PolicyDocument:
@@ -98,6 +108,8 @@ def _running_orders(snapshot: Snapshot) -> dict[str, PoolOrder]:
 
 
 def _by_pool(snapshot: Snapshot) -> dict[str, list[SnapshotJob]]:
+    if len(snapshot.pools) == 1:
+        return {snapshot.pools[0].name: snapshot.jobs}
     waiting: dict[str, list[SnapshotJob]] = {pool.name: [] for pool in snapshot.pools}
     for job in snapshot.jobs:
         waiting[job.pool].append(job)
@@ -145,7 +157,7 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
     """
     whole = whole_places(jobs, order, order.rules, now)
     if whole is not None:
-        standings = _standings(order, Counter(job.tenant for job in jobs))
+        standings = _standings(order, Counter(map(attrgetter("tenant"), jobs)))
         return OrderedPool(
             name=name, rules=order.rules, places=whole, standings=standings, oversized=whole.oversized
         )

@@ -5,10 +5,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
+from fairlead_contracts.cards import CARD_RESOURCES, CardState
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import (
+    CardUse,
     Snapshot,
+    SnapshotCard,
     SnapshotClassValue,
     SnapshotGang,
     SnapshotJob,
@@ -20,7 +23,16 @@ from fairlead_contracts.snapshot import (
     SnapshotTenant,
 )
 from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
-from fairlead_contracts.state import ClassState, JobState, NodeState, Phase, PoolState, QueueState, State
+from fairlead_contracts.state import (
+    ClassState,
+    JobShape,
+    JobState,
+    NodeState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+)
 from fairlead_policy.rulebook import Rulebook
 
 
@@ -54,20 +66,17 @@ def snapshot_of(
         pool: the only pool, by its policy name; a name that no cluster states gives an empty snapshot.
         past: past use as it counts now, of tenants that have jobs of their own. A snapshot has room for what a tenant
             used in one pool; of one that is in several, or that the policy has put into another since, it is left out.
+
+    What jobs weigh is what their clusters count, as for scorers; cards that nodes register only say where jobs fit.
     """
     rulebook = Rulebook(document, revision=0)
     capacity = {
         name: amounts for name, amounts in _capacity(states, rulebook).items() if pool in (None, name)
     }
     counted = [one for one in _counted(states, rulebook) if one.pool in capacity]
-    for one in counted:
-        for resource in one.job.demand:
-            capacity[one.pool].setdefault(resource, 0)
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in capacity}
-    for name, tenants_use in used.items():
-        for resource in (resource for amounts in tenants_use.values() for resource in amounts):
-            capacity[name].setdefault(resource, 0)
+    _lack_what_is_named(capacity, counted, used)
     tenants = _tenants(counted, rulebook, used)
     names = _names(counted)
     nodes = list(_nodes_of(states, clusters))
@@ -77,7 +86,10 @@ def snapshot_of(
     return Snapshot(
         now=now,
         policy=document,
-        pools=[SnapshotPool(name=name, capacity=amounts) for name, amounts in sorted(capacity.items())],
+        pools=[
+            SnapshotPool(name=name, capacity=amounts, card_shares=not any(node.cards for node in nodes))
+            for name, amounts in sorted(capacity.items())
+        ],
         tenants=tenants,
         nodes=[_node(node, several) for node in nodes],
         queues=[_queue(queue, name, several) for queue, name in queues],
@@ -101,6 +113,17 @@ def _capacity(states: Mapping[str, State], rulebook: Rulebook) -> dict[str, dict
             case _:
                 pass
     return capacity
+
+
+def _lack_what_is_named(
+    capacity: Mapping[str, dict[str, int]], counted: Iterable[_Counted], used: PastUses
+) -> None:
+    """A pool has nothing of what its jobs ask for, or have used, without any cluster stating it."""
+    for one in counted:
+        capacity[one.pool].update(dict.fromkeys(one.job.demand.keys() - capacity[one.pool].keys(), 0))
+    for name, tenants in used.items():
+        for amounts in tenants.values():
+            capacity[name].update(dict.fromkeys(amounts.keys() - capacity[name].keys(), 0))
 
 
 def _counted(states: Mapping[str, State], rulebook: Rulebook) -> list[_Counted]:
@@ -192,6 +215,7 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
         lowest_level=queue.lowest_level,
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
+        preemption=queue.preemption,
     )
 
 
@@ -205,6 +229,23 @@ def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # sai
         allocatable=node.allocatable,
         labels=node.labels,
         cluster=node.cluster if several else "",
+        cards=list(map(_card, node.cards)),
+    )
+
+
+def _card(card: CardState) -> SnapshotCard:
+    return SnapshotCard(
+        uuid=card.uuid,
+        memory=card.memory,
+        cores=card.cores,
+        count=card.count,
+        model=card.model,
+        index=card.index,
+        numa=card.numa,
+        mode=card.mode,
+        health=card.health,
+        cordoned=card.cordoned,
+        used=CardUse(count=card.used_count, memory=card.used_memory, cores=card.used_cores),
     )
 
 
@@ -244,15 +285,34 @@ def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, severa
 
 
 def _gang(job: JobState) -> SnapshotGang | None:
-    """What is stated of its pods; a gang of one kind has the same name for them everywhere."""
+    """What is stated of its pods; a gang of one kind has the same name for them everywhere.
+
+    Of what several kinds of pods wish of cards, that is kept which all of them wish that ask for any.
+    """
     if not job.shapes:
         return None
     name = ONLY_SHAPE if len(job.shapes) == 1 else None
     return SnapshotGang(
         shapes=[
             SnapshotShape(
-                name=name or shape.name, pods=shape.pods, demand=shape.demand, selector=shape.selector
+                name=name or shape.name,
+                pods=shape.pods,
+                demand=shape.demand,
+                containers=_containers(shape),
+                selector=shape.selector,
             )
             for shape in job.shapes
-        ]
+        ],
+        annotations=_common([shape.card_wishes for shape in job.shapes if shape.card_asks]),
     )
+
+
+def _containers(shape: JobShape) -> list[dict[str, int]]:
+    """What its containers ask of cards, where that is more than its demand says."""
+    summed = {name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)}
+    return [] if shape.card_asks == [summed] else shape.card_asks
+
+
+def _common(wishes: list[dict[str, str]]) -> dict[str, str]:
+    first, *others = wishes or [{}]
+    return {name: word for name, word in first.items() if all(one.get(name) == word for one in others)}

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.decisions import Lift, Place
 from fairlead_contracts.instants import Micros
 from fairlead_policy.ranking import Multipliers, Rows, ratio
 from fairlead_policy.rules import NOTHING, PoolRules, override_of
@@ -21,6 +21,10 @@ class Terms(Protocol):
     @property
     def uid(self) -> str:
         """Of the job."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
 
     @property
     def urgency(self) -> str:
@@ -90,16 +94,23 @@ def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> Compared:
     return leading_of(terms, rules), key, terms.submitted, terms.uid
 
 
-def lifters_of(place: Place) -> Iterable[Terms]:
+def lifters_of(place: Place) -> Iterable[Lift | Place]:
     """The jobs that a place may count as, now or later."""
     first = place if place.lifted is None else place.lifted
     return (first,) if place.lifted_late is None else (first, place.lifted_late)
 
 
-def counted_as(place: Place, rules: PoolRules, now: Micros) -> Terms:
+def counted_as(place: Place, rules: PoolRules, now: Micros) -> Lift | Place:
     """The terms that a place counts by at an instant: its own, or those of a job that holds it back."""
-    if place.lifted_late is None:
-        return place if place.lifted is None else place.lifted
+    first, late = place if place.lifted is None else place.lifted, place.lifted_late
+    if late is None or rules.cap is None:
+        return first
+    # Mostly both are on one side of the cap: the largest key as submitted counts then, or beyond it the largest tag.
+    horizon = now - rules.cap
+    if first.submitted >= horizon <= late.submitted:
+        return first
+    if first.submitted <= horizon >= late.submitted:
+        return late
     top = top_of(place)
     return max(lifters_of(place), key=lambda terms: compared(terms, top, rules, now))
 

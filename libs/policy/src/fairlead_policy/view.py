@@ -11,7 +11,8 @@ from fairlead_policy.family import Family
 from fairlead_policy.flips import first_flip
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
-from fairlead_policy.places import Line, place_in, place_of, places_of
+from fairlead_policy.places import place_in, place_of
+from fairlead_policy.plain_places import Line, plain_places
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.scoring import Measure
 from fairlead_policy.sequence import Sequence as JobSequence
@@ -81,7 +82,7 @@ class View:
         plain = len(lanes) == len(self._parts) and self._measure.rules.strict
         if plain and len(rows) > _FEW and not (self.rows.rank[rows] & 3).any():
             terms = [(one.numerator, one.denominator) for one in self._measure.multipliers.exact]
-            return places_of(self._line(lanes, rows), self._measure.rules, terms, self._now)
+            return plain_places(self._line(lanes, rows), self._measure.rules, terms, self._now).places()
         parts = self._parts
         return [
             _place(parts[part], at, self._now)

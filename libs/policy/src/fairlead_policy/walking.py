@@ -3,9 +3,9 @@
 Fairness decides who goes first, fit says where and whether. So the order is an input here and is never changed: a job that
 finds no room is passed over and takes nothing, as a frontend that fills gaps does. Every answer is one of five. `placed`:
 here its pods fit, checked pod by pod. `never`: more than the pool has, or proven to fit nowhere even if nothing ran.
-`no-quota`: the pool is full, or
-what is left is kept for the head of its line. `no-room`: the pool has it in sum, its nodes or cards do not. `unknown`: jobs run, and nodes
-do not say what is used of them; or parts of cards are asked for, and no node registers a card.
+`no-quota`: the pool is full, or what is left is kept for the head of its line. `no-room`: the pool has it in sum, its
+nodes or cards do not. `unknown`: jobs run, and nodes do not say what is used of them, and what is said (of cards, as
+HAMi notes it) does not prove that there is no room; or parts of cards are asked for, and no node registers a card.
 """
 
 from collections import Counter
@@ -14,13 +14,14 @@ from enum import StrEnum
 
 import msgspec
 
-from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.errors import DocumentError, FieldError, shown
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob
 from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_policy.card_shares import pools_with_cards, with_card_shares
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards
 from fairlead_policy.fit.obstacles import (
+    AskRefused,
     BehindHead,
     BeyondPool,
     NoCards,
@@ -33,7 +34,7 @@ from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import Gang, Node
 from fairlead_policy.fit.using import with_pods
-from fairlead_policy.fractions import Policies, Strategy, policies_of
+from fairlead_policy.fractions import AskError, Policies, Strategy, policies_of
 
 
 class Answer(StrEnum):
@@ -123,21 +124,26 @@ class _Walker:
         for running in snapshot.running:
             self._use[running.pool].update(running.demand)
         self._charged = {job.uid: job.demand for job in snapshot.jobs}
-        self._gangs = _gangs(snapshot)
+        self._gangs, self._refused = _gangs(snapshot)
         with_cards = pools_with_cards(snapshot)
         self._cardless = {
             job.uid for job in snapshot.jobs if job.pool not in with_cards and asks_for_parts(job)
         }
         self._nodes = _nodes(snapshot)
         self._ranges = _Ranges(snapshot)
-        self._table, self._empty_table = CardTable(), CardTable()
-        self._empty = {name: node.emptied() for name, node in self._nodes.items()}
+        self._table = CardTable()
         unsaid = [node for node in snapshot.nodes if node.used is None]
         self._unsaid = len(unsaid) if snapshot.running else 0
-        self._ever: dict[tuple[tuple[str, str], bytes], Unfit | None] = {}
+        empty = {name: node.emptied() for name, node in self._nodes.items()}
+        self._ever = _Proofs(empty, CardTable(), self._ranges)
+        self._now = _Proofs(self._nodes, self._table, self._ranges)
+        """Asked only while nobody is placed, for want of what is not said."""
 
     def meet(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
         """The next job of the pool's order; `stopped` where the frontend does not get so far."""
+        if (refused := self._refused.get(job.uid)) is not None:
+            self.met[job.uid] = JobFit(answer=Answer.NEVER, obstacles=(refused,))
+            return
         gang, demand = self._gangs[job.uid], self._charged[job.uid]
         fit = self._beyond(demand, pool)
         if fit is None and stopped is not None:
@@ -169,10 +175,10 @@ class _Walker:
 
     def _on_nodes(self, gang: Gang, demand: Mapping[str, int], job: SnapshotJob, pool: str) -> JobFit:
         if (why := self._untold(job)) is not None:
-            never = self._never(gang, job, pool) if self._nodes else None
-            if never is None:
+            none = (self._never(gang, job, pool) if self._nodes else None) or self._crowded(gang, job, pool)
+            if none is None:
                 self._use[pool].update(demand)
-            return never or JobFit(answer=Answer.UNKNOWN, obstacles=(why,), exact=False)
+            return none or JobFit(answer=Answer.UNKNOWN, obstacles=(why,), exact=False)
         annotations = {} if job.gang is None else job.gang.annotations
         strategy = policies_of(annotations, self._default).node
         found = place(
@@ -202,13 +208,32 @@ class _Walker:
 
     def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """That it fits nowhere even if nothing ran, where that is proven."""
-        key = (self._ranges.key_of(job, pool), _shape_key(gang))
-        if key not in self._ever:
-            nodes = [self._empty[name] for name in self._ranges.of(job, pool)]
-            found = place(gang, nodes, table=self._empty_table)
-            self._ever[key] = found if isinstance(found, Unfit) and found.exact else None
-        unfit = self._ever[key]
+        unfit = self._ever.of(gang, job, pool)
         return None if unfit is None else JobFit(answer=Answer.NEVER, obstacles=unfit.obstacles)
+
+    def _crowded(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
+        """That what is said to be used leaves no room, where that is proven: what is not said can only take more."""
+        unfit = self._now.of(gang, job, pool) if self._unsaid else None
+        return None if unfit is None else JobFit(answer=Answer.NO_ROOM, obstacles=unfit.obstacles)
+
+
+class _Proofs:
+    """Which gangs fit nowhere on nodes that stay as they are; gangs that are alike are asked for once."""
+
+    def __init__(self, nodes: Mapping[str, Node], table: CardTable, ranges: "_Ranges") -> None:
+        self._nodes = nodes
+        self._table = table
+        self._ranges = ranges
+        self._known: dict[tuple[tuple[str, str], bytes], Unfit | None] = {}
+
+    def of(self, gang: Gang, job: SnapshotJob, pool: str) -> Unfit | None:
+        """What stands in the way; None where it fits, or nothing is proven."""
+        key = (self._ranges.key_of(job, pool), _shape_key(gang))
+        if key not in self._known:
+            nodes = [self._nodes[name] for name in self._ranges.of(job, pool)]
+            found = place(gang, nodes, table=self._table)
+            self._known[key] = found if isinstance(found, Unfit) and found.exact else None
+        return self._known[key]
 
 
 class _Ranges:
@@ -243,17 +268,27 @@ def _nodes(snapshot: Snapshot) -> dict[str, Node]:
     return {node.name: node for node in nodes}
 
 
-def _gangs(snapshot: Snapshot) -> dict[str, Gang]:
+def _gangs(snapshot: Snapshot) -> tuple[dict[str, Gang], dict[str, AskRefused]]:
+    """The pods of each job; of a frontend's jobs, those that HAMi refuses apart: they are in its queue all the same."""
     with_cards, problems = pools_with_cards(snapshot), list[FieldError]()
     gangs: dict[str, Gang] = {}
+    refused: dict[str, AskRefused] = {}
     for at, job in enumerate(snapshot.jobs):
         try:
             gangs[job.uid] = gang_of(job, with_cards=job.pool in with_cards)
+        except AskError as error:
+            if job.frontend:
+                resource = error.field.removeprefix("demand.")
+                refused[job.uid] = AskRefused(
+                    resource=resource, wanted=shown(error.value), reason=error.reason
+                )
+            else:
+                problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
         except FieldError as error:
             problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
     if problems:
         raise DocumentError(problems)
-    return gangs
+    return gangs, refused
 
 
 def _shape_key(gang: Gang) -> bytes:

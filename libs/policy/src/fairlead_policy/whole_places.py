@@ -6,11 +6,11 @@ from typing import Protocol, overload
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.decisions import Place, UnboundedBy
 from fairlead_contracts.instants import Micros
 from fairlead_policy.columns import bounded
-from fairlead_policy.places import Line, PlacedJob, places_of
-from fairlead_policy.ranking import Ints
+from fairlead_policy.plain_places import Line, PlacedJob, PlainPlaces, plain_places
+from fairlead_policy.ranking import Flags, Ints
 from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules
 from fairlead_policy.scoring import Measure, lacking_of
 from fairlead_policy.whole import (
@@ -22,8 +22,8 @@ from fairlead_policy.whole import (
     order_whole,
 )
 
-_AT_ONCE = 4096
-"""Places that are made together while one reads on."""
+AT_ONCE = 256
+"""Places that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 
 class Counted(Protocol):
@@ -58,18 +58,28 @@ def whole_places[J: PlacedJob](
 def _columns[J: PlacedJob](jobs: Sequence[J], tenants: dict[str, int], rules: PoolRules) -> PoolColumns:
     """Numbers the tenants on the way."""
     ranks, last = rules.ranks, len(rules.classes)
-    names, known = rules.resources, rules.unit_share_by_name.keys()
+    names = rules.resources
     demands = [job.demand for job in jobs]
     # Job by job: what one asks for lies together in memory.
     asked = bounded([one.get(name, 0) for one in demands for name in names], 0, LARGEST)
-    lacks = [not one.keys() <= known and lacking_of(one, rules) is not None for one in demands]
+    asked = np.ascontiguousarray(asked.reshape(len(jobs), len(names)).T)
     return PoolColumns(
         tenant=np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64),
         urgency=np.array([ranks.get(job.urgency, last) for job in jobs], np.int64),
         submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
-        demand=np.ascontiguousarray(asked.reshape(len(jobs), len(names)).T),
-        lacking=np.array(lacks, np.bool_) if any(lacks) else None,
+        demand=asked,
+        lacking=_lacking(demands, asked, rules),
     )
+
+
+def _lacking(demands: Sequence[Mapping[str, int]], asked: Ints, rules: PoolRules) -> Flags | None:
+    """Whether each asks for what the pool has none of; None where none does."""
+    # Only one that names more than it asks for of the pool's resources can: few are looked at.
+    more = np.fromiter(map(len, demands), np.int64, len(demands)) > np.count_nonzero(asked, axis=0)
+    lacking = np.zeros(len(demands), np.bool_)
+    for number in np.flatnonzero(more).tolist():
+        lacking[number] = lacking_of(demands[number], rules) is not None
+    return lacking if lacking.any() else None
 
 
 def _may_be_oversized(columns: PoolColumns, rules: PoolRules) -> bool:
@@ -117,8 +127,8 @@ class WholePlaces[J: PlacedJob](Sequence[Place]):
         return len(self._whole.order)
 
     def __iter__(self) -> Iterator[Place]:
-        for start in range(0, len(self), _AT_ONCE):
-            yield from self._made(self._whole.order[start : start + _AT_ONCE])
+        for part in self.parts():
+            yield from part.places() if isinstance(part, PlainPlaces) else part
 
     @overload
     def __getitem__(self, at: int) -> Place: ...
@@ -135,20 +145,35 @@ class WholePlaces[J: PlacedJob](Sequence[Place]):
         """The jobs themselves, first job first."""
         return map(self._jobs.__getitem__, self._whole.jobs.tolist())
 
+    def parts(self) -> Iterator[PlainPlaces[J] | list[Place]]:
+        """All of them, some hundred at a time; as objects where a share is infinite, of which there is more to say."""
+        for start in range(0, len(self), AT_ONCE):
+            at = self._whole.order[start : start + AT_ONCE]
+            plain, unbounded = self._plain(at)
+            yield self._with_unbounded(plain, unbounded, at) if unbounded else plain
+
     def _made(self, at: Ints) -> list[Place]:
         """The places at positions of the line."""
+        return self._with_unbounded(*self._plain(at), at)
+
+    def _plain(self, at: Ints) -> tuple[PlainPlaces[J], list[int]]:
+        """The same as columns, and which of them have an infinite share: these are not right yet."""
         whole, jobs = self._whole, self._jobs
         rows = whole.rows.take(at)
         line = Line([jobs[number] for number in whole.line[at].tolist()], rows, whole.dominant[at])
-        places = places_of(line, self._rules, self._terms, self._now)
-        for number in np.flatnonzero(rows.rank & 1).tolist():
+        plain = plain_places(line, self._rules, self._terms, self._now)
+        return plain, np.flatnonzero(rows.rank & 1).tolist()
+
+    def _with_unbounded(self, plain: PlainPlaces[J], unbounded: list[int], at: Ints) -> list[Place]:
+        places = plain.places()
+        for number in unbounded:
             places[number] = self._unbounded(places[number], at.item(number))
         return places
 
     def _unbounded(self, place: Place, at: int) -> Place:
         """The same of a job whose share is infinite."""
         whole = self._whole
-        dominant, use = "", whole.use.item(at)
+        dominant, use, because = "", whole.use.item(at), self._because(place.tenant, at)
         if whole.lacking[at]:
             dominant, use = self._lacking(place.tenant, at)
         elif use:
@@ -165,8 +190,17 @@ class WholePlaces[J: PlacedJob](Sequence[Place]):
             key=0.0,
             submitted=place.submitted,
             unbounded=True,
+            unbounded_by=because,
             demand=place.demand,
         )
+
+    def _because(self, tenant: str, at: int) -> UnboundedBy:
+        """What makes the share infinite: as `unbounded_by` of scores."""
+        if not self._rules.weight_of(tenant):
+            return "weight"
+        if not self._whole.lacking[at]:
+            return "beyond"
+        return "asked" if lacking_of(self._counted.counted(tenant), self._rules) is None else "held"
 
     def _lacking(self, tenant: str, at: int) -> tuple[str, int]:
         """The resource that makes a job's share infinite, and how much of it: the first cause."""

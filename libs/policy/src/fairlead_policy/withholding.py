@@ -1,13 +1,29 @@
 """Why levels are withheld from a cluster: the one judgement that writers follow and people are told."""
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from fairlead_contracts.clearance import Clearance, LeverFound
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import QueueState
-from fairlead_policy.bands import narrow_bands
+from fairlead_policy.bands import NarrowBand, narrow_bands
 from fairlead_policy.preemption import preempting_settings
+
+
+class MayPreempt(Protocol):
+    """A queue, as far as preemption goes: as a cluster states it, or a snapshot."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def preemption(self) -> Mapping[str, str]:
+        """What its frontend may stop for a waiting job, in its own words."""
+        ...
+
 
 _NEEDS_NO_CLEARANCE = "sim"
 """A simulated cluster is nobody's: nothing can be broken there."""
@@ -52,7 +68,7 @@ def why_withheld(
         return ineffective
     if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
         return crossed
-    return _why_preempting(queues) if document.preemption == "never" else ""
+    return why_preempting(document, queues)
 
 
 def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:
@@ -81,10 +97,18 @@ def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
         if found.room < 1:
             return (
                 f"class {found.upper} has its floor at {found.upper_floor} and class {found.lower} at "
-                f"{found.lower_floor}: levels of {found.lower} would stand above {found.upper}; give them "
-                f"WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
+                f"{found.lower_floor}: levels of {found.lower} would stand above {found.upper}; {_mended(found)}"
             )
     return ""
+
+
+def _mended(found: NarrowBand) -> str:
+    if found.upper_floor <= found.lower_floor:
+        return (
+            f"the policy has {found.upper} before {found.lower}: give its WorkloadPriorityClass the higher value, "
+            "or turn them round in `classes`"
+        )
+    return "give them WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
 
 
 def may_preempt(queues: Collection[QueueState]) -> bool:
@@ -92,7 +116,10 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
     return any(preempting_settings(queue.preemption) for queue in queues)
 
 
-def _why_preempting(queues: Collection[QueueState]) -> str:
+def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> str:
+    """Why a level could stop a running job, where the policy does not take that; else empty."""
+    if document.preemption != "never":
+        return ""
     for queue in sorted(queues, key=lambda queue: queue.name):
         settings = preempting_settings(queue.preemption)
         if settings:

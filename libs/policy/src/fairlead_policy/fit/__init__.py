@@ -11,6 +11,7 @@ spread constraints, host ports, volumes' zones.
 """
 
 from fairlead_policy.fit.obstacles import (
+    AskRefused,
     BehindHead,
     BeyondPool,
     CardRefusals,
@@ -37,6 +38,7 @@ from fairlead_policy.fit.using import with_pods
 from fairlead_policy.fit.words import in_words
 
 __all__ = [
+    "AskRefused",
     "BehindHead",
     "BeyondPool",
     "CardRefusals",

@@ -21,9 +21,10 @@ from fairlead_policy.fractions import (
     AskError,
     Card,
     RegisterError,
+    VgpuAsk,
     cards_of,
     decode_allocated,
-    vgpu_ask,
+    vgpu_asks,
     wishes_of,
     with_use,
 )
@@ -123,9 +124,8 @@ def shapes_of(job: Job, *, with_cards: bool) -> list[SnapshotShape]:
         return [
             SnapshotShape(name=ONLY_SHAPE, pods=job.pods, demand=_evenly(job.demand, job.pods, with_cards))
         ]
-    stated = [shape.demand for shape in job.gang.shapes if shape.demand is not None]
     extra: Mapping[str, int] = {}
-    if with_cards and not any(_asks_for_cards(demand) for demand in stated):
+    if with_cards and not any(map(_asks_for_cards, job.gang.shapes)):
         extra = {name: amount for name, amount in job.demand.items() if name in CARD_RESOURCES}
         if extra and len(job.gang.shapes) > 1:
             raise FieldError("gang.shapes", dict(extra), "say which of the pods ask for cards")
@@ -137,6 +137,7 @@ def shapes_of(job: Job, *, with_cards: bool) -> list[SnapshotShape]:
             demand=_evenly(job.demand, job.pods, with_cards)
             if shape.demand is None
             else {**shape.demand, **extra},
+            containers=shape.containers,
             selector=shape.selector,
             tolerations=shape.tolerations,
         )
@@ -144,8 +145,8 @@ def shapes_of(job: Job, *, with_cards: bool) -> list[SnapshotShape]:
     ]
 
 
-def _asks_for_cards(demand: Mapping[str, int]) -> bool:
-    return any(demand.get(name) for name in CARD_RESOURCES)
+def _asks_for_cards(shape: SnapshotShape) -> bool:
+    return bool(shape.containers) or any((shape.demand or {}).get(name) for name in CARD_RESOURCES)
 
 
 def _evenly(demand: Mapping[str, int], pods: int, with_cards: bool) -> dict[str, int]:  # noqa: FBT001 # said by its name
@@ -163,7 +164,8 @@ def _evenly(demand: Mapping[str, int], pods: int, with_cards: bool) -> dict[str,
 
 def asks_for_parts(job: Job) -> bool:
     """Whether the job asks for parts of cards: only nodes that register theirs can say whether they have them."""
-    stated = [] if job.gang is None else [shape.demand or {} for shape in job.gang.shapes]
+    shapes = [] if job.gang is None else job.gang.shapes
+    stated = chain.from_iterable((shape.demand or {}, *shape.containers) for shape in shapes)
     return any(demand.get(name) for demand in (job.demand, *stated) for name in PER_VGPU)
 
 
@@ -171,7 +173,8 @@ def gang_of(job: Job, *, with_cards: bool) -> Gang:
     """The job's pods as a gang; see `shapes_of`. Parts of cards that are not known are left out: nodes do not state them.
 
     Raises:
-        FieldError: the pods ask for cards in a way that HAMi does not take, or see `shapes_of`.
+        AskError: the pods ask for cards in a way that HAMi does not take.
+        FieldError: see `shapes_of`.
     """
     annotations = {} if job.gang is None else job.gang.annotations
     shapes = shapes_of(job, with_cards=with_cards)
@@ -183,21 +186,22 @@ def gang_of(job: Job, *, with_cards: bool) -> Gang:
 
 def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool) -> PodShape:  # noqa: FBT001 # said by its name
     demand = dict(shape.demand or {})
-    ask = None
+    asks: tuple[VgpuAsk, ...] = ()
     if not with_cards:
         demand = {name: amount for name, amount in demand.items() if name not in PER_VGPU}
     else:
+        summed = {name: demand.pop(name) for name in CARD_RESOURCES if name in demand}
         try:
-            ask = vgpu_ask({name: demand.pop(name) for name in CARD_RESOURCES if name in demand})
+            asks = vgpu_asks(shape.containers or [summed])
         except AskError as error:
-            raise FieldError(f"demand.{error.field}", error.value, error.reason) from error
+            raise AskError(f"demand.{error.field}", error.value, error.reason) from error
     return PodShape(
         name=shape.name,
         count=shape.pods,
         demand=demand,
         selector=shape.selector,
         tolerations=tuple(map(_toleration, shape.tolerations)),
-        vgpus=() if ask is None else (ask,),
+        vgpus=asks,
         wishes=wishes_of(annotations),
     )
 

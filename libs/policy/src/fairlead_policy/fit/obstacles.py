@@ -153,6 +153,15 @@ class BehindHead(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The id of that job."""
 
 
+class AskRefused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """HAMi does not take what the pods ask of cards."""
+
+    resource: str
+    wanted: str
+    """As it stands there."""
+    reason: str
+
+
 class UseNotStated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Jobs run, and nodes do not say what is used of them."""
 
@@ -164,6 +173,7 @@ type Obstacle = (
     | BeyondPool
     | PoolFull
     | BehindHead
+    | AskRefused
     | UseNotStated
     | NoMatch
     | TaintsInTheWay

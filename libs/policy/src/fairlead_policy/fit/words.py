@@ -2,6 +2,7 @@
 
 from fairlead_contracts.quantities import format_quantity
 from fairlead_policy.fit.obstacles import (
+    AskRefused,
     BehindHead,
     BeyondPool,
     CardRefusals,
@@ -77,6 +78,8 @@ def in_words(obstacle: Obstacle) -> str:  # noqa: C901, PLR0911, PLR0912 # one l
             return _quota(obstacle)
         case BehindHead(pool=pool, head=head):
             return f"It waits behind {head}, the first of pool {pool} that does not fit, and may not pass it."
+        case AskRefused(resource=name, wanted=wanted, reason=reason):
+            return f"HAMi does not take {wanted} {name}: {reason}."
         case UseNotStated(nodes=nodes):
             return f"Jobs run, and what is used is not said of {nodes} {_plural('node', nodes)}."
 

@@ -3,11 +3,11 @@
 Kueue reads the pod template before HAMi's webhook has run, so none of these defaults are visible to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, VGPUS
+from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, MOST_COUNTED, VGPUS
 from fairlead_policy.fractions.cards import Card
 from fairlead_policy.fractions.errors import AskError
 
@@ -15,7 +15,6 @@ WHOLE = 100
 """Percent: the whole of a card. As an ask for cores it means the card for oneself (`Fit`)."""
 
 _UNIT = 1000
-_INT32 = 2**31 - 1
 
 
 class HamiNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +91,7 @@ def vgpu_ask(
     if not count:
         return None
     memory = (stated.memory or 0) * max(defaults.memory_factor, 1)
-    if memory > _INT32:
+    if memory > MOST_COUNTED:
         raise AskError(defaults.names.memory, memory, "more MiB than HAMi counts")
     percent = stated.memory_percent or 0
     if not memory and not percent:
@@ -101,6 +100,12 @@ def vgpu_ask(
     if cores is None:
         cores = WHOLE if stated.means_whole_cards else defaults.cores
     return VgpuAsk(count=count, cores=min(cores, WHOLE), memory=memory, memory_percent=percent or WHOLE)
+
+
+def vgpu_asks(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuAsk, ...]:
+    """What those of a pod's containers ask that ask for cards at all; see `vgpu_ask`."""
+    asks = map(vgpu_ask, containers)
+    return tuple(ask for ask in asks if ask is not None)
 
 
 class _Stated:
@@ -135,6 +140,6 @@ class _Stated:
         number, rest = divmod(amount, _UNIT)
         if rest or number < 0:
             raise AskError(name, amount / _UNIT, "HAMi takes whole numbers from 0 up")
-        if number > _INT32:
+        if number > MOST_COUNTED:
             raise AskError(name, number, "more than HAMi counts")
         return number

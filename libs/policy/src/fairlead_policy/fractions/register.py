@@ -1,144 +1,44 @@
-"""The cards that a node registers. Two encodings are in the field, told apart by their first character.
+"""The cards that a node registers, as the fit looks at them; `fairlead_contracts.card_annotations` decodes them."""
 
-JSON, an array of objects in which HAMi leaves out every zero: NVIDIA since v2.8.0 (`UnMarshalNodeDevices` in
-`pkg/device/devices.go`@v2.10.0). Before, and still of some other vendors, cards ended by colons with fields parted by
-commas (`DecodeNodeDevices` there): uuid, count, MiB, cores, model, NUMA node, health and, since v2.6, index and mode.
-"""
+from collections.abc import Mapping
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated
-
-import msgspec
-
-from fairlead_contracts.cards import CORDON, REGISTER
+from fairlead_contracts import card_annotations
+from fairlead_contracts.cards import REGISTER, CardState
 from fairlead_policy.fractions.cards import Card
-from fairlead_policy.fractions.errors import RegisterError
-from fairlead_policy.fractions.wishes import FALSE, TRUE
-
-LONGEST = 256 * 1024
-"""Characters: Kubernetes bounds all annotations of an object together by so many bytes."""
-
-_INT32 = 2**31 - 1
-_INTEGER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
-_SHORT, _LONG = 7, 9
-_COUNT, _MEMORY, _CORES, _MODEL, _NUMA, _HEALTH, _INDEX, _MODE = range(1, _LONG)
-
-type _Counted = Annotated[int, msgspec.Meta(ge=0, le=_INT32)]
-type _Signed = Annotated[int, msgspec.Meta(ge=-_INT32 - 1, le=_INT32)]
 
 
-class _Registered(msgspec.Struct, frozen=True):
-    """A card in JSON: what is left out is zero, so a card that says nothing of its health is not healthy."""
-
-    id: str = ""
-    index: _Counted = 0
-    count: _Counted = 0
-    devmem: _Counted = 0
-    devcore: _Counted = 0
-    type: str = ""
-    numa: _Signed = 0
-    mode: str = ""
-    health: bool = False
-
-
-_DECODER = msgspec.json.Decoder(list[_Registered])
+def card_of(stated: CardState) -> Card:
+    """The card as it is stated, with what pods hold of it."""
+    return Card(
+        uuid=stated.uuid,
+        slots=stated.count,
+        memory=stated.memory,
+        cores=stated.cores,
+        model=stated.model,
+        index=stated.index,
+        numa=stated.numa,
+        mode=stated.mode,
+        healthy=stated.health,
+        cordoned=stated.cordoned,
+        used_slots=stated.used_count,
+        used_memory=stated.used_memory,
+        used_cores=stated.used_cores,
+    )
 
 
 def cards_of(node: str, annotations: Mapping[str, str]) -> tuple[Card, ...]:
-    """The cards of a node with nothing in use, those under HAMi's cordon marked; none where none are registered.
+    """The cards of a node with nothing in use; see `card_annotations.cards_of`.
 
     Raises:
         RegisterError: the annotation is there and cannot be read.
     """
-    value = annotations.get(REGISTER)
-    if value is None:
-        return ()
-    cordoned = {uuid.strip() for uuid in annotations.get(CORDON, "").split(",")}
-    return tuple(
-        msgspec.structs.replace(card, cordoned=card.uuid in cordoned) for card in decode_register(node, value)
-    )
+    return tuple(map(card_of, card_annotations.cards_of(node, annotations)))
 
 
 def decode_register(node: str, value: str | bytes, field: str = REGISTER) -> tuple[Card, ...]:
-    """The cards in either encoding.
-
-    Args:
-        node: that says so, for the error.
-        value: of the annotation.
-        field: the annotation's name, for the error; other vendors use other ones.
+    """The cards in either encoding; see `card_annotations.decode_register`.
 
     Raises:
         RegisterError: in no way that HAMi writes, or it states a card without a name or twice, or less than nothing.
     """
-    if len(value) > LONGEST:
-        raise RegisterError(node, field, value[:80], "longer than Kubernetes lets annotations be")
-    try:
-        text = value if isinstance(value, str) else value.decode()
-        text.encode()
-    except UnicodeError:
-        raise RegisterError(node, field, repr(value), "not UTF-8") from None
-    as_json = text.lstrip().startswith("[")
-    cards = _from_json(node, text, field) if as_json else tuple(_from_words(node, text, field))
-    _check_names(node, cards, field)
-    return cards
-
-
-def _from_json(node: str, text: str, field: str) -> tuple[Card, ...]:
-    try:
-        found = _DECODER.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise RegisterError(node, field, text, f"no list of cards: {error}") from None
-    return tuple(
-        Card(
-            uuid=one.id,
-            slots=one.count,
-            memory=one.devmem,
-            cores=one.devcore,
-            model=one.type,
-            index=one.index,
-            numa=one.numa,
-            mode=one.mode,
-            healthy=one.health,
-        )
-        for one in found
-    )
-
-
-def _from_words(node: str, text: str, field: str) -> Iterator[Card]:
-    if ":" not in text:
-        raise RegisterError(node, field, text, "neither a JSON list nor cards that end in a colon")
-    for segment in text.split(":"):
-        if not segment:
-            continue
-        words = segment.split(",")
-        if len(words) not in (_SHORT, _LONG):
-            raise RegisterError(node, field, segment, f"a card has 7 or 9 fields, not {len(words)}")
-        if words[_HEALTH] not in TRUE | FALSE:
-            raise RegisterError(node, field, words[_HEALTH], "health is true or false")
-        yield Card(
-            uuid=words[0],
-            slots=_integer(node, field, "count", words[_COUNT]),
-            memory=_integer(node, field, "memory", words[_MEMORY]),
-            cores=_integer(node, field, "cores", words[_CORES]),
-            model=words[_MODEL],
-            numa=_integer(node, field, "NUMA node", words[_NUMA], least=-_INT32 - 1),
-            healthy=words[_HEALTH] in TRUE,
-            index=_integer(node, field, "index", words[_INDEX]) if len(words) == _LONG else 0,
-            mode=words[_MODE] if len(words) == _LONG else "hami-core",
-        )
-
-
-def _integer(node: str, field: str, name: str, word: str, least: int = 0) -> int:
-    number = int(word) if _INTEGER.fullmatch(word) else None
-    if number is None or not least <= number <= _INT32:
-        raise RegisterError(node, field, word, f"{name} is a whole number from {least} to {_INT32}")
-    return number
-
-
-def _check_names(node: str, cards: tuple[Card, ...], field: str) -> None:
-    seen = set()
-    for card in cards:
-        if not card.uuid or card.uuid in seen:
-            raise RegisterError(node, field, card.uuid, "each card needs a name of its own")
-        seen.add(card.uuid)
+    return tuple(map(card_of, card_annotations.decode_register(node, value, field)))

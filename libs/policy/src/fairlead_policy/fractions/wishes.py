@@ -5,20 +5,18 @@ from enum import StrEnum
 
 import msgspec
 
+from fairlead_contracts.cards import (
+    AVOID_MODEL,
+    AVOID_UUID,
+    CARD_POLICY,
+    MODE,
+    NODE_POLICY,
+    NUMA_BIND,
+    TRUE,
+    USE_MODEL,
+    USE_UUID,
+)
 from fairlead_policy.fractions.cards import Card
-
-NODE_POLICY = "hami.io/node-scheduler-policy"
-CARD_POLICY = "hami.io/gpu-scheduler-policy"
-USE_MODEL = "nvidia.com/use-gputype"
-AVOID_MODEL = "nvidia.com/nouse-gputype"
-USE_UUID = "nvidia.com/use-gpuuuid"
-AVOID_UUID = "nvidia.com/nouse-gpuuuid"
-NUMA_BIND = "nvidia.com/numa-bind"
-MODE = "nvidia.com/vgpu-mode"
-
-# Go's strconv.ParseBool.
-TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 class Strategy(StrEnum):

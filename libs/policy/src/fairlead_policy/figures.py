@@ -1,0 +1,19 @@
+"""Shares and times as a person reads them."""
+
+_SMALL_SHARE = 0.0005
+_UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
+
+
+def percent(share: float) -> str:
+    """A share as a person reads it."""
+    if share and -_SMALL_SHARE < share < _SMALL_SHARE:
+        return f"{100 * share:.2g} %"
+    return f"{100 * share:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """A time as a person reads it: `45 s`, `12 min`, `3.5 h`, `2 d`."""
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{f'{seconds / length:.1f}'.removesuffix('.0')} {unit}"
+    return f"{f'{seconds:.1f}'.removesuffix('.0')} s"

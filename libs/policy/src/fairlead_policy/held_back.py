@@ -1,0 +1,90 @@
+"""What holds a job back beside its tenant's share, in words: an infinite one, the levels of a tree, and what is used up."""
+
+from collections.abc import Iterator
+
+from fairlead_contracts.decisions import Place, Within
+from fairlead_contracts.instants import Micros
+from fairlead_contracts.quantities import format_quantity
+from fairlead_policy.figures import percent
+from fairlead_policy.rules import PoolRules
+from fairlead_policy.terms import counted_as
+
+
+def infinite_in_words(place: Place, rules: PoolRules) -> str:
+    """What makes a share infinite, and what that does to the place."""
+    others = "job of its class" if rules.strict else "job"
+    free = " and that asks for nothing that is used up" if rules.saturated and not place.blocked else ""
+    return f"{_cause(place)}: it stands behind every {others} whose share is finite{free}."
+
+
+def _cause(place: Place) -> str:
+    tenant, use = place.top or place.tenant, format_quantity(place.dominant, place.use)
+    match place.unbounded_by:
+        case "weight":
+            return f"Its tenant {tenant} has weight 0 here"
+        case "held":
+            return f"Its tenant {tenant} holds {use} {place.dominant}, of which the pool has none"
+        case "asked":
+            return f"A job of {tenant} before it asks for {use} {place.dominant}, of which the pool has none"
+        case "beyond":
+            return f"Its tenant {tenant} comes to more {place.dominant} than can be counted"
+        case None:
+            return f"The share of its tenant {tenant} is infinite"
+
+
+def rescaled_in_words(place: Place, rules: PoolRules) -> str:
+    """How H-DRF counts a tenant with others below it: what that holds says little of its tag. Reads on from its name."""
+    rescaled = percent(place.tag * float(rules.weight_of(place.top or place.tenant)))
+    of = f" of {place.dominant}" if place.dominant else ""
+    used_up = " and ".join(sorted(rules.saturated))
+    left_out = f", and of the others {used_up} does not count, as it is used up" if used_up else ""
+    return (
+        f"counts by H-DRF at {rescaled}{of} before this one: what below it can still get something is brought to the "
+        f"lowest share among that{left_out}. By its weight that is a start tag of {place.tag:.4f}; lower goes first."
+    )
+
+
+def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[str]:
+    """What the levels below the top do to the place, whose terms it counts by, and what it asks for that is used up."""
+    for one in reversed(place.within):
+        yield _below(one, rules.parents.get(one.tenant, place.top), rules)
+    lifter = counted_as(place, rules, now)
+    if lifter.uid != place.uid:
+        top, name = place.top or place.tenant, lifter.id or lifter.uid or "another job"
+        yield f"{top} serves {name} before it: it counts as that one, and goes right behind it at the earliest."
+    if place.blocked:
+        others = "the jobs of its class" if rules.strict else "all jobs"
+        yield (
+            f"It asks for {used_up_of(place, rules)}, which is used up: it stands behind {others} that ask for nothing "
+            "that is used up."
+        )
+
+
+def _below(one: Within, parent: str, rules: PoolRules) -> str:
+    """Where a tenant stands among its siblings."""
+    cause = _cause_within(one)
+    if cause:
+        others = "the jobs of the same class" if rules.strict else "all jobs"
+        return f"Below {parent}, {one.tenant} {cause}: it goes behind {others} of siblings whose share is finite."
+    at = f"{percent(one.tag)} of {one.dominant} by its weight" if one.dominant else "nothing before it"
+    return f"Below {parent}, {one.tenant} {'counts by H-DRF' if one.share else 'stands'} at {at}."
+
+
+def _cause_within(one: Within) -> str:
+    match one.unbounded_by:
+        case "weight":
+            return "has weight 0"
+        case "held":
+            return "holds a resource of which the pool has none"
+        case "asked":
+            return "has a job before this one that asks for a resource of which the pool has none"
+        case "beyond":
+            return "comes to more than can be counted"
+        case None:
+            return ""
+
+
+def used_up_of(place: Place, rules: PoolRules) -> str:
+    """What a job asks for of the resources that are used up (H-DRF)."""
+    names = sorted(name for name, amount in place.demand.items() if amount > 0 and name in rules.saturated)
+    return " and ".join(names) or "a resource"
