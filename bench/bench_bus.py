@@ -51,7 +51,7 @@ async def replay() -> None:
                     filter=subjects.state_filter(),
                     codec=STATE,
                     wake=asyncio.Event(),
-                    stamp=lambda state: (state.epoch, state.rev),
+                    stamp=lambda state: state.stamp,
                 )
                 start = time.perf_counter()
                 running = asyncio.create_task(mirror.run())

@@ -120,7 +120,7 @@ class Audience:
             filter=subjects.state_filter(CLUSTER),
             codec=STATE,
             wake=asyncio.Event(),
-            stamp=lambda state: (state.epoch, state.rev),
+            stamp=lambda state: state.stamp,
         )
         self.follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
         self.news: list[str] = []

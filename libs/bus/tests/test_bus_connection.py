@@ -168,7 +168,7 @@ async def test_who_we_are(tmp_path: Path) -> None:
     config = f"authorization {{ users = [ {{ user: me, password: pass }}, {json.dumps(scorer)} ] }}"
     with NatsServer(tmp_path / "users", config=config) as server:
         async with connect(ConnectionSettings(url=server.url, user="me", password="pass"), name="ops") as bus:  # noqa: S106 - a test's
-            await bus.announce("anything")
+            await bus.wire.send("anything")
         tally = Tally()
         settings = ConnectionSettings(url=server.url, nkey_seed=str(seed))
         async with connect(settings, name="scorer", observer=tally) as bus:

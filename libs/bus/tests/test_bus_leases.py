@@ -18,7 +18,9 @@ from fairlead_testkit import NatsServer, eventually
 pytestmark = pytest.mark.integration
 
 ALLOWED = 3
-"""Takeover aims at 4 s and handover at 0.3 s; a busy machine gets three times that."""
+"""Takeover aims at 4 s; a busy machine gets three times that."""
+HANDED_OVER = 0.6 * LEASE_SECONDS
+"""At most, and mostly a tenth: a lease was renewed a second before at most, so who waits for its end takes longer."""
 
 
 def lease(replica: str) -> MemberLease:
@@ -58,7 +60,7 @@ async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:
             assert roster.members("admitter") == {}
         left = time.monotonic()
         await eventually(lambda: not roster.members("scorer"), on=wake)
-        assert time.monotonic() - left < 0.3 * ALLOWED
+        assert time.monotonic() - left < HANDED_OVER
         assert not member.trusted
 
 
@@ -107,7 +109,7 @@ async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
             left = time.monotonic()
             task.cancel()
             following = await led_by(two, wake_two)
-            assert time.monotonic() - left < 0.3 * ALLOWED
+            assert time.monotonic() - left < HANDED_OVER
             assert following > epoch
             assert one.epoch is None
 

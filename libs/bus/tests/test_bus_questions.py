@@ -166,7 +166,7 @@ async def test_core_messages_reach_who_listens(bus: Bus) -> None:
         wake.set()
 
     stop = await bus.subscribe_core("some.*", hear)
-    await bus.announce("some.thing", b"x")
+    await bus.wire.send("some.thing", b"x")
     await eventually(lambda: heard, on=wake)
     assert (heard[0].subject, heard[0].payload, heard[0].headers) == ("some.thing", b"x", {})
     await stop()

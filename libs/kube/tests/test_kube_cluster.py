@@ -34,6 +34,7 @@ from fairlead_kube import (
     NotFoundError,
     PartialObject,
     Reflector,
+    account_can,
     can_i,
     connect,
     contexts,
@@ -103,6 +104,12 @@ async def test_rights_are_asked_of_the_server(kube_lab: KubeLab, namespace: str)
     async with client_of(kube_lab, ADMITTER) as admitter:
         assert await can_i(admitter, "patch", WORKLOADS, namespace=namespace, name="one")
         assert not await can_i(admitter, "patch", WORKLOADS, subresource="status")
+
+
+async def test_rights_of_a_service_account_are_asked_without_being_it(client: KubeClient) -> None:
+    assert await account_can(client, ("fairlead", "fairlead-admitter"), "patch", WORKLOADS)
+    assert not await account_can(client, ("fairlead", "fairlead-watcher"), "patch", WORKLOADS)
+    assert not await account_can(client, ("elsewhere", "fairlead-admitter"), "patch", WORKLOADS)
 
 
 async def test_an_object_is_made_read_patched_applied_and_deleted(client: KubeClient, namespace: str) -> None:

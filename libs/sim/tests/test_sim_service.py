@@ -132,7 +132,7 @@ async def a_rig(server: NatsServer, folder: Path) -> AsyncIterator[Rig]:
             filter=subjects.state_filter(CLUSTER),
             codec=STATE,
             wake=asyncio.Event(),
-            stamp=lambda state: (state.epoch, state.rev),
+            stamp=lambda state: state.stamp,
         )
         rig = Rig(bus, process, mirror)
         follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER))

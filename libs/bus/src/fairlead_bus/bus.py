@@ -157,10 +157,6 @@ class Bus:
         await endpoint.open(subject, queue)
         return endpoint
 
-    async def announce(self, subject: str, payload: bytes = b"") -> None:
-        """Sends to whoever listens now; no stream, no ack."""
-        await self.wire.send(subject, payload, headers=trace.inject())
-
     async def subscribe_core(
         self, subject: str, heard: Callable[[Asked], Awaitable[None]]
     ) -> Callable[[], Awaitable[None]]:

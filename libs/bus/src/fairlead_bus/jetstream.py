@@ -91,7 +91,6 @@ class Position(msgspec.Struct):
     """Where a consumer stands."""
 
     stream_seq: int = 0
-    consumer_seq: int = 0
 
 
 class ConsumerFacts(msgspec.Struct):
@@ -100,7 +99,6 @@ class ConsumerFacts(msgspec.Struct):
     name: str
     delivered: Position
     config: dict[str, object]
-    num_pending: int = 0
 
 
 class _StreamFacts(msgspec.Struct):

@@ -1,6 +1,5 @@
 """Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
 
-from fairlead_contracts.instants import Micros
 from fairlead_kube.objects import (
     Amounts,
     Condition,
@@ -9,7 +8,6 @@ from fairlead_kube.objects import (
     LabelSelector,
     ObjectMeta,
     holds,
-    instant,
 )
 from fairlead_kube.pods import PodTemplate, Taint
 
@@ -52,8 +50,6 @@ class JobSpec(KubeStruct, frozen=True, kw_only=True):
     """What a batch Job runs."""
 
     suspend: bool = False
-    parallelism: int | None = None
-    completions: int | None = None
     template: PodTemplate = PodTemplate()
 
 
@@ -75,14 +71,6 @@ class Job(KubeStruct, frozen=True, kw_only=True):
     status: JobStatus = JobStatus()
 
 
-class ReplicaSpec(KubeStruct, frozen=True, kw_only=True):
-    """The pods of one role of a training job."""
-
-    replicas: int | None = None
-    """None counts as 1."""
-    template: PodTemplate = PodTemplate()
-
-
 class RunPolicy(KubeStruct, frozen=True, kw_only=True):
     """How a training job runs."""
 
@@ -90,9 +78,8 @@ class RunPolicy(KubeStruct, frozen=True, kw_only=True):
 
 
 class PyTorchJobSpec(KubeStruct, frozen=True, kw_only=True):
-    """The roles `Master` and `Worker`."""
+    """How it runs; its roles are read by nobody here."""
 
-    pytorch_replica_specs: dict[str, ReplicaSpec] | None = None
     run_policy: RunPolicy | None = None
 
 
@@ -115,7 +102,6 @@ class NodePoolTemplateSpec(KubeStruct, frozen=True, kw_only=True):
 
     requirements: list[LabelRequirement] | None = None
     taints: list[Taint] | None = None
-    startup_taints: list[Taint] | None = None
 
 
 class NodePoolTemplate(KubeStruct, frozen=True, kw_only=True):
@@ -148,26 +134,6 @@ class ObjectReference(KubeStruct, frozen=True, kw_only=True, omit_defaults=True)
     name: str = ""
     namespace: str = ""
     uid: str = ""
-
-
-class Event(KubeStruct, frozen=True, kw_only=True):
-    """What somebody said of an object (core v1; Events of events.k8s.io are read through it, too)."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    involved_object: ObjectReference = ObjectReference()
-    type: str = ""
-    """`Normal` or `Warning`."""
-    reason: str = ""
-    message: str = ""
-    count: int | None = None
-    first_timestamp: str | None = None
-    last_timestamp: str | None = None
-    event_time: str | None = None
-
-    @property
-    def at(self) -> Micros:
-        """When it last happened."""
-        return instant(self.last_timestamp or self.event_time or self.metadata.creation_timestamp)
 
 
 class WebhookRule(KubeStruct, frozen=True, kw_only=True):

@@ -1,15 +1,17 @@
 """What a server serves, who we are there and what we may do."""
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from fairlead_kube.client import KubeClient
+from fairlead_kube.client import KubeClient, service_account
 from fairlead_kube.errors import MalformedAnswerError, NotFoundError
 from fairlead_kube.objects import KubeStruct
 from fairlead_kube.resources import Resource
 
+_AUTHORIZATION = "authorization.k8s.io/v1"
 _RIPENESS = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 
 
@@ -30,14 +32,12 @@ class ServedKind(KubeStruct, frozen=True, kw_only=True):
     """Its plural, as in paths."""
     kind: str
     namespaced: bool = False
-    verbs: list[str] | None = None
 
 
 class Whoami(KubeStruct, frozen=True, kw_only=True):
     """As whom the server knows us."""
 
     username: str = ""
-    groups: list[str] | None = None
 
 
 class _Kinds(KubeStruct, frozen=True, kw_only=True):
@@ -97,21 +97,37 @@ async def can_i[T](
     impersonate: str | None = None,
 ) -> bool:
     """Whether we may; without a namespace: in all of them (SelfSubjectAccessReview)."""
-    attributes = {
-        "verb": verb,
-        "group": resource.group,
-        "version": resource.version,
-        "resource": resource.plural,
+    spec = {"resourceAttributes": _attributes(verb, resource, namespace, name, subresource)}
+    review = await _review(client, _AUTHORIZATION, "SelfSubjectAccessReview", spec, impersonate)
+    return review.status.allowed
+
+
+async def account_can[T](
+    client: KubeClient,
+    account: tuple[str, str],
+    verb: str,
+    resource: Resource[T],
+    *,
+    namespace: str | None = None,
+    name: str | None = None,
+) -> bool:
+    """Whether a service account may (SubjectAccessReview): asks for no right to impersonate it.
+
+    Args:
+        client: of the cluster.
+        account: its namespace and its name.
+        verb: what it would do.
+        resource: to which kind.
+        namespace: where; None for in all of them.
+        name: of the one object; None for any.
+    """
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}", "system:authenticated"]
+    spec = {
+        "user": service_account(*account),
+        "groups": groups,
+        "resourceAttributes": _attributes(verb, resource, namespace, name, None),
     }
-    optional = {"namespace": namespace, "name": name, "subresource": subresource}
-    attributes |= {key: value for key, value in optional.items() if value}
-    review = await _review(
-        client,
-        "authorization.k8s.io/v1",
-        "SelfSubjectAccessReview",
-        {"resourceAttributes": attributes},
-        impersonate,
-    )
+    review = await _review(client, _AUTHORIZATION, "SubjectAccessReview", spec, None)
     return review.status.allowed
 
 
@@ -121,8 +137,25 @@ async def whoami(client: KubeClient) -> Whoami:
     return review.status.user_info
 
 
+def _attributes[T](
+    verb: str, resource: Resource[T], namespace: str | None, name: str | None, subresource: str | None
+) -> dict[str, str]:
+    attributes = {
+        "verb": verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+    }
+    optional = {"namespace": namespace, "name": name, "subresource": subresource}
+    return attributes | {key: value for key, value in optional.items() if value}
+
+
 async def _review(
-    client: KubeClient, api_version: str, kind: str, spec: dict[str, object] | None, impersonate: str | None
+    client: KubeClient,
+    api_version: str,
+    kind: str,
+    spec: Mapping[str, object] | None,
+    impersonate: str | None,
 ) -> _Review:
     body: dict[str, object] = {"apiVersion": api_version, "kind": kind}
     if spec is not None:

@@ -117,8 +117,6 @@ class LabelRequirement(KubeStruct, frozen=True, kw_only=True):
     operator: str
     """`In`, `NotIn`, `Exists`, `DoesNotExist`; for nodes also `Gt` and `Lt`."""
     values: list[str] | None = None
-    min_values: int | None = None
-    """Of Karpenter alone."""
 
 
 class LabelSelector(KubeStruct, frozen=True, kw_only=True):

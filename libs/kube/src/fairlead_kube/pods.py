@@ -1,6 +1,6 @@
 """Pods and pod templates: what they ask for and where they may run."""
 
-from fairlead_kube.objects import Amounts, Condition, KubeStruct, LabelRequirement, LabelSelector, ObjectMeta
+from fairlead_kube.objects import Amounts, Condition, KubeStruct, LabelRequirement, ObjectMeta
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
@@ -52,7 +52,6 @@ class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):
     """All its expressions must hold; one term of several is enough."""
 
     match_expressions: list[LabelRequirement] | None = None
-    match_fields: list[LabelRequirement] | None = None
 
 
 class NodeSelector(KubeStruct, frozen=True, kw_only=True):
@@ -70,25 +69,10 @@ class NodeAffinity(KubeStruct, frozen=True, kw_only=True, rename=_REQUIRED):
     required: NodeSelector | None = None
 
 
-class PodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
-    """Pods that must run in the same topology domain, or in another."""
-
-    topology_key: str = ""
-    label_selector: LabelSelector | None = None
-
-
-class PodAffinity(KubeStruct, frozen=True, kw_only=True, rename=_REQUIRED):
-    """Beside which pods a pod must run, or must not."""
-
-    required: list[PodAffinityTerm] | None = None
-
-
 class Affinity(KubeStruct, frozen=True, kw_only=True):
     """Where a pod must run; what it only prefers is not read."""
 
     node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
 
 
 class PodSpec(KubeStruct, frozen=True, kw_only=True):
@@ -104,10 +88,7 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     affinity: Affinity | None = None
     priority_class_name: str = ""
     priority: int | None = None
-    runtime_class_name: str | None = None
-    service_account_name: str = ""
     node_name: str = ""
-    active_deadline_seconds: int | None = None
 
 
 class PodTemplate(KubeStruct, frozen=True, kw_only=True):

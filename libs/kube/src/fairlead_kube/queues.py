@@ -25,7 +25,6 @@ class FlavorQuotas(KubeStruct, frozen=True, kw_only=True):
 class ResourceGroup(KubeStruct, frozen=True, kw_only=True):
     """Resources that take their flavors together."""
 
-    covered_resources: list[str] | None = None
     flavors: list[FlavorQuotas] | None = None
 
 
@@ -67,7 +66,6 @@ class CheckRule(KubeStruct, frozen=True, kw_only=True):
     """An AdmissionCheck that a queue demands."""
 
     name: str
-    on_flavors: list[str] | None = None
 
 
 class ChecksStrategy(KubeStruct, frozen=True, kw_only=True):
@@ -105,26 +103,10 @@ class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
         return self.stop_policy not in (None, "None")
 
 
-class ResourceUsage(KubeStruct, frozen=True, kw_only=True):
-    """Use of one resource."""
-
-    name: str
-    total: Amount = 0
-    borrowed: Amount = 0
-
-
-class FlavorUsage(KubeStruct, frozen=True, kw_only=True):
-    """Use of one flavor."""
-
-    name: str
-    resources: list[ResourceUsage] | None = None
-
-
 class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
     """Written by Kueue about once a second; a cross-check, not a source."""
 
     conditions: list[Condition] | None = None
-    flavors_reservation: list[FlavorUsage] | None = None
     fair_sharing: FairSharingStatus | None = None
 
 
@@ -180,9 +162,6 @@ class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
     """Written by Kueue about once a second."""
 
     conditions: list[Condition] | None = None
-    pending_workloads: int = 0
-    reserving_workloads: int = 0
-    admitted_workloads: int = 0
 
 
 class LocalQueue(KubeStruct, frozen=True, kw_only=True):
@@ -199,7 +178,6 @@ class ResourceFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     node_labels: dict[str, str] | None = None
     node_taints: list[Taint] | None = None
     tolerations: list[Toleration] | None = None
-    topology_name: str | None = None
 
 
 class ResourceFlavor(KubeStruct, frozen=True, kw_only=True):

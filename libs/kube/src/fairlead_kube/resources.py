@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairlead_kube.core import Event, Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
 from fairlead_kube.objects import PartialObject
 from fairlead_kube.pods import Pod
 from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
@@ -81,7 +81,8 @@ ADMISSION_CHECKS = _kueue("admissionchecks", "AdmissionCheck", AdmissionCheck)
 NODES = _core("nodes", "Node", Node)
 NAMESPACES = _core("namespaces", "Namespace", Namespace)
 PODS = _core("pods", "Pod", Pod, namespaced=True)
-EVENTS = _core("events", "Event", Event, namespaced=True)
+EVENTS = _core("events", "Event", PartialObject, namespaced=True)
+SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount", PartialObject, namespaced=True).metadata()
 
 PRIORITY_CLASSES = Resource(
     group="scheduling.k8s.io",

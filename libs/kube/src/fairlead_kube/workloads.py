@@ -22,15 +22,6 @@ class PriorityClassRef(KubeStruct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class TopologyRequest(KubeStruct, frozen=True, kw_only=True):
-    """How near to each other the pods of a pod set must run."""
-
-    required: str | None = None
-    """A node label: all pods in one domain of it."""
-    preferred: str | None = None
-    unconstrained: bool | None = None
-
-
 class PodSet(KubeStruct, frozen=True, kw_only=True):
     """Pods of one shape."""
 
@@ -39,7 +30,6 @@ class PodSet(KubeStruct, frozen=True, kw_only=True):
     min_count: int | None = None
     """Fewer will do (partial admission)."""
     template: PodTemplate = PodTemplate()
-    topology_request: TopologyRequest | None = None
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from fairlead_contracts.simulation import (
     SetLevel,
     SetLevelReply,
 )
-from fairlead_contracts.state import Phase
+from fairlead_contracts.state import HIGHEST_LEVEL, Phase
 from fairlead_sim import statements
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster
@@ -40,8 +40,6 @@ from fairlead_sim.store import Kept, Store, batch_of
 BAD_REQUEST = 400
 UNAVAILABLE = 503
 """Retryable: nothing happened."""
-HIGHEST_LEVEL = 2**31 - 1
-"""Kueue's priorities are 32 bits wide."""
 FARTHEST = 2**61
 """Microseconds; sums of two stay within 64 bits."""
 LARGEST_REQUEST = 512 * 1024

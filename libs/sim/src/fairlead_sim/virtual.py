@@ -71,11 +71,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         return jain(self.shares[tenant] / part for tenant, part in self.entitlements.items() if part)
 
     @property
-    def throughput(self) -> float:
-        """Jobs ended a second, over the makespan."""
-        return len(self.jobs) / self.makespan_seconds if self.makespan_seconds else 0.0
-
-    @property
     def worst_error(self) -> float:
         """The largest relative distance of a share from its entitlement."""
         return max(abs(self.shares[name] / part - 1) for name, part in self.entitlements.items() if part)
