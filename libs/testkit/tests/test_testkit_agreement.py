@@ -5,8 +5,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules
 from fairlead_testkit import OracleJob, OracleRules, fill
+from fairlead_testkit.waiting import a_waiting_job
 
 TENANTS = ["a", "b", "c", "d"]
 CLASSES = ("urgent", "approved", "normal")
@@ -46,12 +47,7 @@ def test_the_order_is_the_oracles(
     for number, (tenant, urgency, submitted, demand) in enumerate(waiting):
         uid = f"u{number * 7919 % 100:02}"
         jobs.append(OracleJob(uid=uid, tenant=tenant, urgency=urgency, submitted=submitted, demand=demand))
-        order.wait(
-            WaitingJob(
-                uid=uid, scope=tenant, id=uid, tenant=tenant, urgency=urgency,
-                submitted=submitted, demand=demand, queue=("c1", "main"),
-            )
-        )  # fmt: skip
+        order.wait(a_waiting_job(uid, tenant=tenant, urgency=urgency, submitted=submitted, demand=demand))
     rules = OracleRules(
         capacity=capacity, weights=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
     )

@@ -2,9 +2,10 @@
 
 Never shipped: import-linter keeps it out of every other member. What a test needs, by how much of Fairlead it runs:
 
-- values alone: `builders` (one for each message), `examples` (every field set), `oracle` (fairness by brute force),
-  `tree_oracle` (the same in trees), `filling` (the papers' backlogged tenants), `mangled` (documents nearly right), `cases`
-  (how many random ones);
+- values alone: `builders` (one for each message), `waiting` (a job to be ordered), `examples` (every field set),
+  `oracle` (fairness by brute force), `tree_oracle` (the same in trees) and `tree_scenes` (told to it and to the policy
+  core alike), `filling` (the papers' backlogged tenants), `mangled` (documents nearly right), `cases` (how many random
+  ones);
 - one scorer or several, with clusters stated by hand: `arena`;
 - one admitter, with the cluster and the scorers played by hand: `hand_played`;
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `storm`, `proxy`.

@@ -13,7 +13,8 @@ def cases(share: float = 1) -> int:
     """The number of cases under the profile that is loaded.
 
     Args:
-        share: of that number, for a property whose single case is heavy.
+        share: of that number, for a property whose single case is heavy; of a state machine that checks each of its
+            steps, one by their number: each counts as a case.
     """
     whole = DEEP_CASES if settings.get_current_profile_name() == "deep" else CASES
     return max(1, round(whole * share))

@@ -4,13 +4,16 @@ The order is the product's own; room is counted here. A tenant stops at its firs
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules
+from fairlead_testkit.waiting import a_waiting_job
 
 type Demand = Mapping[str, int]
+type Ordering = Callable[[Demand, Mapping[str, Demand], Mapping[str, Fraction], Mapping[str, int]], list[str]]
+"""Who is next, as `order_of` says it: of a capacity, demands and weights, and of how many tasks each has."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Filling:
     tenants: tuple[str, ...]
     """Whose task, one after the other."""
     stopped: Mapping[str, int]
-    """By tenant, how many tasks of all had started when one of it had no room."""
+    """By tenant, how many tasks of all had started when one of it had no room, or when there was none of it left."""
 
     def counts(self, moment: int | None = None) -> Counter[str]:
         """How many tasks of each tenant are among the first, or among all."""
@@ -40,16 +43,7 @@ def order_of(
     """
     order = PoolOrder(PoolRules(capacity=capacity, classes=("normal",), weights=weights))
     order.wait_all(
-        WaitingJob(
-            uid=f"{tenant}-{number:05d}",
-            scope=tenant,
-            id="",
-            tenant=tenant,
-            urgency="normal",
-            submitted=0,
-            demand=dict(demand),
-            queue=("c", "q"),
-        )
+        a_waiting_job(f"{tenant}-{number:05d}", tenant=tenant, demand=demand)
         for tenant, demand in demands.items()
         for number in range(tasks[tenant])
     )
@@ -57,7 +51,10 @@ def order_of(
 
 
 def fill(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction] | None = None
+    capacity: Demand,
+    demands: Mapping[str, Demand],
+    weights: Mapping[str, Fraction] | None = None,
+    ordering: Ordering = order_of,
 ) -> Filling:
     """Everybody has more tasks waiting than the whole pool would hold.
 
@@ -65,10 +62,11 @@ def fill(
         capacity: of the pool.
         demands: of one task of each tenant; each asks for something.
         weights: of each tenant; equal ones by default.
+        ordering: who is next; the product's order by default, a wrong one to see a test fail.
     """
     tasks = {tenant: alone(capacity, demand) + 1 for tenant, demand in demands.items()}
     free, started, stopped = dict(capacity), list[str](), dict[str, int]()
-    for tenant in order_of(capacity, demands, weights or dict.fromkeys(demands, Fraction(1)), tasks):
+    for tenant in ordering(capacity, demands, weights or dict.fromkeys(demands, Fraction(1)), tasks):
         if tenant in stopped:
             continue
         demand = demands[tenant]
@@ -78,7 +76,7 @@ def fill(
         started.append(tenant)
         for name, amount in demand.items():
             free[name] -= amount
-    return Filling(tuple(started), stopped)
+    return Filling(tuple(started), dict.fromkeys(demands, len(started)) | stopped)
 
 
 def alone(capacity: Demand, demand: Demand) -> int:

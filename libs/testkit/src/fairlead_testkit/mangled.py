@@ -81,11 +81,16 @@ def a_policy(rng: random.Random) -> Plain:
     if seldom(rng):
         policy["resource_weights"] = {rng.choice(RESOURCES): rng.choice([0, 1e-6, 2.5, 1e9])}
     if seldom(rng):
+        policy["fit"] = {"strategy": rng.choice(["binpack", "spread"])}
+    if seldom(rng):
+        policy |= {"mode": "reserve", "reserve": {"reaction_seconds": rng.choice([1, 20, 3600])}}
+    if seldom(rng):
         policy["hierarchy"] = {"mode": "hdrf", "minimum": rng.choice(["nonzero", "live"])}
     if mode != "strict":
         policy["class_mode"] = mode
     if mode in {"additive", "multiplicative"}:
-        policy["class_weights"] = {name: rng.choice([1, 0.5, 1000, 1e9]) for name in CLASSES}
+        weights = sorted(rng.choices([1, 0.5, 1000, 1e9], k=len(CLASSES)), reverse=mode == "multiplicative")
+        policy["class_weights"] = dict(zip(CLASSES, weights, strict=True))
     if seldom(rng):
         policy["grants"] = [{"tenant": "ada", "classes": ["urgent"], "priority_override": mode != "strict"}]
     return policy
@@ -106,13 +111,22 @@ def a_snapshot(rng: random.Random) -> Plain:
     if len(pools) == 1 and seldom(rng):
         rng.choice(tenants)["past_use"] = _amounts(rng)
     classes = ["urgent", "normal"] if policy.get("class_mode") == "drf" else CLASSES
-    jobs = [_job(rng, f"j{number}", pools, strict=strict) for number in range(rng.randint(0, 6))]
-    rng.shuffle(jobs)
+    nodes = [_node(rng, f"n{number}") for number in range(rng.randint(1, 3))] if seldom(rng) else []
+    fractions = any("cards" in node for node in nodes)
+    jobs = [
+        _job(rng, f"j{number}", pools, strict=strict, fractions=fractions and seldom(rng))
+        for number in range(rng.randint(0, 6))
+    ]
     running = [_running(rng, f"r{number}", pools) for number in range(rng.randint(0, 3))]
     for one in (*jobs, *running):
         one["class"] = rng.choice(classes)
+    jobs += [job | {"id": f"{job['id']}-again"} for job in jobs if seldom(rng)]
+    rng.shuffle(jobs)
     queues = _queues(rng, jobs) if seldom(rng) else {}
-    return queues | {
+    if len(pools) == 1 and not seldom(rng):
+        for one in (*jobs, *running):
+            del one["pool"]
+    document: Plain = {
         "now": rng.choice([NOW, NOW + 0.5, "2026-11-21T12:00:00Z"]),
         "policy": policy,
         "pools": [
@@ -123,6 +137,27 @@ def a_snapshot(rng: random.Random) -> Plain:
         "running": running,
         "jobs": jobs,
     }
+    return queues | document | ({"nodes": nodes} if nodes else {})
+
+
+def _node(rng: random.Random, name: str) -> Plain:
+    allocatable: Plain = {
+        "cpu": rng.choice([0, 4, "7500m", 96]),
+        "memory": "8Gi",
+        "nvidia.com/gpu": rng.choice([0, 2, 10]),
+    }
+    node: Plain = {"name": name, "allocatable": allocatable}
+    if seldom(rng):
+        node |= {
+            "labels": {"kind": rng.choice(["fast", "slow"])},
+            "used": {"cpu": rng.choice([0, 1, "500m"])},
+        }
+    if seldom(rng):
+        used = rng.choice([{}, {"used": {"count": 1, "memory": 4, "cores": 30}}])
+        node["cards"] = [
+            {"uuid": f"{name}-{at}", "memory": 8, "count": 2, **used} for at in range(rng.randint(0, 2))
+        ]
+    return node
 
 
 def _queues(rng: random.Random, jobs: list[Plain]) -> Plain:
@@ -158,20 +193,38 @@ def _running(rng: random.Random, name: str, pools: list[str]) -> Plain:
         "pool": rng.choice(pools),
         "demand": _amounts(rng),
         "started": NOW - rng.randrange(10_000),
+        **({"ends": NOW + rng.choice([-5, 600])} if seldom(rng) else {}),
     }
 
 
-def _job(rng: random.Random, name: str, pools: list[str], *, strict: bool) -> Plain:
+def _job(rng: random.Random, name: str, pools: list[str], *, strict: bool, fractions: bool) -> Plain:
     job = _running(rng, name, pools)
     started = job.pop("started")
+    job.pop("ends", None)
     job |= {"submitted": started, "queue": rng.choice(["p", "q"]), "level": rng.choice([0, 0, 1, 7, -3])}
     if seldom(rng):
         job["gang"] = {"pods": rng.choice([1, 4])}
+    elif seldom(rng):
+        job |= _shaped(rng, fractions=fractions)
+    if seldom(rng):
+        job["runtime_limit"] = rng.choice([0, 60, 3600.5, 10**9])
     if seldom(rng):
         job |= {"frontend": rng.choice(["kueue", "slurm", "sim"]), "queue_time": NOW - rng.randrange(9)}
     if not strict and seldom(rng):
         job["priority_override"] = rng.choice([1, 0.5, 1e9])
     return job
+
+
+def _shaped(rng: random.Random, *, fractions: bool) -> Plain:
+    """A demand, and pods that come to it."""
+    pods, cpu, cards = rng.choice([1, 2, 3]), rng.choice([0, 1, 2]), rng.choice([0, 1, 2])
+    per_pod: Plain = {"cpu": cpu, "nvidia.com/gpu": cards}
+    if cards and fractions:
+        per_pod |= {"nvidia.com/gpumem": rng.choice([1, 5]), "nvidia.com/gpucores": rng.choice([0, 30, 100])}
+    gang: Plain = {"pods": pods, "per_pod": per_pod}
+    if seldom(rng):
+        gang["selector"] = {"kind": "fast"}
+    return {"gang": gang, "demand": {"cpu": cpu * pods, "nvidia.com/gpu": cards * pods}}
 
 
 # Mangling -------------------------------------------------------------------------------------------------------------
@@ -185,15 +238,31 @@ def mangle(rng: random.Random, document: Plain, *, as_yaml: bool = False) -> Non
         if not slots:
             return
         slot = rng.choice(slots)
-        match rng.choice(["other", "other", "other", "other", "gone", "moved", "more", "more"]):
+        match rng.choice(
+            ["other", "other", "other", "other", "gone", "moved", "more", "more", "alike", "alike"]
+        ):
             case "other":
                 slot.put(rng.choice(pool))
+            case "alike":
+                _put_alike(rng, document, rng.choice([rng.choice(pool), "nowhere"]))
             case "gone":
                 slot.drop()
             case "moved":
                 slot.put(rng.choice(slots).value)
             case _:
                 slot.add(rng.choice([*WORDS, None, 7, 2.5, True] if as_yaml else WORDS))
+
+
+def _put_alike(rng: random.Random, document: Plain, value: object) -> None:
+    """Wrong in the same way in all entries of a list: what was learned from one of them is used for the next."""
+    lists = [part for part in document.values() if isinstance(part, list) and part]
+    if not lists:
+        return
+    found = [entry for entry in rng.choice(lists) if isinstance(entry, dict)]
+    names = sorted({name for entry in found for name in entry if isinstance(name, str)})
+    name = rng.choice([*names, *["pool"] * max(1, len(names))])
+    for entry in found:
+        entry[name] = deepcopy(value)
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,21 @@ class TreeRules:
     saturated: frozenset[str] = frozenset()
 
 
+type Score = tuple[int, bool, bool, Fraction, Micros, str]
+"""(class, used-up resource asked for, infinite share, key, submitted, uid)."""
+
+
+class Pick(NamedTuple):
+    """One job as it was picked, by the tenant on its way up: what it was compared by among that tenant's siblings."""
+
+    job: TreeJob
+    scores: Mapping[str, Score]
+    shares: Mapping[str, Fraction | None]
+    """Over the weight, just before the job; None where it is infinite."""
+
+
 class _Head(NamedTuple):
-    score: tuple[int, bool, bool, Fraction, Micros, str]
+    score: Score
     leaf: str
 
 
@@ -74,6 +87,16 @@ def fill_tree(
         now: the instant that aging is counted at.
         use: what runs already and past use, by tenant.
     """
+    return [pick.job.uid for pick in picks_of(jobs, rules, now, use)]
+
+
+def picks_of(
+    jobs: Iterable[TreeJob],
+    rules: TreeRules,
+    now: Micros,
+    use: Mapping[str, Mapping[str, int]] | None = None,
+) -> list[Pick]:
+    """As `fill_tree`, with what each job was compared by."""
     return _Filling(jobs, rules, now, use or {}).run()
 
 
@@ -91,17 +114,25 @@ class _Filling:
         known = {*self.waiting, *self.held, *rules.parents, *rules.parents.values()}
         self.tops = sorted(tenant for tenant in known if tenant not in rules.parents)
 
-    def run(self) -> list[str]:
+    def run(self) -> list[Pick]:
         order = []
         while any(self.waiting.values()):
             heads = [head for top in self.tops if (head := self._head(top)) is not None]
             leaf = min(heads).leaf
+            order.append(self._pick(leaf))
             job = self.waiting[leaf].pop(0)
-            order.append(job.uid)
             held = self.held.setdefault(leaf, {})
             for resource, amount in job.demand.items():
                 held[resource] = held.get(resource, 0) + amount
         return order
+
+    def _pick(self, leaf: str) -> Pick:
+        way = [leaf]
+        while way[-1] in self.rules.parents:
+            way.append(self.rules.parents[way[-1]])
+        heads = {node: head for node in way if (head := self._head(node)) is not None}
+        scores = {node: head.score for node, head in heads.items()}
+        return Pick(self.waiting[leaf][0], scores, {node: self._share(node) for node in way})
 
     def _own_order(self, job: TreeJob) -> tuple[object, ...]:
         weight, blocked = self._class_weight(job), self._blocked(job)

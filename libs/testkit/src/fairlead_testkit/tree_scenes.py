@@ -1,0 +1,90 @@
+"""One moment of a pool with a tree of tenants: told to the policy core, and ordered by brute force beside it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from fairlead_contracts.instants import Micros
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_testkit.tree_oracle import Pick, TreeJob, TreeRules, picks_of
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What waits and runs under some rules, and what was used before."""
+
+    rules: PoolRules
+    waiting: tuple[WaitingJob, ...]
+    running: tuple[tuple[str, str, dict[str, int]], ...]
+    """(uid, tenant, demand)."""
+    now: Micros
+    past: Mapping[str, dict[str, int]] = field(default_factory=dict)
+    """By tenant."""
+
+
+def pool(scene: Scene, tops: Collection[str] | None = None) -> PoolOrder:
+    """As the policy core is told it; only what is below these top-level tenants, or all."""
+    order, top_of = PoolOrder(scene.rules), scene.rules.top_of
+    for uid, tenant, demand in scene.running:
+        if tops is None or top_of(tenant) in tops:
+            order.run(uid, tenant, demand)
+    for job in scene.waiting:
+        if tops is None or top_of(job.tenant) in tops:
+            order.wait(job)
+    for tenant, past in scene.past.items():
+        if tops is None or top_of(tenant) in tops:
+            order.remember(tenant, past)
+    return order
+
+
+def by_brute_force(scene: Scene) -> list[str]:
+    """The uids in order, one pick after another."""
+    return [pick.job.uid for pick in picks(scene)]
+
+
+def picks(scene: Scene) -> list[Pick]:
+    """The jobs in order, each with what it was compared by."""
+    jobs = [
+        TreeJob(
+            uid=job.uid,
+            tenant=job.tenant,
+            urgency=job.urgency,
+            submitted=job.submitted,
+            demand=job.demand,
+            override=None if job.override is None else Fraction(job.override),
+        )
+        for job in scene.waiting
+    ]
+    return picks_of(jobs, _plain(scene.rules), scene.now, _use(scene))
+
+
+def _use(scene: Scene) -> dict[str, dict[str, int]]:
+    known = [(tenant, demand) for _, tenant, demand in scene.running]
+    # What a tenant used of a resource that the pool has no more of is history: only what runs is held against it.
+    past = [
+        (tenant, {name: amount for name, amount in used.items() if not scene.rules.lacks(name)})
+        for tenant, used in scene.past.items()
+    ]
+    use: dict[str, dict[str, int]] = {}
+    for tenant, demand in [*known, *past]:
+        held = use.setdefault(tenant, {})
+        for resource, amount in demand.items():
+            held[resource] = held.get(resource, 0) + amount
+    return use
+
+
+def _plain(rules: PoolRules) -> TreeRules:
+    return TreeRules(
+        capacity=rules.capacity,
+        weights=rules.weights,
+        parents=rules.parents,
+        classes=rules.classes,
+        mode=rules.class_mode,
+        class_weights=rules.class_weights,
+        resource_weights=rules.resource_weights,
+        rate=rules.rate,
+        cap=rules.cap,
+        rescaled=rules.rescaled,
+        lowest_of_live=rules.lowest_of_live,
+        saturated=rules.saturated,
+    )

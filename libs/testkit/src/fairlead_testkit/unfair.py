@@ -1,0 +1,143 @@
+"""Orders that are known not to be fair in one way or another: whoever states a property sees it fail with one of these.
+
+Each serves the tenant that stands lowest, as DRF does, and measures by something else. What they lack is in table 2 of
+Ghodsi et al., "Dominant Resource Fairness", NSDI 2011: asset fairness has no sharing incentive; competitive equilibrium
+from equal incomes (CEEI) pays who lies, and takes from some when another leaves. A single resource looked at alone gives
+no sharing incentive either. First come first served is fair to nobody, and equal partitions leave idle what others need.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from fairlead_testkit.filling import Demand, Ordering, alone, order_of
+
+type Steps = Callable[[Demand, Mapping[str, Demand], Mapping[str, Fraction]], Mapping[str, float]]
+"""How much higher a tenant stands by each task of its own."""
+
+
+def lowest_first(steps: Steps) -> Ordering:
+    """Progressive filling by some measure."""
+
+    def ordering(
+        capacity: Demand,
+        demands: Mapping[str, Demand],
+        weights: Mapping[str, Fraction],
+        tasks: Mapping[str, int],
+    ) -> list[str]:
+        step = steps(capacity, demands, weights)
+        heights = sorted((step[tenant] * held, tenant) for tenant in demands for held in range(tasks[tenant]))
+        return [tenant for _, tenant in heights]
+
+    ordering.__name__ = getattr(steps, "__name__", ordering.__name__)
+    return ordering
+
+
+@lowest_first
+def asset_fairness(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+) -> dict[str, float]:
+    """By the sum of the shares of all resources."""
+    return {
+        tenant: sum(amount / capacity[name] for name, amount in demand.items()) / float(weights[tenant])
+        for tenant, demand in demands.items()
+    }
+
+
+@lowest_first
+def cpu_only(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+) -> dict[str, float]:
+    """By the share of one resource, whatever else is scarce."""
+    return {
+        tenant: demand["cpu"] / capacity["cpu"] / float(weights[tenant]) for tenant, demand in demands.items()
+    }
+
+
+@lowest_first
+def paid_by_memory(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+) -> dict[str, float]:
+    """By the dominant share, with a weight that grows with the square of the memory that is asked for."""
+    return {
+        tenant: max(amount / capacity[name] for name, amount in demand.items())
+        / (float(weights[tenant]) * demand["memory"] ** 2)
+        for tenant, demand in demands.items()
+    }
+
+
+@lowest_first
+def first_come(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+) -> dict[str, float]:
+    """All of one tenant, then all of the next."""
+    del capacity, weights
+    return dict.fromkeys(demands, 0.0)
+
+
+@lowest_first
+def equal_incomes(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+) -> dict[str, float]:
+    """CEEI: in proportion to the tasks that tenants with the same money buy, a weight of it each."""
+    return {tenant: 1 / tasks for tenant, tasks in market(capacity, demands, weights).items()}
+
+
+def market(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], rounds: int = 200
+) -> dict[str, float]:
+    """The tasks that each tenant buys where all that has a price is sold.
+
+    A price times what is sold of its resource is the next price. That is expectation maximisation on the dual of the
+    Eisenberg-Gale program, which finds these prices (Vazirani, "Combinatorial Algorithms for Market Equilibria", in
+    Algorithmic Game Theory, 2007, chapter 5).
+    """
+    money = {tenant: float(weights[tenant] / sum(weights.values())) for tenant in demands}
+    shares = {
+        tenant: {name: d / capacity[name] for name, d in demand.items()} for tenant, demand in demands.items()
+    }
+    prices = dict.fromkeys(capacity, 1 / len(capacity))
+    tasks = dict.fromkeys(demands, 0.0)
+    for _ in range(rounds):
+        tasks = {
+            tenant: money[tenant] / sum(prices[name] * part for name, part in share.items())
+            for tenant, share in shares.items()
+        }
+        prices = {
+            name: price * sum(tasks[tenant] * share[name] for tenant, share in shares.items())
+            for name, price in prices.items()
+        }
+    return tasks
+
+
+def partitions(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+) -> list[str]:
+    """Each tenant has its part of everything, and what it leaves is nobody's."""
+    del tasks
+    whole = sum(weights.values()) or 1
+    return [
+        tenant
+        for tenant, demand in demands.items()
+        for _ in range(int(alone(capacity, demand) * weights[tenant] / whole))
+    ]
+
+
+def without_the_weightless(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+) -> list[str]:
+    """The product's order, but who has no weight is left out of it instead of last."""
+    return [tenant for tenant in order_of(capacity, demands, weights, tasks) if weights[tenant]]
+
+
+def first_come_in_one_line(
+    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+) -> list[str]:
+    """The first task that has no room stops all behind it."""
+    line = first_come(capacity, demands, weights, tasks)
+    free = dict(capacity)
+    for place, tenant in enumerate(line):
+        for name, amount in demands[tenant].items():
+            free[name] -= amount
+        if min(free.values()) < 0:
+            return line[:place]
+    return line

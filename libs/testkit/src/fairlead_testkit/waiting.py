@@ -1,0 +1,30 @@
+"""A job that waits, as the policy core orders it: said by what its place depends on."""
+
+from collections.abc import Mapping
+
+from fairlead_contracts.instants import Micros
+from fairlead_policy.jobs import Queue, WaitingJob
+
+
+def a_waiting_job(
+    uid: str,
+    *,
+    tenant: str,
+    urgency: str = "normal",
+    submitted: Micros = 0,
+    demand: Mapping[str, int],
+    queue: Queue = ("c", "q"),
+    override: float | None = None,
+) -> WaitingJob:
+    """A job with names made of its uid and its tenant."""
+    return WaitingJob(
+        uid=uid,
+        scope=tenant,
+        id=uid,
+        tenant=tenant,
+        urgency=urgency,
+        submitted=submitted,
+        demand=dict(demand),
+        queue=queue,
+        override=override,
+    )
