@@ -62,7 +62,7 @@ class Reader:
             filter=subjects.state_filter(CLUSTER),
             codec=STATE,
             wake=self.changed,
-            stamp=lambda state: (state.epoch, state.rev),
+            stamp=lambda state: state.stamp,
         )
         self.follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
         self.events: dict[str, AnyEvent] = {}

@@ -10,9 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from fairlead_contracts.cards import Allocation, CardState
 from fairlead_contracts.instants import SECOND, Micros
 from fairlead_contracts.state import ClassState, JobState, NodeState, Outcome, Phase, State, TenantState
 from fairlead_kube import Key, LabelSelector, Node
+from fairlead_watcher.cards import Holding
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.metadata import Words
 from fairlead_watcher.pools import node
@@ -36,6 +38,7 @@ class World(msgspec.Struct):
     classes: dict[tuple[ClassKind, Key], int] = {}
     owners: dict[tuple[str, Key], OwnerFacts] = {}
     nodes: dict[Key, NodeState] = {}
+    holders: dict[Key, Holding] = {}
     namespaces: dict[str, dict[str, str]] = {}
     reads_boosts: bool = True
 
@@ -54,6 +57,8 @@ class World(msgspec.Struct):
             view.cluster_queue(key, queue)
         for key, door in self.doors.items():
             view.local_queue(key, door)
+        for key, holding in reversed(self.holders.items()):
+            view.card_holder(key, holding)
         for key, state in self.nodes.items():
             view.node(key, state)
         for name, labels in self.namespaces.items():
@@ -70,6 +75,22 @@ KINDS: st.SearchStrategy[ClassKind] = st.sampled_from(["WorkloadPriorityClass", 
 OWNERS = st.sampled_from(["x", "y"])
 NAMES = st.sampled_from([Key("n1", "one"), Key("n1", "two"), Key("n2", "one"), Key("n2", "three")])
 UIDS = st.sampled_from(["u1", "u2"])
+CARDS = st.lists(st.sampled_from(["g1", "g2"]), unique=True).map(
+    lambda names: [CardState(uuid=name, count=10, memory=100, cores=100) for name in names]
+)
+HOLDINGS = st.builds(
+    Holding,
+    node=st.sampled_from(["n", "m"]),
+    held=st.lists(
+        st.builds(
+            Allocation,
+            uuid=st.sampled_from(["g1", "g2", "g3"]),
+            memory=st.integers(0, 9),
+            cores=st.integers(0, 9),
+        ),
+        max_size=3,
+    ).map(tuple),
+)
 QUOTA = st.builds(lambda amount: {GPU: Quota(nominal=amount)}, st.integers(0, 3))
 INSTANTS = st.integers(0, 20).map(lambda minutes: T0 + minutes * 60 * SECOND)
 WORDS = st.sampled_from(
@@ -176,13 +197,20 @@ class ViewMachine(RuleBasedStateMachine):
         put(self.world.owners, ("Job", Key(namespace, name)), facts)
         self.view.owner("Job", Key(namespace, name), facts)
 
-    @rule(ready=st.none() | st.booleans())
-    def node(self, ready: bool | None) -> None:
+    @rule(name=st.sampled_from(["n", "m"]), ready=st.none() | st.booleans(), cards=CARDS)
+    def node(self, name: str, ready: bool | None, cards: list[CardState]) -> None:
         state = None
         if ready is not None:
-            state = NodeState(cluster="c1", epoch=0, rev=0, name="n", allocatable={}, ready=ready)
-        put(self.world.nodes, Key("", "n"), state)
-        self.view.node(Key("", "n"), state)
+            state = NodeState(
+                cluster="c1", epoch=0, rev=0, name=name, allocatable={}, ready=ready, cards=cards
+            )
+        put(self.world.nodes, Key("", name), state)
+        self.view.node(Key("", name), state)
+
+    @rule(key=NAMES, holding=st.none() | HOLDINGS)
+    def card_holder(self, key: Key, holding: Holding | None) -> None:
+        put(self.world.holders, key, holding)
+        self.view.card_holder(key, holding)
 
     @rule(name=st.sampled_from(["n1", "n2"]), labels=st.none() | st.just({}) | st.just({"gpu": "yes"}))
     def namespace(self, name: str, labels: dict[str, str] | None) -> None:

@@ -6,13 +6,14 @@ from scratch (a property test holds it to that).
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fairlead_contracts import subjects
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.state import JobState, NodeState, Phase, State, subject_of
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS, Key
 from fairlead_watcher import pools
+from fairlead_watcher.cards import CardBook, Holding
 from fairlead_watcher.jobs import translate
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
 from fairlead_watcher.surroundings import LEVER, ClassKind, DoorFacts, Labels, Noting, Source, queue_view
@@ -40,6 +41,7 @@ class ClusterView:
         self._cohorts: dict[str, CohortFacts] = {}
         self._around = KnownAround()
         self._noting = Noting(self._around)
+        self._book = CardBook()
         self._looked_up: dict[Key, frozenset[Source]] = {}
         self._readers: dict[Source, set[Key]] = {}
         self._dirty: dict[Key, None] = {}
@@ -109,8 +111,12 @@ class ClusterView:
             self._dirty_readers(LEVER)
 
     def node(self, key: Key, state: NodeState | None) -> None:
-        """A node."""
-        self._state(subjects.state(self._cluster, "node", key.name), state)
+        """A node, nothing of its cards in use."""
+        self._book.node(key.name, state)
+
+    def card_holder(self, key: Key, holding: Holding | None) -> None:
+        """A pod that HAMi gave cards, until it ends."""
+        self._book.pod(key, holding)
 
     # --- what comes out
 
@@ -124,6 +130,8 @@ class ClusterView:
         if self._quota_changed:
             self._quota_changed = False
             self._survey_quota()
+        for name, state in self._book.take().items():
+            self._state(subjects.state(self._cluster, "node", name), state)
         while self._due and self._due[0][0] <= now:
             _, key = heapq.heappop(self._due)
             self._due_at.pop(key, None)
@@ -159,6 +167,11 @@ class ClusterView:
     def stated(self) -> dict[str, State]:
         """All that is stated, by subject."""
         return self._stated
+
+    @property
+    def cards_refused(self) -> Mapping[str, int]:
+        """How many nodes and pods say of cards what cannot be read."""
+        return self._book.refused
 
     def jobs(self) -> Iterable[JobState]:
         """The jobs that are stated."""

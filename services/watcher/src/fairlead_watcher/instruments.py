@@ -24,6 +24,9 @@ class Instruments:
         self._jobs = metrics.gauge(
             "stated", "Jobs that are stated of the cluster, by phase.", unit="jobs", labels=["phase"]
         )
+        self._cards_refused = metrics.gauge(
+            "cards_refused", "Nodes and pods whose words on cards cannot be read.", labels=["of"]
+        )
         self._changes = metrics.counter("changes", "Objects that are stated differently than before.")
         self._events = metrics.counter("lifecycle_events", "Events told of jobs, by kind.", labels=["kind"])
         self.settle_seconds = metrics.histogram(
@@ -55,3 +58,5 @@ class Instruments:
         self._changes.inc(changes)
         for phase in Phase:
             self._jobs.labels(phase).set(view.phases[phase])
+        for what, number in view.cards_refused.items():
+            self._cards_refused.labels(what).set(number)

@@ -4,7 +4,7 @@ Rights that this takes, all of them `list` and `watch` in the whole cluster (dep
 
 - kueue.x-k8s.io: workloads, clusterqueues, localqueues, cohorts, workloadpriorityclasses
 - scheduling.k8s.io: priorityclasses
-- core: nodes, namespaces (metadata only), pods (metadata only, and only those that Kueue manages)
+- core: nodes, namespaces (metadata only), pods (metadata only, and only those that Kueue manages or HAMi gave cards)
 - batch: jobs; kubeflow.org: pytorchjobs (metadata only)
 
 Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
@@ -13,6 +13,7 @@ Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
 import asyncio
 from collections.abc import Callable
 
+from fairlead_contracts.cards import HOLDER
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.state import NodeState
 from fairlead_kube import (
@@ -36,6 +37,7 @@ from fairlead_kube import (
     Workload,
 )
 from fairlead_watcher import pools
+from fairlead_watcher.cards import Holding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import cohort_facts, queue_facts
 from fairlead_watcher.sources import KindSource, Source
@@ -44,6 +46,9 @@ from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, work
 
 MANAGED = "kueue.x-k8s.io/managed=true"
 """Kueue's webhook puts it on the pods that it gates itself, not on those of Jobs."""
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that are over hold no cards, though what they held stays noted on them."""
+CARD_HOLDERS = "pods with cards"
 
 
 class Kinds:
@@ -80,6 +85,7 @@ class Kinds:
         self._wake = wake
         self._observer = observer
         self._probe_seconds = probe_seconds
+        self._refusals = Refusals(observer)
 
     def all(self) -> list[Source]:
         """All that a watcher reads of a cluster."""
@@ -90,7 +96,8 @@ class Kinds:
             self._of(LOCAL_QUEUES, door_facts, view.local_queue),
             self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
             self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
-            self._of(NODES, self._node, view.node),
+            self._of(NODES, self._node, self._with_cards),
+            self._card_holders(),
             self._of(NAMESPACES.metadata(), namespace_labels, view.namespace),
             self._owners(JOBS),
             self._owners(PYTORCH_JOBS, optional=True),
@@ -117,6 +124,21 @@ class Kinds:
             probe_seconds=self._probe_seconds,
             optional=optional,
             label_selector=label_selector,
+        )
+
+    def _card_holders(self) -> Source:
+        """Only pods that HAMi placed and that are not over, and of these only what it noted."""
+        return KindSource(
+            self._client,
+            PODS.metadata(),
+            project=holding_of,
+            deliver=self._holder,
+            wake=self._wake,
+            observer=self._observer,
+            probe_seconds=self._probe_seconds,
+            label_selector=HOLDER,
+            field_selector=UNFINISHED,
+            called=CARD_HOLDERS,
         )
 
     def _workloads(self) -> Source:
@@ -152,3 +174,11 @@ class Kinds:
 
     def _node(self, node: Node) -> NodeState:
         return pools.node(self._cluster, node)
+
+    def _with_cards(self, key: Key, node: NodeState | None) -> None:
+        self._refusals.note(key, "" if node is None else node.cards_refused)
+        self._view.node(key, node)
+
+    def _holder(self, key: Key, holding: Holding | None) -> None:
+        self._refusals.note(key, "" if holding is None else holding.refused)
+        self._view.card_holder(key, holding)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fairlead_bus import Outgoing, Step
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_json
-from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, Run, about
+from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, about, run_of
 from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.state import JobState, Outcome, Phase
 from fairlead_kube import Key
@@ -82,7 +82,7 @@ class Chronicle:
             **about(before.cluster, before, at, f"evicted-{started}"),
             ran_seconds=_ran(started, at),
             reason=reason or EVICTED,
-            run=_run(before, started, at),
+            run=run_of(before, started, at),
         )
 
 
@@ -117,19 +117,7 @@ def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) 
         **about(job.cluster, job, at, "ended"),
         outcome=outcome,
         ran_seconds=_ran(started, at),
-        run=None if started is None else _run(job, started, at),
-    )
-
-
-def _run(job: JobState, started: Micros, ended: Micros) -> Run:
-    return Run(
-        queue=job.queue,
-        started=started,
-        ended=ended,
-        demand=job.demand,
-        local_queue=job.local_queue,
-        labels=job.labels,
-        annotations=job.annotations,
+        run=None if started is None else run_of(job, started, at),
     )
 
 

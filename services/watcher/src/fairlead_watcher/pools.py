@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.state import ClassState, NodeState, PoolState, QueueState, TenantState
 from fairlead_kube import Key, Node, Taint, in_base_units
+from fairlead_watcher.cards import registered_on
 from fairlead_watcher.enforcement import enforcement
 from fairlead_watcher.jobs import UNSTAMPED
 from fairlead_watcher.quota import Forest, QueueFacts
@@ -67,7 +68,8 @@ def priority_class(cluster: str, name: str, value: int) -> ClassState:
 
 
 def node(cluster: str, found: Node) -> NodeState:
-    """A node. Its heartbeats change nothing here."""
+    """A node, nothing of its cards in use. Its heartbeats and HAMi's handshake change nothing here."""
+    registered = registered_on(found.metadata.name, found.metadata.annotations or {})
     return NodeState(
         cluster=cluster,
         epoch=UNSTAMPED,
@@ -78,6 +80,8 @@ def node(cluster: str, found: Node) -> NodeState:
         ready=found.ready,
         taints=[_as_kubectl(taint) for taint in found.spec.taints or ()],
         unschedulable=found.spec.unschedulable,
+        cards=registered.cards,
+        cards_refused=registered.refused,
     )
 
 

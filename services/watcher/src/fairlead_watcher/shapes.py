@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from fairlead_contracts.cards import CARD_RESOURCES, VGPUS, WISHES
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.state import JobShape
-from fairlead_kube import PodSet, Workload, pod_demand
+from fairlead_kube import Container, PodSet, Workload, in_base_units, pod_demand
 from fairlead_watcher.metadata import LONGEST_VALUE
 
 _PODS = "pods"
@@ -13,8 +14,8 @@ _PODS = "pods"
 def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
     """What the pods of a Workload ask for; empty where its demand says it all, and where it cannot be read.
 
-    So the state of most jobs stays as small as it was: only pods of several kinds, selectors, and demands that Kueue was
-    told to count otherwise (`resources.transformations`) are worth a word. Of pods that may be fewer the fewest count.
+    So the state of most jobs stays as small as it was: only pods of several kinds, selectors, parts of cards, and demands that
+    Kueue was told to count otherwise (`resources.transformations`) are worth a word. Of pods that may be fewer the fewest count.
 
     Args:
         workload: that waits.
@@ -24,7 +25,7 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
         shapes = [_shape(one) for one in workload.spec.pod_sets or ()]
     except FieldError:
         return []
-    if len(shapes) == 1 and not shapes[0].selector:
+    if len(shapes) == 1 and not shapes[0].selector and not shapes[0].card_asks:
         [only] = shapes
         if {resource: amount * only.pods for resource, amount in only.demand.items()} == demand:
             return []
@@ -34,6 +35,9 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
 def _shape(pod_set: PodSet) -> JobShape:
     spec = pod_set.template.spec
     asked = pod_demand(spec)
+    asks = [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
+    noted = pod_set.template.metadata.annotations or {}
+    wishes = {name: noted[name] for name in WISHES if len(noted.get(name, "")) in range(1, LONGEST_VALUE + 1)}
     return JobShape(
         name=pod_set.name,
         pods=pod_set.count if pod_set.min_count is None else pod_set.min_count,
@@ -42,4 +46,13 @@ def _shape(pod_set: PodSet) -> JobShape:
         selector={
             key: value for key, value in (spec.node_selector or {}).items() if len(value) <= LONGEST_VALUE
         },
+        card_asks=asks if len(asks) > 1 or wishes or any(ask.keys() - {VGPUS} for ask in asks) else [],
+        card_wishes=wishes if asks else {},
     )
+
+
+def _card_ask(container: Container) -> dict[str, int]:
+    """What a container says of cards. HAMi looks at limits first."""
+    resources = container.resources
+    amounts = {**(resources.requests or {}), **(resources.limits or {})}
+    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}

@@ -29,7 +29,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """The kind's plural."""
+        """The kind's plural, or what some of its objects are called."""
 
     @property
     def missing(self) -> str | None:
@@ -66,6 +66,8 @@ class KindSource[T: Described, U]:
         probe_seconds: float,
         optional: bool = False,
         label_selector: str | None = None,
+        field_selector: str | None = None,
+        called: str | None = None,
     ) -> None:
         """Know nothing yet.
 
@@ -79,6 +81,8 @@ class KindSource[T: Described, U]:
             probe_seconds: between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
             label_selector: of the objects; by default all.
+            field_selector: likewise.
+            called: its name, where some objects of a kind are mirrored apart from others; by default the kind's plural.
         """
         self._client = client
         self._resource = resource
@@ -89,6 +93,8 @@ class KindSource[T: Described, U]:
         self._probe_seconds = probe_seconds
         self._optional = optional
         self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._called = called or resource.plural
         self._reflector: Reflector[T, U] | None = None
         self._delivered: set[Key] = set()
         self._sweeps = False
@@ -100,7 +106,7 @@ class KindSource[T: Described, U]:
     @property
     def name(self) -> str:
         """See `Source`."""
-        return self._resource.plural
+        return self._called
 
     @property
     def missing(self) -> str | None:
@@ -154,6 +160,7 @@ class KindSource[T: Described, U]:
             project=self._project,
             wake=self._wake,
             label_selector=self._label_selector,
+            field_selector=self._field_selector,
             observer=self._observer,
         )
         self._reflector, self._sweeps = reflector, True

@@ -1,0 +1,152 @@
+"""The cards of nodes as HAMi registers them, with what its pods hold of them. Pure.
+
+HAMi renews its handshake on each node about twice a minute, and nothing that is stated changes by it. What is held is
+noted on the pods: since v2.5.0 they carry a label by which to find them. As in HAMi, a register that cannot be read is
+no register; nor does a pod hold anything whose note cannot be read. Only NVIDIA's register is read.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.card_annotations import AllocatedError, RegisterError, cards_of, decode_allocated
+from fairlead_contracts.cards import ALLOCATED, HOLDER, Allocation, CardState
+from fairlead_contracts.state import NodeState
+from fairlead_kube import Key, KubeObserver, PartialObject
+
+
+class Registered(NamedTuple):
+    """What a node registers."""
+
+    cards: list[CardState]
+    refused: str
+    """Why it cannot be read; empty where it can."""
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod holds of the cards of its node."""
+
+    node: str
+    held: tuple[Allocation, ...] = ()
+    refused: str = ""
+    """Why that cannot be read; empty where it can."""
+
+
+def registered_on(node: str, annotations: Mapping[str, str]) -> Registered:
+    """The cards of a node, with nothing in use."""
+    try:
+        return Registered(list(cards_of(node, annotations)), "")
+    except RegisterError as error:
+        return Registered([], str(error))
+
+
+def holding_of(pod: PartialObject) -> Holding | None:
+    """What a pod holds; None for one that HAMi gave nothing.
+
+    Of a pod whose init containers hold cards, all containers are summed: its metadata does not tell them apart.
+    """
+    annotations = pod.metadata.annotations or {}
+    node, noted = annotations.get(HOLDER), annotations.get(ALLOCATED)
+    if not node or noted is None:
+        return None
+    try:
+        held = decode_allocated(f"{pod.metadata.namespace}/{pod.metadata.name}", noted)
+    except AllocatedError as error:
+        return Holding(node=node, refused=str(error))
+    return Holding(node=node, held=tuple(chain.from_iterable(held)))
+
+
+class Refusals:
+    """Says once of each node and pod that its words on cards cannot be read, until they are others.
+
+    Args:
+        observer: hears of it; counts and logs.
+    """
+
+    def __init__(self, observer: KubeObserver) -> None:
+        self._observer = observer
+        self._refused: dict[Key, str] = {}
+
+    def note(self, key: Key, why: str) -> None:
+        """What cannot be read; empty where all can. A node is heard of twice a minute."""
+        if not why:
+            self._refused.pop(key, None)
+        elif self._refused.get(key) != why:
+            self._refused[key] = why
+            self._observer.note("cards.refused", error=why)
+
+
+class CardBook:
+    """The nodes of a cluster, each with what is held of its cards."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeState] = {}
+        self._holdings: dict[Key, Holding] = {}
+        self._on: dict[str, set[Key]] = {}
+        """The pods that hold something of a node, by its name."""
+        self._changed: dict[str, None] = {}
+        self._refused: tuple[set[str], set[Key]] = set(), set()
+
+    def node(self, name: str, state: NodeState | None) -> None:
+        """A node as it is now, nothing of its cards in use; None: it is gone."""
+        if state is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = state
+        _mark(self._refused[0], name, refused=state is not None and bool(state.cards_refused))
+        self._changed[name] = None
+
+    def pod(self, key: Key, holding: Holding | None) -> None:
+        """A pod that HAMi gave cards; None: it ended or is gone."""
+        before = self._holdings.pop(key, None)
+        if before is not None:
+            self._on[before.node].discard(key)
+            if not self._on[before.node]:
+                del self._on[before.node]
+            self._changed[before.node] = None
+        if holding is not None:
+            self._holdings[key] = holding
+            self._on.setdefault(holding.node, set()).add(key)
+            self._changed[holding.node] = None
+        _mark(self._refused[1], key, refused=holding is not None and bool(holding.refused))
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """How many nodes and pods say of cards what cannot be read."""
+        nodes, pods = self._refused
+        return {"node": len(nodes), "pod": len(pods)}
+
+    def take(self) -> dict[str, NodeState | None]:
+        """The nodes that may be others than at the last time, by name; None for those that are gone."""
+        changed, self._changed = self._changed, {}
+        return {name: self._stated(name) for name in changed}
+
+    def _stated(self, name: str) -> NodeState | None:
+        node = self._nodes.get(name)
+        if node is None or not node.cards or name not in self._on:
+            return node
+        held = chain.from_iterable(self._holdings[key].held for key in self._on[name])
+        return msgspec.structs.replace(node, cards=_with_use(node.cards, held))
+
+
+def _with_use(cards: Iterable[CardState], held: Iterable[Allocation]) -> list[CardState]:
+    """What is held of cards that are not among them counts nowhere."""
+    found = {card.uuid: card for card in cards}
+    for one in held:
+        if (card := found.get(one.uuid)) is not None:
+            found[one.uuid] = msgspec.structs.replace(
+                card,
+                used_count=card.used_count + 1,
+                used_memory=card.used_memory + one.memory,
+                used_cores=card.used_cores + one.cores,
+            )
+    return list(found.values())
+
+
+def _mark[K](among: set[K], key: K, *, refused: bool) -> None:
+    if refused:
+        among.add(key)
+    else:
+        among.discard(key)
