@@ -12,6 +12,7 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.steering import SteeringPlan, steer
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
+from fairlead_contracts.control import Mode
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.document import Grant, PolicyDocument, Tenant
 from fairlead_contracts.document_parts import Bands
@@ -25,10 +26,12 @@ from fairlead_policy import (
     segments_by,
     snapshot_of,
     steering_of,
+    why_withheld,
 )
 from fairlead_policy.snapshot_levels import window_of
 from fairlead_testkit.builders import NOW, a_class, a_job, a_pool, a_queue
 
+SECOND = 1_000_000
 CLASSES = ["urgent", "approved", "normal"]
 BASES = [0, 0, 1500, 3000, 700, -50, 9000]
 """Of the classes, and of priority classes that are none of the policy's."""
@@ -100,7 +103,8 @@ def within(writes: Iterable[tuple[str, int]], uids: Collection[str]) -> list[tup
 def some_document(dice: random.Random) -> PolicyDocument:
     modes: list[Literal["strict", "additive", "multiplicative"]] = ["strict", "additive", "multiplicative"]
     mode = dice.choice(modes)
-    weights = {} if mode == "strict" else {name: 1.0 + number for number, name in enumerate(CLASSES)}
+    ranks = enumerate(CLASSES if mode == "additive" else reversed(CLASSES))
+    weights = {} if mode == "strict" else {name: 1.0 + number for number, name in ranks}
     return PolicyDocument(
         classes=CLASSES,
         class_mode=mode,
@@ -141,7 +145,7 @@ def some_job(dice: random.Random, number: int, queues: list[QueueState]) -> JobS
         gpu=dice.randint(1, 4),
         base=(base := dice.choice(BASES)),
         level=base + dice.choice([0, 0, 0, 3, 400, 999]),
-        queue_time=NOW + dice.randrange(9),
+        queue_time=NOW + dice.randrange(9) * SECOND,  # Kueue's are whole ones
         submitted=NOW - dice.randrange(10**9),
     )
 
@@ -189,14 +193,14 @@ def test_a_kueue_with_priority_classes_gets_levels_above_their_values() -> None:
             base=50_000,
             level=50_000,
             submitted=NOW - 9,
-            queue_time=NOW + 1,
+            queue_time=NOW + SECOND,
         ),
         a_job(
             "u-soon", requested_class="urgent", base=50_000, level=50_000, submitted=NOW - 5, queue_time=NOW
         ),
-        a_job("n-late", submitted=NOW - 9, queue_time=NOW + 1),
+        a_job("n-late", submitted=NOW - 9, queue_time=NOW + SECOND),
         a_job("n-soon", submitted=NOW - 5, queue_time=NOW),
-        a_job("taken", base=70_000, level=70_000, submitted=NOW, queue_time=NOW + 2),
+        a_job("taken", base=70_000, level=70_000, submitted=NOW, queue_time=NOW + 2 * SECOND),
     ]
     queue = a_queue(frontend="kueue", bands_by_class=True)
     cluster = Cluster(document, [a_pool(), queue, a_class(value=50_000), *jobs])
@@ -207,3 +211,49 @@ def test_a_kueue_with_priority_classes_gets_levels_above_their_values() -> None:
     assert 50_000 < levels["u-late"] <= 60_000
     assert 0 < levels["n-late"] <= 10_000
     assert levels["taken"] == 0, "it stood above its class, which is everybody's"
+
+
+@given(st.randoms(use_true_random=False))
+def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(dice: random.Random) -> None:
+    settings = ["withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort"]
+    values = {"urgent": dice.choice([3000, 9000]), "approved": dice.choice([1500, 5000])}
+    document = msgspec.structs.replace(
+        some_document(dice), preemption=dice.choice(["never", "never", "protect", "accept"])
+    )
+    queues = [
+        msgspec.structs.replace(
+            queue,
+            preemption={
+                name: dice.choice(["Never", "Never", "Any", "LowerPriority"])
+                for name in dice.sample(settings, dice.randint(0, 3))
+            },
+        )
+        for queue in some_queues(dice)
+    ]
+    known = [a_class(name=name, value=value) for name, value in values.items()]
+    cluster = Cluster(document, [a_pool(), *queues, *known, some_job(dice, 0, queues)])
+    paper, _ = on_paper(cluster.snapshot())
+    # A rehearsal asks for no leave, which paper knows nothing of.
+    live = why_withheld(
+        document, queues, None, mode=Mode.ACTIVE, values=cluster.facts.classes, rehearsed=True
+    )
+    if not segments_by(document, queues, cluster.facts.classes):
+        assert paper.withheld
+        return
+    assert paper.withheld == ({("", "kueue"): live} if live else {})
+
+
+def test_jobs_of_one_second_in_two_queues_of_kueue_are_kept_apart_by_a_level() -> None:
+    """Between two ClusterQueues' heads of one second and one priority Kueue leaves it to chance who goes first."""
+    document = PolicyDocument(tenants=[Tenant(name="team-a")])
+    for frontend, levels in (("kueue", 1), ("sim", 0)):
+        queues = [a_queue(name=name, frontend=frontend) for name in ("main", "other")]
+        jobs = [
+            a_job("a", queue="main", submitted=NOW - 9, queue_time=NOW),
+            a_job("b", queue="other", submitted=NOW - 5, queue_time=NOW),
+        ]
+        cluster = Cluster(document, [a_pool(), *queues, *jobs])
+        paper, window = on_paper(cluster.snapshot())
+        assert [place.uid for place in window] == [job.uid for job in jobs]
+        assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs][:levels]
+        assert paper.writes == in_pairs(cluster.admitters_plan(window))

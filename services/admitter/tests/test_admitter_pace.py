@@ -65,7 +65,7 @@ def test_failures_in_a_row_are_answered_with_longer_and_longer_rests() -> None:
     assert FIRST_SECONDS / 2 <= rests[0] <= FIRST_SECONDS
     assert LONGEST_SECONDS / 2 <= rests[-1] <= LONGEST_SECONDS
     assert setbacks.trouble() == "levels can't be written: no answer"
-    setbacks.succeeded()
+    setbacks.forget()
     assert (setbacks.seconds_left, setbacks.trouble()) == (0, None)
 
 

@@ -179,7 +179,7 @@ def a_busy_while(ledger: Ledger, hours: int, queue: str = "main") -> Micros:
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1 / 60, 1.0, 30.0]))
-@settings(max_examples=cases(0.06))
+@settings(max_examples=cases())
 def test_who_takes_over_at_any_moment_has_the_same_to_the_byte(seed: int, hours: float) -> None:
     world = World(random.Random(seed), a_policy(hours))
     begun = world.now

@@ -8,6 +8,7 @@ import pytest
 
 from fairlead_bus import RemoteError
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.cards import CardState
 from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
@@ -22,11 +23,12 @@ from fairlead_contracts.questions import (
     Problem,
     QueueQuestion,
     QueueReply,
+    Shortfall,
     Steering,
     TenantsQuestion,
     TenantsReply,
 )
-from fairlead_contracts.state import Outcome, Phase
+from fairlead_contracts.state import JobShape, JobState, Outcome, Phase
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.arena import Arena
@@ -185,6 +187,65 @@ async def test_a_job_that_no_node_could_hold_is_told_so(arena: Arena) -> None:
     for name in ("n1", "n2"):
         await arena.delete(a_node(name=name))
     await eventually(lambda: _fits_again(arena, "wide"), what="nothing is said where no nodes are stated")
+
+
+GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
+
+
+def asking(name: str, mebibytes: int) -> JobState:
+    """Its one pod asks for a vGPU with so much memory."""
+    ask = {GPU: 1000, MEMORY: 1000 * mebibytes}
+    shape = JobShape(name="main", pods=1, demand=ask, card_asks=[ask])
+    return a_job(name, demand=ask, shapes=[shape])
+
+
+async def state_cards_and_who_asks_for_them(arena: Arena) -> None:
+    """Two cards of 24 GiB, half of each held; a node whose register is corrupt; and four jobs."""
+    cards = [
+        CardState(uuid=f"GPU-{held}", count=10, memory=24576, cores=100, used_count=1, used_memory=held)
+        for held in (12000, 12576)
+    ]
+    await arena.state(
+        a_pool(capacity=a_pool().capacity | {MEMORY: 10**9}),
+        a_node(name="n1", cards=cards),
+        a_node(name="n2", allocatable={"cpu": 64_000}, cards_refused="node n2: not a list of cards"),
+        asking("huge", 32_000),
+        asking("crowded", 20_480),
+        asking("small", 8000),
+        a_job("broke", demand={"cpu": 120_000}, pods=2),
+    )
+    await eventually(lambda: explain(arena, "broke"), what="the jobs are known")
+    await arena.settled()
+
+
+async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_is_full(arena: Arena) -> None:
+    await state_cards_and_who_asks_for_them(arena)
+    huge, crowded, small, broke = [
+        (await explain(arena, name))[0] for name in ("huge", "crowded", "small", "broke")
+    ]
+    unread = "Not counted: the cards of n2, whose register cannot be read."
+    why = (
+        "main: a vGPU asks for 32000 MiB of card memory, more than any card has (24576 MiB). "
+        "main: of 2 cards, 2 short of memory."
+    )
+    nowhere = "The nodes of cluster c1 cannot hold it, even if nothing else ran."
+    assert huge.never == [f"{nowhere} {why}", unread]
+    why = (
+        "main: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB. "
+        "main: of 2 cards, 2 short of memory."
+    )
+    not_now = "The cards of cluster c1 have no room for it now, as HAMi gave them away."
+    assert crowded.no_room == [f"{not_now} {why}", unread]
+    short = Shortfall(
+        answer="no-room", term="card-memory", wanted=20480, most=12576, total=24576, unit="MiB", who="main"
+    )
+    assert crowded.shortfalls == [short]
+    assert broke.no_quota == ["No quota: pool c1/gpu is full, 120 cpu asked for, 112 left."]
+    assert [(one.answer, one.term, one.most, one.who) for one in broke.shortfalls] == [
+        ("no-quota", "cpu", 112_000, "c1/gpu")
+    ]
+    assert (small.never, small.no_quota, small.no_room, small.shortfalls) == ([], [], [], [])
+    assert (huge.no_quota, huge.no_room, crowded.never, crowded.no_quota) == ([], [], [], [])
 
 
 async def _fits_again(arena: Arena, job: str) -> bool:

@@ -31,8 +31,9 @@ async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]
         yield opened
 
 
-HANDOVER_SECONDS = 0.3
 TAKEOVER_SECONDS = 4.0
+HANDOVER_SECONDS = 0.45 * TAKEOVER_SECONDS
+"""At most, and mostly a tenth: who waits for the end of a lease takes two seconds at least."""
 TENANTS = [f"team-{number}" for number in range(12)]
 
 
@@ -71,6 +72,7 @@ class Witness:
     def __init__(self, arena: Arena) -> None:
         self._stage = arena
         self._last = {decision.shard: decision for decision in arena.shards()}
+        self._seq = 0
         self.decisions: list[Decision] = []
         self.orders: list[bytes | None] = []
 
@@ -81,6 +83,7 @@ class Witness:
         async def watch() -> None:
             async for delivery in stream:
                 decision = DECISION.decode(delivery.payload)
+                self._seq = delivery.stream_seq
                 self.decisions.append(decision)
                 self._last[decision.shard] = decision
                 self.orders.append(self._stage.merged([self._last[shard] for shard in sorted(self._last)]))
@@ -88,7 +91,11 @@ class Witness:
         async with asyncio.TaskGroup() as group:
             watcher = group.create_task(watch())
             await stream.ready.wait()
+            before = self._stage.decisions.seq
             yield self
+            # The arena's own mirror may be ahead of this consumer.
+            last = self._stage.decisions.seq
+            await eventually(lambda: last == before or self._seq >= last, what="all was witnessed")
             watcher.cancel()
 
 
@@ -151,8 +158,8 @@ async def test_joining_and_leaving_hand_shards_over_quickly_and_never_change_the
             leaving.ask_stop("it leaves")
             left = await shared_by(arena, "s1")
         assert set(seen.orders) == {arena.expected()}
-        assert joined < 3 * HANDOVER_SECONDS
-        assert left < 3 * HANDOVER_SECONDS
+        assert joined < HANDOVER_SECONDS
+        assert left < HANDOVER_SECONDS
 
 
 async def test_a_killed_scorers_shards_are_taken_over_and_the_order_stays(arena: Arena) -> None:

@@ -54,6 +54,11 @@ def test_what_concerns_a_job_is_told(uid: str, reserved: Reserved, words: str) -
     assert words.lower() in told(uid, reserved).lower()
 
 
+def test_where_somebody_passes_it_is_said_that_numbers_are_those_by_fairness_alone() -> None:
+    assert all("by fairness alone" in told(uid, PROMISED) for uid in ("head", "small"))
+    assert "by fairness alone" not in told("head", Reserved(pool="gpu", head="head", shadow=NOON))
+
+
 def test_others_jobs_are_not_named_to_a_tenant() -> None:
     assert "gang" not in told("small", PROMISED, open_names=False)
 

@@ -49,8 +49,12 @@ async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanl
         await arena.policy(a_document())
         await scorer.ready()
         await arena.settled()
+
+        async def counted() -> bool:
+            return (await metrics(scorer))["fairlead_scorer_owned_shards"] == 16
+
+        await eventually(counted, what="the pass behind the claims has recorded them")
         found = await metrics(scorer)
-        assert found["fairlead_scorer_owned_shards"] == 16
         assert found['fairlead_scorer_waiting_jobs{pool="c1/gpu"}'] == 2
         assert found["fairlead_scorer_claims_total"] == 16
         assert await scorer.stop() == 0

@@ -41,7 +41,7 @@ class Aftermath:
             self._blame_all(applied)
             return False
         if applied.landed:
-            self._setbacks.succeeded()
+            self._setbacks.forget()
         for write, _ in applied.landed:
             self._rests.succeeded(write.job)
         balked = [write.job for write in applied.balked]

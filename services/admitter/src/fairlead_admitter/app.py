@@ -9,6 +9,7 @@ from fairlead_admitter.answers import AnswerLane
 from fairlead_admitter.applying import Application, Rehearsal
 from fairlead_admitter.creation import PatientCreator
 from fairlead_admitter.desk import Desk
+from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
 from fairlead_admitter.lanes import Lane, LeaderLanes
@@ -164,14 +165,15 @@ class Admitter:
             tick=self._settings.tick_seconds,
             rehearsed=self._settings.dry_run,
         )
+        log = EventLog(self._bus, self._record)
         return Steersman(
             self._watch,
             planner,
             carrier,
             self._written,
-            events=LevelEvents(self._bus, self._watch.policy, self._record),
+            events=LevelEvents(log, self._watch.policy),
             reservations=self._reservations,
-            reserve_events=ReserveEvents(self._bus, self._watch.policy, self._record),
+            reserve_events=ReserveEvents(log, self._watch.policy),
             record=self._record,
             patience=self._patience,
             setbacks=self._setbacks,

@@ -143,7 +143,7 @@ class ClusterFacts:
         comes. It counts once, by its highest revision; what the other says waits in the shadow.
         """
         standing = self._jobs.get(job.uid)
-        if standing is not None and _stamp(job) < _stamp(standing):
+        if standing is not None and job.stamp < standing.stamp:
             self._shadowed.setdefault(job.uid, []).append(job)
             return
         if standing is not None:
@@ -158,7 +158,7 @@ class ClusterFacts:
         else:
             self._take(job)
             if shadowed:
-                newest = max(shadowed, key=_stamp)
+                newest = max(shadowed, key=lambda one: one.stamp)
                 shadowed.remove(newest)
                 self._put(newest)
         if shadowed:
@@ -238,7 +238,3 @@ def _unsteered_alike(before: State | None, after: QueueState) -> bool:
         and before.default_level == after.default_level
         and before.bands_by_class == after.bands_by_class
     )
-
-
-def _stamp(job: JobState) -> tuple[int, int]:
-    return job.epoch, job.rev

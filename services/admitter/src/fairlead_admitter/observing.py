@@ -77,7 +77,7 @@ class Watch:
             filter=subjects.state_filter(cluster),
             codec=STATE,
             wake=wake,
-            stamp=_stamp,
+            stamp=lambda state: state.stamp,
         )
         # No stamp here: a claim doesn't know its epoch yet. Fronts judges what comes from the past.
         self._decisions: Mirror[Decision] = Mirror(
@@ -213,7 +213,3 @@ class Watch:
     def _enact(self, rulebook: Rulebook | None) -> None:
         self.policy.enact(rulebook)
         self.facts.classify(self.policy.urgency_of)
-
-
-def _stamp(state: State) -> tuple[int, int]:
-    return (state.epoch, state.rev)

@@ -185,9 +185,9 @@ class Record:
         """An answer was published."""
         self._answers.labels(type(answer).__name__.lower()).inc()
 
-    def event_lost(self, count: int, why: str) -> None:
-        """Events of levels were not stored: the log of writes has a gap, the writes stand."""
-        self._log.warning("level events not stored", count=count, why=why)
+    def events_lost(self, count: int, why: str) -> None:
+        """Events were not stored: the event log has a gap, what was done stands."""
+        self._log.warning("events not stored", count=count, why=why)
 
     def lead(self, epoch: int | None) -> None:
         """This replica leads from now on, or stands by."""

@@ -84,7 +84,7 @@ class Release:
             await asyncio.sleep(self._setbacks.seconds_left)
             self._stirred.set()
             return
-        self._setbacks.succeeded()
+        self._setbacks.forget()
         self._record.restraints.swept(pool, cleaned)
         if go_on() and self._due.pop(pool, None) is not None:
             self._done.add(pool)

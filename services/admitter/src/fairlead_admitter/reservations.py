@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from itertools import islice
 
 import msgspec
@@ -10,7 +9,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.events import Reserving
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.members import Reserved
 from fairlead_contracts.state import JobState, Phase
 from fairlead_policy import Breach, Cause, Obstacle, Pass, Promise, Reservation
@@ -267,4 +266,4 @@ def _of_promise(pool: str, promise: Promise, job: JobState, what: Reserving, bec
 
 
 def _clock(at: Micros) -> str:
-    return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="seconds")
+    return to_datetime(at).isoformat(timespec="seconds")

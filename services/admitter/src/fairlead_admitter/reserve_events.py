@@ -2,41 +2,26 @@
 
 from collections.abc import Iterable
 
+from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.policy_view import PolicyView
-from fairlead_admitter.record import Record
 from fairlead_admitter.reservations import News
-from fairlead_bus import Bus, BusError, Publisher
-from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import JobReserved
 from fairlead_contracts.instants import to_datetime
 from fairlead_runtime import wall_clock
 
 
 class ReserveEvents:
-    """Publishes an event for each piece of news. The log may get a gap when NATS is away."""
+    """Logs an event for each piece of news."""
 
-    def __init__(self, bus: Bus, policy: PolicyView, record: Record) -> None:
-        self._publisher = Publisher(bus)
+    def __init__(self, log: EventLog, policy: PolicyView) -> None:
+        self._log = log
         self._policy = policy
-        self._record = record
 
     async def log(self, news: Iterable[News]) -> None:
-        """Publish, and return when all are stored or known not to be."""
-        lost, why = 0, ""
+        """Log them, and return when all are stored or known not to be."""
         for one in news:
-            event = self._event(one)
-            subject = subjects.event(event.tenant, event.cluster, event.job)
-            try:
-                await self._publisher.put(subject, to_json(event), msg_id=event.id)
-            except BusError as error:
-                lost, why = lost + 1, str(error)
-        try:
-            await self._publisher.flush()
-        except BusError as error:
-            lost, why = lost + 1, str(error)
-        if lost:
-            self._record.event_lost(lost, why)
+            await self._log.put(self._event(one))
+        await self._log.flush()
 
     def _event(self, news: News) -> JobReserved:
         job = news.job

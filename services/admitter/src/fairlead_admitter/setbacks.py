@@ -54,13 +54,9 @@ class Setbacks:
             self._since, self._row = self._clock(), 1
         self._why, self._forbidden = why, forbidden
 
-    def succeeded(self) -> None:
-        """A write landed."""
-        self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False
-
     def forget(self) -> None:
-        """Nothing is to be written by us: what failed last says nothing of now."""
-        self.succeeded()
+        """It obeyed, or nothing is to be written by us: what failed last says nothing of now."""
+        self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False
 
     def trouble(self) -> str | None:
         """What a person has to see to; None while it is nothing, or may pass by itself."""

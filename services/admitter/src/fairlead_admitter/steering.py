@@ -19,7 +19,16 @@ from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase
-from fairlead_policy import Changes, LabelledJob, Segment, Tie, TieIndex, in_safe_order, plan_levels
+from fairlead_policy import (
+    Changes,
+    LabelledJob,
+    Segment,
+    Tie,
+    TieIndex,
+    in_safe_order,
+    plan_levels,
+    tied_within,
+)
 
 _FIRST: Tie = (-(2**63), "")
 """Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""
@@ -196,10 +205,11 @@ class _Scene:
         self.written = written
         self.inside = inside
         self._queues = frozenset(queues)
-        self._by_class: dict[str, list[QueuedJobs]] = {}
+        self._tied = {name: tied_within(queue.frontend, name) for name, queue in facts.queues.items()}
+        self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
         for queue in queues:
             for urgency, queued in facts.queued(queue).items():
-                self._by_class.setdefault(urgency, []).append(queued)
+                self._by_class.setdefault(urgency, []).append((self._tied.get(queue, ""), queued))
         self.pending = {uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)}
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
         self.held = [
@@ -216,8 +226,8 @@ class _Scene:
     def _waits(self, job: JobState) -> bool:
         return job.phase is Phase.WAITING and job.queue in self._queues
 
-    def queued(self, segment: Segment) -> list[QueuedJobs]:
-        """The segment's jobs in each queue and class."""
+    def queued(self, segment: Segment) -> list[tuple[str, QueuedJobs]]:
+        """The segment's jobs in each queue and class, with what they are tied within."""
         return [
             queued for urgency, parts in self._by_class.items() if segment.takes(urgency) for queued in parts
         ]
@@ -228,7 +238,12 @@ class _Scene:
 
     def labelled(self, job: JobState) -> LabelledJob:
         """The job as it stands, or will be seen to stand."""
-        return LabelledJob(uid=job.uid, level=self.written.level_of(job), tie=(job.queue_time, job.uid))
+        return LabelledJob(
+            uid=job.uid,
+            level=self.written.level_of(job),
+            tie=(job.queue_time, job.uid),
+            queue=self._tied.get(job.queue, ""),
+        )
 
     def write(self, uid: str, level: int, cause: Cause) -> LevelWrite:
         """The write of a level to a job that is in the window, or outside of it for this cause."""
@@ -269,7 +284,7 @@ class _Part:
         """
         band, scene = self._segment.band, self._scene
         outside: list[LabelledJob] = []
-        for queued in scene.queued(self._segment):
+        for tied, queued in scene.queued(self._segment):
             for level, ties in queued.waiting.items():
                 if level == band.default:
                     firsts = islice(self._uncovered(ties), 1)
@@ -278,7 +293,8 @@ class _Part:
                 else:
                     continue  # stands behind the segment anyway
                 outside += [
-                    LabelledJob(uid=tie[1], level=self._segment.settled(level), tie=tie) for tie in firsts
+                    LabelledJob(uid=tie[1], level=self._segment.settled(level), tie=tie, queue=tied)
+                    for tie in firsts
                 ]
         outside += [
             msgspec.structs.replace(job, level=self._segment.settled(job.level))
@@ -293,7 +309,7 @@ class _Part:
         if self._segment.ceiling is None:
             return
         known = chain.from_iterable(
-            queued.above(self._segment.ceiling) for queued in scene.queued(self._segment)
+            queued.above(self._segment.ceiling) for _, queued in scene.queued(self._segment)
         )
         seen = (uid for uid in known if uid not in scene.covered and not self._left_alone(uid))
         unseen = (

@@ -8,8 +8,8 @@ from fairlead_contracts.instants import Micros, to_seconds
 from fairlead_contracts.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.state import JobState, Phase
 from fairlead_scorer import words
-from fairlead_scorer.fitting import never_fits
-from fairlead_scorer.foreseeing import Foreseer, concealed
+from fairlead_scorer.fitting import misfit_of
+from fairlead_scorer.foreseeing import Foreseer, concealed, concealed_place
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.reserving import ReserveView
@@ -71,6 +71,7 @@ class Explainer:
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
         pool = self._ledger.queue_leads_to(job.cluster, job.queue)
+        misfit = misfit_of(job, self._ledger, None if pool is None else self._ledger.pools.get(pool))
         return Explanation(
             cluster=job.cluster,
             scope=job.scope,
@@ -89,7 +90,10 @@ class Explainer:
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
             reasons=_reasons(job),
-            never=never_fits(job, self._ledger),
+            never=misfit.never,
+            no_quota=misfit.no_quota,
+            no_room=misfit.no_room,
+            shortfalls=misfit.shortfalls,
         )
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
@@ -121,7 +125,7 @@ class Explainer:
         counts = {line.tenant: line.jobs for reply in part.replies for line in reply.ahead}
         fact = msgspec.structs.replace(
             fact,
-            place=place,
+            place=place if open_names else concealed_place(place),
             rank=sum(counts.values()),
             waiting=sum(reply.waiting for reply in part.replies),
             ahead=most_first(counts),

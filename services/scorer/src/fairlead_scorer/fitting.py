@@ -1,20 +1,77 @@
-"""Whether the nodes of a job's cluster could hold it at all."""
+"""What a waiting job does not fit: the nodes of its cluster at all, the quota that its pool has left, or cards as they are held.
 
-from fairlead_contracts.state import JobState, Phase
-from fairlead_policy import outgrown
-from fairlead_policy.fit import in_words
+The first of these that is so is told, as `fairlead order` does: where nodes could never hold a job, quota would not help
+it, and without quota it does not matter what is free.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fairlead_contracts.questions import Shortfall
+from fairlead_contracts.state import JobState, NodeState, Phase
+from fairlead_policy.fit import CardRefusals, CardShort, NoCards, Obstacle, PoolFull, TooFewCards, in_words
 from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.shortfalls import shortfalls_of
 
 _LISTED = 3
-"""Reasons told of one job; the first are the plainest."""
+"""Reasons told of one job, and nodes that a sentence names; the first are the plainest."""
+_OF_CARDS = (CardShort, CardRefusals, NoCards, TooFewCards)
 
 
-def never_fits(job: JobState, ledger: Ledger) -> list[str]:
-    """Why a waiting job cannot run on its cluster's nodes, even if nothing else ran; empty where nothing proves that."""
+class Misfit(NamedTuple):
+    """Why a waiting job does not fit, in words and as numbers; at most one of the three has any words."""
+
+    never: list[str] = []
+    no_quota: list[str] = []
+    no_room: list[str] = []
+    shortfalls: list[Shortfall] = []
+
+
+FITS = Misfit()
+"""As far as anybody knows."""
+
+
+def misfit_of(job: JobState, ledger: Ledger, pool: Pool | None) -> Misfit:
+    """What is known to keep a waiting job from starting, its place in the order apart.
+
+    Args:
+        job: in any phase.
+        ledger: what is known.
+        pool: that it waits in.
+    """
     if job.phase not in {Phase.WAITING, Phase.HELD}:
-        return []
-    obstacles = outgrown(job, ledger.nodes_of(job.cluster))
-    if not obstacles:
-        return []
+        return FITS
+    nodes, sizes = ledger.nodes_of(job.cluster), ledger.sizes_of(job.cluster)
+    if obstacles := sizes.outgrown(job, nodes):
+        said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
+        return Misfit(never=_told(said, obstacles, nodes), shortfalls=shortfalls_of("never", obstacles))
+    if pool is not None and (short := list(_lacking(job, pool))):
+        return Misfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
+    if obstacles := sizes.crowded_out(job, nodes):
+        said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
+        return Misfit(no_room=_told(said, obstacles, nodes), shortfalls=shortfalls_of("no-room", obstacles))
+    return FITS
+
+
+def _told(beginning: str, obstacles: Sequence[Obstacle], nodes: Sequence[NodeState]) -> list[str]:
     found = " ".join(map(in_words, obstacles[:_LISTED]))
-    return [f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran. {found}"]
+    of_cards = any(isinstance(one, _OF_CARDS) for one in obstacles)
+    return [f"{beginning} {found}", *(_unread(nodes) if of_cards else ())]
+
+
+def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
+    """Cards that nobody can count, HAMi no more than we."""
+    refused = sorted(node.name for node in nodes if node.cards_refused)
+    if refused:
+        named = ", ".join(refused[:_LISTED])
+        more = f" and {len(refused) - _LISTED} nodes more" if len(refused) > _LISTED else ""
+        yield f"Not counted: the cards of {named}{more}, whose register cannot be read."
+
+
+def _lacking(job: JobState, pool: Pool) -> Iterator[PoolFull]:
+    """What the pool has too little left of. More than it has at all is among the reasons of the job's place."""
+    for resource, amount in sorted(job.demand.items()):
+        has, used = pool.shape.capacity.get(resource, 0), pool.use.get(resource, 0)
+        if amount <= has < amount + used:
+            yield PoolFull(pool=pool.name, resource=resource, wanted=amount, left=max(has - used, 0))

@@ -2,13 +2,15 @@
 
 import msgspec
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.decisions import Lift, Place
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.prospects import Move, Neighbour, Prospects
 from fairlead_contracts.questions import ShardQuestion, ShardReply
 from fairlead_policy import NEIGHBOURS, Found, join_around, prospects_of, targets_of
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_asking import Part, ShardAsker
+
+_SOME_JOB = "another job"
 
 
 class Foreseer:
@@ -68,13 +70,39 @@ def concealed(found: Prospects, tenant: str) -> Prospects:
     """Without the names of others' jobs: a tenant hears whose they are, as in the counts of those before it."""
     return msgspec.structs.replace(
         found,
-        nearest=[_unnamed(one) if one.tenant != tenant else one for one in found.nearest],
+        nearest=[_unnamed(one, tenant) for one in found.nearest],
         moves=[_unnamed_move(one) if one.passed_tenant != tenant else one for one in found.moves],
     )
 
 
-def _unnamed(one: Neighbour) -> Neighbour:
-    return msgspec.structs.replace(one, uid="", scope="", id="")
+def concealed_place(place: Place) -> Place:
+    """The same of a place: below a tenant with others, what holds it back may be a sibling's job."""
+    if not place.top:
+        return place
+    return msgspec.structs.replace(
+        place,
+        lifted=_unnamed_lift(place.lifted),
+        lifted_late=_unnamed_lift(place.lifted_late),
+        # A tenant's own level holds its own jobs alone.
+        within=[
+            one
+            if one.tenant == place.tenant
+            else msgspec.structs.replace(one, lifted=_unnamed_lift(one.lifted))
+            for one in place.within
+        ],
+    )
+
+
+def _unnamed_lift(lift: Lift | None) -> Lift | None:
+    return None if lift is None else msgspec.structs.replace(lift, uid="", id="")
+
+
+def _unnamed(one: Neighbour, tenant: str) -> Neighbour:
+    if one.own_side and one.own_lifted:
+        one = msgspec.structs.replace(one, own_lifted=_SOME_JOB)
+    if one.lifted and (one.side or one.tenant != tenant):
+        one = msgspec.structs.replace(one, lifted=_SOME_JOB)
+    return one if one.tenant == tenant else msgspec.structs.replace(one, uid="", scope="", id="")
 
 
 def _unnamed_move(one: Move) -> Move:

@@ -113,19 +113,6 @@ class Journal:
             self._bus.observer.note("journal.malformed", subject=delivery.subject, error=str(error))
             return
         if isinstance(event, JobEvicted | JobEnded) and event.run is not None:
-            run = event.run
-            self._found.append(
-                Over(
-                    cluster=event.cluster,
-                    scope=event.scope,
-                    queue=run.queue,
-                    uid=event.uid,
-                    started=run.started,
-                    ended=run.ended,
-                    demand=run.demand,
-                    local_queue=run.local_queue,
-                    labels=run.labels,
-                    annotations=run.annotations,
-                )
-            )
+            found = Over.of(event.run, cluster=event.cluster, scope=event.scope, uid=event.uid)
+            self._found.append(found)
             self._wake.set()

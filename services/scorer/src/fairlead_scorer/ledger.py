@@ -23,7 +23,7 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import Rulebook
+from fairlead_policy import Rulebook, StatedNodes
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
@@ -59,6 +59,8 @@ class Ledger:
         self._marks: dict[str, SyncMark] = {}
         self._classes: dict[str, ClassState] = {}
         self._nodes: dict[str, NodeState] = {}
+        self._sizes: dict[str, StatedNodes] = {}
+        """By cluster: made when first asked for."""
         self._jobs_of: dict[Stated, dict[str, None]] = {}
         self._pool_of: dict[Stated, Stated] = {}
         self._entries: dict[str, Entry] = {}
@@ -406,6 +408,10 @@ class Ledger:
     def nodes_of(self, cluster: str) -> list[NodeState]:
         """The cluster's nodes."""
         return [node for node in self._nodes.values() if node.cluster == cluster]
+
+    def sizes_of(self, cluster: str) -> StatedNodes:
+        """Whom to ask what the cluster's nodes hold."""
+        return self._sizes.setdefault(cluster, StatedNodes())
 
     def class_values(self, cluster: str) -> dict[str, int]:
         """What a cluster itself says of classes."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fairlead_contracts.decisions import Keeping, KeptPast
+from fairlead_contracts.events import Run, run_of
 from fairlead_contracts.instants import SECOND, Micros
 from fairlead_contracts.state import JobState, Phase
 from fairlead_policy import Decay, PastUse, Rulebook, RunKey, tick_of
@@ -23,19 +24,17 @@ type Kept = dict[str, dict[str, int]]
 """Parts of base units by tenant and resource, as `PastUse` keeps them."""
 
 
-class Over(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A run that is over, with all that tells whose it was."""
+class Over(Run, frozen=True, kw_only=True, gc=False):
+    """A run that is over, and whose it was."""
 
     cluster: str
     scope: str
-    queue: str
     uid: str
-    started: Micros
-    ended: Micros
-    demand: dict[str, int]
-    local_queue: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, run: Run, *, cluster: str, scope: str, uid: str) -> "Over":
+        """The run of that job."""
+        return cls(**msgspec.structs.asdict(run), cluster=cluster, scope=scope, uid=uid)
 
     @property
     def key(self) -> RunKey:
@@ -47,18 +46,8 @@ def over(job: JobState) -> Over | None:
     """The run of a job that ended; None of one that did not, or never ran."""
     if job.phase is not Phase.ENDED or job.started is None or job.ended is None:
         return None
-    return Over(
-        cluster=job.cluster,
-        scope=job.scope,
-        queue=job.queue,
-        uid=job.uid,
-        started=job.started,
-        ended=job.ended,
-        demand=job.demand,
-        local_queue=job.local_queue,
-        labels=job.labels,
-        annotations=job.annotations,
-    )
+    run = run_of(job, job.started, job.ended)
+    return Over.of(run, cluster=job.cluster, scope=job.scope, uid=job.uid)
 
 
 class PoolPast:

@@ -71,6 +71,11 @@ class Pool:
         )
 
     @property
+    def use(self) -> Mapping[str, int]:
+        """Base units that running jobs take."""
+        return self._use
+
+    @property
     def policy(self) -> int:
         """Revision of the policy that it is scored by."""
         return self._rulebook.revision

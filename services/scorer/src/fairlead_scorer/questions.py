@@ -28,6 +28,7 @@ from fairlead_contracts.questions import (
 from fairlead_contracts.tokens import NO_NAME, decode_token
 from fairlead_policy import merge_places
 from fairlead_scorer.explaining import Explainer
+from fairlead_scorer.foreseeing import concealed_place
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_answers import MOST_PLACES
@@ -132,7 +133,9 @@ class Questions:
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
-            places=[self._ranked(rank, place) for rank, place in zip(ranks, places, strict=True)],
+            places=[
+                self._ranked(rank, concealed_place(place)) for rank, place in zip(ranks, places, strict=True)
+            ],
             steering=self._steering.of(pool.name),
             silent_shards=sorted({*own.silent, *part.silent}),
         )

@@ -10,6 +10,9 @@ from fairlead_scorer.ledger import Ledger
 
 ADMITTER = "admitter"
 """The role whose leader's lease says it."""
+_BY_FAIRNESS = (
+    "Its number and who stands before it are told by fairness alone: who passes the head goes before it."
+)
 
 
 class Leaders(Protocol):
@@ -50,11 +53,13 @@ class ReserveView:
         if found.head == job.uid:
             if found.shadow is None:
                 return [f"It heads its line. No start is promised to it: {found.obstacle}."]
-            return [f"It heads its line, and starts by {_clock(found.shadow)} at the latest."]
+            promised = f"It heads its line, and starts by {_clock(found.shadow)} at the latest."
+            return [promised, _BY_FAIRNESS] if found.passing else [promised]
         if job.uid in found.passing:
             head = self._job(found.head) if open_names and found.head is not None else None
             name = "the head of its line" if head is None else f"{head.id}, the head of its line,"
-            return [f"It passes {name}: it ends before that one's promised start, or leaves room for it."]
+            passes = f"It passes {name}: it ends before that one's promised start, or leaves room for it."
+            return [passes, _BY_FAIRNESS]
         return []
 
     def _job(self, uid: str) -> JobState | None:

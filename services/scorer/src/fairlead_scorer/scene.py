@@ -37,7 +37,7 @@ class Scene:
             filter=subjects.state_filter(),
             codec=STATE,
             wake=wake,
-            stamp=lambda state: (state.epoch, state.rev),
+            stamp=lambda state: state.stamp,
         )
         self._policy = PolicyReader(bus, wake, record)
         self._now = now

@@ -1,0 +1,58 @@
+"""Obstacles as numbers that travel: term, value, unit, who. What has no number is told in words alone."""
+
+from collections.abc import Iterable
+
+from fairlead_contracts.questions import Shortfall
+from fairlead_policy.fit import (
+    CardShort,
+    GangShort,
+    NodeShort,
+    Obstacle,
+    PodsShort,
+    PoolFull,
+    TooFewCards,
+    TotalShort,
+)
+
+_UNITS = {"memory": "MiB", "cores": "%"}
+"""Of cards."""
+_ALL_PODS = "the job's pods"
+
+
+def shortfalls_of(answer: str, obstacles: Iterable[Obstacle]) -> list[Shortfall]:
+    """The numbers of the obstacles, in their order.
+
+    Args:
+        answer: what they come to; see `Shortfall`.
+        obstacles: of one job.
+    """
+    found = (_shortfall(answer, obstacle) for obstacle in obstacles)
+    return [one for one in found if one is not None]
+
+
+def _shortfall(answer: str, obstacle: Obstacle) -> Shortfall | None:  # noqa: PLR0911 # one line a kind
+    match obstacle:
+        case CardShort(shape=who, of=part, wanted=wanted, largest=most, free=free):
+            return Shortfall(
+                answer=answer,
+                term=f"card-{part}",
+                wanted=wanted,
+                most=most,
+                total=free,
+                unit=_UNITS[part],
+                who=who,
+            )
+        case TooFewCards(shape=who, wanted=wanted, most=most):
+            return Shortfall(answer=answer, term="cards", wanted=wanted, most=most, unit="cards", who=who)
+        case NodeShort(shape=who, resource=name, wanted=wanted, largest=most, free=free):
+            return Shortfall(answer=answer, term=name, wanted=wanted, most=most, total=free, who=who)
+        case TotalShort(shape=who, resource=name, wanted=wanted, free=free):
+            return Shortfall(answer=answer, term=name, wanted=wanted, most=free, total=free, who=who)
+        case PodsShort(shape=who, wanted=wanted, fits=fits):
+            return Shortfall(answer=answer, term="pods", wanted=wanted, most=fits, unit="pods", who=who)
+        case GangShort(wanted=wanted, fits=fits):
+            return Shortfall(answer=answer, term="pods", wanted=wanted, most=fits, unit="pods", who=_ALL_PODS)
+        case PoolFull(pool=who, resource=name, wanted=wanted, left=left):
+            return Shortfall(answer=answer, term=name, wanted=wanted, most=left, who=who)
+        case _:
+            return None

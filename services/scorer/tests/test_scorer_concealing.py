@@ -1,0 +1,41 @@
+"""What a tenant hears of others: whose jobs stand before its own, not their names."""
+
+import msgspec
+
+from fairlead_contracts.decisions import Lift, Within
+from fairlead_contracts.prospects import Neighbour, Prospects
+from fairlead_policy import PoolRules, Wording
+from fairlead_scorer.foreseeing import concealed, concealed_place
+from fairlead_testkit.builders import a_place
+
+
+def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -> None:
+    lift = Lift(uid="secret", id="secret", urgency="normal", dominant="cpu", use=1, submitted=0)
+    own, above = (
+        Within(tenant=name, dominant="", use=0, tag=0, lifted=lift) for name in ("team", "division")
+    )
+    place = a_place(tenant="team", top="org", position=2, lifted=lift, lifted_late=lift, within=[own, above])
+    hidden = concealed_place(place)
+    assert hidden.within[0] == own, "its own tenant's job"
+    assert b"secret" not in msgspec.json.encode(msgspec.structs.replace(hidden, within=hidden.within[1:]))
+    wording = Wording(PoolRules(capacity={"cpu": 1000}, classes=("normal",)), {}, 0)
+    assert any("org serves another job before it" in line for line in wording.reasons(hidden))
+    alone = a_place(tenant="team", position=1, lifted=lift)
+    assert concealed_place(alone) == alone
+    told = Neighbour(
+        uid="u",
+        scope="s",
+        id="x",
+        tenant="other",
+        urgency="normal",
+        term="share",
+        own_side="org",
+        own_lifted="secret",
+        lifted="secret",
+    )
+    [kept] = concealed(Prospects(nearest=[told]), "team").nearest
+    assert (kept.own_lifted, kept.lifted, kept.id) == ("another job", "another job", "")
+    [mine] = concealed(
+        Prospects(nearest=[msgspec.structs.replace(told, tenant="team", own_side="")]), "team"
+    ).nearest
+    assert (mine.own_lifted, mine.lifted, mine.id) == ("secret", "secret", "x")
