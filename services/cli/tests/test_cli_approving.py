@@ -7,7 +7,9 @@ from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provis
 from fairlead_cli import approving
 from fairlead_cli.approving import Approval, approve, granted, withdraw
 from fairlead_cli.errors import CommandError, InputError
-from fairlead_cli.policy_files import apply_policy, stored_policy
+from fairlead_cli.policy_applying import apply_file
+from fairlead_cli.policy_files import PolicyFile
+from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import Grant, PolicyDocument, encode_document, read_document
@@ -99,7 +101,7 @@ async def fairlead(
 
     async with connect(ConnectionSettings(url=server.url), name="test") as bus:
         await provision(bus, topology.topology(["lab"]))
-        await apply_policy(bus, document)
+        await apply_file(bus, PolicyFile(name="x", policy=document))
         endpoint = await bus.serve(subjects.ask_filter("explain"), answer)
         yield bus
         await endpoint.close()

@@ -45,7 +45,12 @@ def test_a_pool_of_nothing_is_refused(flag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [Size(jobs=1, tenants=1, resources=1), Size(jobs=4000, tenants=150, resources=3)]
+    "size",
+    [
+        Size(jobs=1, tenants=1, resources=1),
+        Size(jobs=4000, tenants=150, resources=3),
+        Size(jobs=20_000, tenants=9000, resources=5),
+    ],
 )
 def test_the_heap_gives_the_order_that_is_measured(size: Size) -> None:
     pool = made_pool(size)

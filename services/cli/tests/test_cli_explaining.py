@@ -108,12 +108,24 @@ def test_reserve_mode_has_its_say_in_the_number_and_in_the_reasons() -> None:
     assert "small of team-b: number 1 of 3 in pool gpu" in ended.stdout
     assert "It passes big: it ends before that one's start, or leaves room for it." in ended.stdout
     assert (
-        "By fairness alone it is number 3; its neighbours and what would move it are those of that order."
-        in ended.stdout
-    )
+        "In this order nobody stands before it. By fairness alone it is number 3; what is said below of others, "
+        "and what would move it, is of that order."
+    ) in ended.stdout
     [head] = json.loads(explain("big", "-o", "json", snapshot=RESERVE).stdout)["found"]
     assert (head["rank"], head["ahead"]) == (1, {"team-b": 1})
     assert any("starts by 2025-10-09T10:53:50Z at the latest" in reason for reason in head["reasons"])
+
+
+def test_who_stands_before_a_job_in_the_order_that_is_printed_is_said_where_its_number_is_the_same() -> None:
+    late = {"id": "late", "tenant": "team-b", "submitted": NOW - 600, "demand": {GPU: 16}}
+    jobs = [one for one in RESERVE["jobs"] if one["id"] != "long"]  # type: ignore[attr-defined] # a list of jobs
+    found = explain("late", snapshot=RESERVE | {"jobs": [*jobs, late]}).stdout
+    assert "late of team-b: number 3 of 3 in pool gpu" in found
+    assert (
+        "In this order, directly before it stands big of team-a, then small of team-b. By fairness alone it is number 3;"
+    ) in found
+    first = explain("first", snapshot=SNAPSHOT | {"policy": {"mode": "reserve"}, "running": []}).stdout
+    assert "fairness alone" not in first, "all fit: it is the same order"
 
 
 def test_why_no_start_can_be_promised_is_said_of_a_job_too() -> None:

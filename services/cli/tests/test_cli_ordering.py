@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_cli.errors import InputError
+from fairlead_cli.ordering.lines import as_lines
 from fairlead_cli.ordering.reading import MOST_PROBLEMS, parse
-from fairlead_cli.ordering.results import as_json, as_lines
+from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
 from fairlead_contracts.snapshot import read_snapshot
 
@@ -139,6 +140,30 @@ def test_words_say_why_each_job_stands_there() -> None:
     assert lines[1].endswith("why here: its tenant")
     assert lines[4].split()[7:] == ["30.0", "s", "is", "at", "12.50%", "of", "gpu", "by", "weight"]
     assert "∞" in lines[6]
+
+
+def test_words_name_the_tenant_that_stands_there_and_the_job_that_goes_first() -> None:
+    """team-1 uses nothing: its organisation does. a2's key is lower than a1's, and it stands behind that one."""
+    tree = {
+        "now": NOW,
+        "policy": {"aging": {"share_per_hour": 0.25}},
+        "pools": [{"name": "p", "capacity": {"cpu": 20}}],
+        "tenants": [
+            {"name": "org", "pool": "p"},
+            {"name": "team-1", "parent": "org", "pool": "p"},
+            {"name": "team-2", "parent": "org", "pool": "p"},
+        ],
+        "running": [{"id": "r", "tenant": "team-2", "demand": {"cpu": 10}}],
+        "jobs": [
+            {"id": "a1", "tenant": "team-1", "submitted": NOW - 3600, "demand": {"cpu": 2}},
+            {"id": "a2", "tenant": "team-2", "submitted": NOW - 7200, "demand": {"cpu": 2}},
+        ],
+    }
+    lines = fairlead("order", "-", text=json.dumps(tree)).stdout.splitlines()
+    assert lines[2].endswith("is below org, which is at 50.00% of cpu by weight")
+    assert lines[3].endswith(
+        "is below org, which is at 60.00% of cpu by weight; behind a1, which org serves first"
+    )
 
 
 def test_yaml_is_read_too(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from fairlead_cli.ordering.results import as_json, as_lines
+from fairlead_cli.ordering.lines import as_lines
+from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
 from fairlead_contracts.snapshot import Snapshot, SnapshotNode, read_snapshot
 

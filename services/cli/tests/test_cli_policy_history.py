@@ -7,8 +7,10 @@ import pytest
 
 from fairlead_bus import Bucket, ConnectionSettings, connect, provision
 from fairlead_cli.errors import CommandError
-from fairlead_cli.policy_files import print_differences, print_file, put_in_force, stored_policy
+from fairlead_cli.policy_applying import Terms, put_in_force
 from fairlead_cli.policy_history import Revision, print_history, put_back
+from fairlead_cli.policy_looking import print_differences, print_file
+from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_testkit import NatsServer
 
@@ -112,7 +114,9 @@ async def test_a_revision_that_this_release_does_not_read_is_left_alone(
         await Bucket(bus, topology.POLICY).create(subjects.DOCUMENT_KEY, b'{"version": 7}')
     with pytest.raises(CommandError, match="no revision before"):
         await put_back(nats, None)
-    await put_in_force(nats, files[0])
+    with pytest.raises(CommandError, match="another release: nothing was changed"):
+        await put_in_force(nats, files[0])
+    await put_in_force(nats, files[0], Terms(force=True))
     with pytest.raises(CommandError, match="does not validate"):
         await put_back(nats, None)
     capsys.readouterr()

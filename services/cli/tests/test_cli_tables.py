@@ -2,12 +2,13 @@ import io
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+import pytest
 from rich.console import Console, RenderableType
 
 from fairlead_cli.live import Pulse, dashboard
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
 from fairlead_cli.words import demand, duration, reason, share_bar
-from fairlead_contracts.decisions import Place, Standing
+from fairlead_contracts.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.instants import from_datetime
 from fairlead_contracts.questions import (
@@ -202,6 +203,46 @@ def test_durations_and_demands_are_in_words() -> None:
 
 def test_a_reason_names_the_share_before_the_job() -> None:
     assert reason(PLACE) == "is at 25.00% of gpu by weight"
+
+
+A1 = Lift(uid="u-a1", id="a1", urgency="normal", dominant="cpu", use=10, submitted=0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"top": "org"}, "is below org, which is at 25.00% of gpu by weight"),
+        (
+            {"top": "org", "position": 1, "lifted": A1},
+            "is below org, which is at 25.00% of gpu by weight; behind a1, which org serves first",
+        ),
+        ({"position": 1, "lifted": A1}, "is at 25.00% of gpu by weight; behind a1, which it serves first"),
+        (
+            {"top": "org", "within": [Within(tenant="a", dominant="", use=0, tag=0, unbounded_by="weight")]},
+            "is below org, which is at 25.00% of gpu by weight; a has weight 0: last of org's",
+        ),
+        ({"top": "org", "share": "1/4"}, "is below org, which counts at 25.00% of gpu by H-DRF and weight"),
+        ({"blocked": True}, "is at 25.00% of gpu by weight; the job asks for what is used up"),
+        ({"unbounded": True, "unbounded_by": "weight"}, "has weight 0: last"),
+        ({"unbounded": True, "unbounded_by": "held"}, "holds gpu, of which the pool has none: last"),
+        (
+            {"unbounded": True, "unbounded_by": "asked"},
+            "asked for gpu before, of which the pool has none: last",
+        ),
+        ({"unbounded": True}, "has an infinite share: last"),
+    ],
+)
+def test_a_reason_names_whose_share_it_is_and_the_one_cause(changed: dict[str, object], words: str) -> None:
+    assert reason(msgspec.structs.replace(PLACE, **changed)) == words
+
+
+def test_a_reason_beyond_the_cap_goes_by_the_clock_where_that_is_known() -> None:
+    place = msgspec.structs.replace(
+        PLACE, position=2, lifted=A1, lifted_late=msgspec.structs.replace(A1, id="a0")
+    )
+    assert reason(place).endswith("; behind a1 or a0, which it serves first")
+    assert reason(place, A1).endswith("; behind a1, which it serves first")
+    assert reason(place, place) == "is at 25.00% of gpu by weight"
 
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:

@@ -18,10 +18,7 @@ def main() -> None:
     except CommandError as error:
         from fairlead_cli.console import fail
 
-        fail(str(error), hint=error.hint)
-        if isinstance(error, InputError):
-            for problem in error.problems:
-                sys.stderr.write(f"  {problem}\n")
+        fail(str(error), problems=error.problems if isinstance(error, InputError) else (), hint=error.hint)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

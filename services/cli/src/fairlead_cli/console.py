@@ -1,6 +1,7 @@
 """Where words go: results to standard output, everything else to standard error. Colours on terminals alone."""
 
 import sys
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.markup import escape
@@ -42,9 +43,11 @@ def warn(text: str) -> None:
     messages().print(f"[yellow]warning:[/] {escape(text)}")
 
 
-def fail(text: str, *, hint: str = "") -> None:
-    """Why a command ends without success, and what to do."""
+def fail(text: str, *, problems: Iterable[str] = (), hint: str = "") -> None:
+    """Why a command ends without success, each problem a line, and what to do."""
     console = messages()
     console.print(f"[red]error:[/] {escape(text)}")
+    for problem in problems:
+        sys.stderr.write(f"  {problem}\n")
     if hint:
         console.print(escape(hint))

@@ -21,6 +21,12 @@ class InputError(CommandError):
         self.problems = problems or []
 
 
+class OvertakenError(InputError):
+    """What the person gave was made from a state that is none any more; each problem is a line of what changed."""
+
+    exit_code = 1
+
+
 class NotRunningError(CommandError):
     """No instance is known, or nobody is behind the address of the one that is."""
 

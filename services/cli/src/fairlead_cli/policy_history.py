@@ -8,7 +8,8 @@ from fairlead_bus import Bucket, Bus, Stored, is_deletion
 from fairlead_cli.connection import connected
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import CommandError
-from fairlead_cli.policy_files import apply_policy, differences
+from fairlead_cli.policy_applying import Terms, apply_file
+from fairlead_cli.policy_files import PolicyFile, differences
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document
 from fairlead_contracts.errors import DocumentError
@@ -43,21 +44,35 @@ async def print_history(nats: str | None, *, as_json: bool) -> None:
         write_line(line)
 
 
-async def put_back(nats: str | None, revision: int | None) -> None:
+async def put_back(nats: str | None, revision: int | None, *, exact: bool = False) -> None:
     """Put an earlier revision in force again, as a new one: what came between stays in the history.
+
+    Args:
+        nats: where.
+        revision: which; the one before the last unless given.
+        exact: whether grants to single jobs are put back, too; else they stay as they are now.
 
     Raises:
         CommandError: that revision is not kept, or this release does not read it.
+        OvertakenError: somebody changed the policy just now.
     """
     async with connected(nats) as bus:
-        found = _chosen(await _revisions(bus), revision)
+        known = await _revisions(bus)
+        found = _chosen(known, revision)
         if found.policy is None:
             raise CommandError(
                 f"revision {found.revision} was written by another release and does not validate"
             )
-        now, written = await apply_policy(bus, found.policy)
-    done = "is in force again" if written else "was in force already"
-    say(f"policy revision {now}: what was revision {found.revision} {done}")
+        # Made from itself: of no grant to a single job it says anything new.
+        file = PolicyFile(name=f"revision {found.revision}", policy=found.policy, revision=found.revision)
+        terms = Terms(onto=known[-1].revision, exact=exact)
+        applied = await apply_file(bus, file, terms)
+    for note in applied.notes:
+        say(note)
+    done = "is in force again" if applied.written else "was in force already"
+    say(f"policy revision {applied.revision}: what was revision {found.revision} {done}")
+    if not applied.written and not exact and found.revision != applied.revision:
+        say("Grants to single jobs apart: --exact puts those of then back, too.")
 
 
 async def _revisions(bus: Bus) -> list[Revision]:

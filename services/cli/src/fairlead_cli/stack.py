@@ -17,11 +17,12 @@ import msgspec
 from fairlead_bus import Bus, connect, provision
 from fairlead_cli.clusters import KubeTarget
 from fairlead_cli.connection import connection_settings
-from fairlead_cli.errors import CommandError, InputError, ProcessFailedError
-from fairlead_cli.policy_files import apply_policy
+from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError
+from fairlead_cli.policy_applying import Applied, apply_file
+from fairlead_cli.policy_files import PolicyFile
+from fairlead_cli.policy_store import in_force
 from fairlead_cli.server import ServerPlan, plan_server, wait_ready
 from fairlead_cli.supervision import Keeper, Program, Supervisor, keeper
-from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.topology import topology
 
 FREE_PORT = "0"
@@ -33,7 +34,7 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     store: Path
     """Holds everything that outlives a run: JetStream's data, the cluster's own truth, logs."""
-    policy: PolicyDocument
+    policy: PolicyFile
     keep_policy: bool = False
     """Leave a policy that is stored already as it is."""
     scorers: int = 2
@@ -63,7 +64,6 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     bus: Bus
     supervisor: Supervisor
-    keeper: Keeper
     notes: Sequence[str]
     """What was created or changed on the way up, a line each."""
 
@@ -88,7 +88,7 @@ async def running(plan: StackPlan, *, say: Callable[[str], None]) -> AsyncIterat
                         inner.create_task(supervisor.keep(program), name=program.name)
                         for program in _services(plan, url)
                     ]
-                    yield Stack(url=url, bus=bus, supervisor=supervisor, keeper=held, notes=notes)
+                    yield Stack(url=url, bus=bus, supervisor=supervisor, notes=notes)
                     for service in services:
                         service.cancel()
             watching.cancel()
@@ -117,11 +117,24 @@ async def _fail_with(held: Keeper) -> None:
 async def _prepare(bus: Bus, plan: StackPlan) -> list[str]:
     """Streams, buckets, durables and the policy, before the first service looks for them."""
     created = await provision(bus, topology(plan.clusters))
-    revision, written = await apply_policy(bus, plan.policy, keep=plan.keep_policy)
+    applied = await _policy(bus, plan)
     return [
         *([f"{len(created)} streams, buckets and durables created or changed on NATS"] if created else []),
-        f"policy revision {revision}" + (" (written)" if written else " (unchanged)"),
+        *applied.notes,
+        f"policy revision {applied.revision}" + (" (written)" if applied.written else " (unchanged)"),
     ]
+
+
+async def _policy(bus: Bus, plan: StackPlan) -> Applied:
+    if plan.keep_policy and (revision := (await in_force(bus)).revision):
+        return Applied(revision=revision, written=False, notes=[])
+    try:
+        return await apply_file(bus, plan.policy)
+    except OvertakenError:
+        if not plan.keep_policy:
+            raise
+        # Somebody put the first one in force in this very moment: it is the one to keep.
+        return Applied(revision=(await in_force(bus)).revision, written=False, notes=[])
 
 
 def _services(plan: StackPlan, url: str) -> list[Program]:

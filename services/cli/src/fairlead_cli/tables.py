@@ -158,7 +158,7 @@ def _explanation_parts(found: Explanation, now: datetime) -> Iterator[Renderable
     for name, value in _facts(found, now):
         table.add_row(name, Text(value))
     yield table
-    for line in (*found.reasons, *found.never):
+    for line in (*found.reasons, *found.never, *found.no_quota, *found.no_room):
         yield Text(f"  · {line}")
     yield Text("")
 

@@ -14,7 +14,7 @@ from fairlead_cli.connection import connection_settings
 from fairlead_cli.console import say, warn
 from fairlead_cli.examining import examined
 from fairlead_cli.instance import RunningInstance, forget, remember, state_directory
-from fairlead_cli.policy_files import read_policy, shipped_policy
+from fairlead_cli.policy_files import PolicyFile, read_file, shipped_policy
 from fairlead_cli.readiness import wait_answering
 from fairlead_cli.rehearsing import rehearsed
 from fairlead_cli.stack import Stack, StackPlan, child_environment, running
@@ -67,7 +67,9 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
     default = KUBERNETES if flags.kubernetes else LAPTOP
     return StackPlan(
         store=(flags.store or store).absolute(),
-        policy=shipped_policy(default) if flags.policy is None else read_policy(flags.policy),
+        policy=PolicyFile(name=default, policy=shipped_policy(default))
+        if flags.policy is None
+        else read_file(flags.policy),
         keep_policy=flags.policy is None,
         scorers=flags.scorers,
         cluster=flags.cluster,

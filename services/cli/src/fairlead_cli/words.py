@@ -5,7 +5,7 @@ from datetime import datetime
 
 from rich.text import Text
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.instants import from_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.questions import Steering
@@ -41,16 +41,75 @@ def waited(place: Place, now: datetime) -> str:
     return duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
 
 
-def reason(place: Place) -> str:
+def reason(place: Place, counts_as: Lift | Place | None = None) -> str:
     """Why a job stands where it stands within its class: what its tenant stands at before it.
 
-    Reads on from "its tenant", which heads the column.
+    Reads on from "its tenant", which heads the column. Pools are shared between top-level tenants: of one below such a
+    one, that is named.
+
+    Args:
+        place: of the job.
+        counts_as: the job by whose terms it counts now, itself or another, where that is known to whoever asks.
     """
+    at = f"is below {place.top}, which {_at(place)}" if place.top else _at(place)
+    if place.within or place.position or place.blocked:
+        return "; ".join([at, *_held_back(place, counts_as)])
+    return at
+
+
+def _at(place: Place) -> str:
     if place.unbounded:
-        return "has weight 0, or asks for what the pool lacks: last"
-    if not place.use:
-        return "has nothing before it"
-    return f"is at {place.tag:.2%} of {short_resource(place.dominant)} by weight"
+        return f"{_cause(place.unbounded_by, short_resource(place.dominant))}: last"
+    if place.share:
+        of = f" of {short_resource(place.dominant)}" if place.use else ""
+        return f"counts at {place.tag:.2%}{of} by H-DRF and weight"
+    return share_in_words(place.tag, short_resource(place.dominant) if place.use else None)
+
+
+def share_in_words(tag: float, resource: str | None) -> str:
+    """What a tenant that stands alone is at before a job of it; reads on from "its tenant".
+
+    Args:
+        tag: of the job.
+        resource: the dominant one, in short; None where it has nothing.
+    """
+    return "has nothing before it" if resource is None else f"is at {tag:.2%} of {resource} by weight"
+
+
+def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:
+    """What makes a share infinite."""
+    match unbounded_by:
+        case "weight":
+            return "has weight 0"
+        case "held":
+            return f"holds {resource}, of which the pool has none"
+        case "asked":
+            return f"asked for {resource} before, of which the pool has none"
+        case "beyond":
+            return "holds more than can be counted"
+        case None:
+            return "has an infinite share"
+
+
+def _held_back(place: Place, counts_as: Lift | Place | None) -> Iterator[str]:
+    """What puts it behind others beside that."""
+    for one in reversed(place.within):
+        if one.unbounded_by is not None:
+            yield f"{one.tenant} {_cause(one.unbounded_by, 'a resource')}: last of {place.top}'s"
+    if counts_as is not None:
+        lifters = [_named(counts_as)] if counts_as.uid != place.uid else []
+    else:
+        known = (place.lifted, place.lifted_late) if place.lifted is not None else ()
+        lifters = list(dict.fromkeys(_named(one) for one in known if one is not None))
+    if lifters:
+        yield f"behind {' or '.join(lifters)}, which {place.top or 'it'} serves first"
+    if place.blocked:
+        yield "the job asks for what is used up"
+
+
+def _named(job: Lift | Place) -> str:
+    """Others' jobs are not named to a tenant."""
+    return job.id or job.uid or "another job"
 
 
 def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> Text:

@@ -1,11 +1,14 @@
-"""The same order by the plain way: a heap of the tenants' next jobs, one job at a time, in floats.
+"""The same order by the plain way: a heap of the tenants' next jobs, one job at a time.
 
-This is progressive filling as it is usually written, and what Fairlead is measured against. Floats decide its ties, so on
-a large pool it may differ in places that lie next to each other.
+This is progressive filling as it is usually written, and what Fairlead is measured against. It counts in integers over a
+common denominator, as floats put jobs with nearly equal keys in a wrong order: of a million, some hundred. Integers of a
+few hundred bits cost it a few percent.
 """
 
 import heapq
 from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
 
 from fairlead_cli.benching.pools import NOW, MadePool
 
@@ -18,35 +21,43 @@ class PlainPool:
     urgency: list[int]
     submitted: list[int]
     demand: list[list[int]]
-    weights: list[float]
-    units: list[float]
-    rate: float
+    units: list[list[int]]
+    """Of each tenant: what one base unit of each resource adds to its share, over the common denominator."""
+    rate: int
+    """Over the common denominator."""
     horizon: int
 
     @classmethod
     def of(cls, pool: MadePool) -> "PlainPool":
-        """The same pool; its rules have a cap."""
-        columns, rules = pool.columns, pool.rules
+        """The same pool; its rules have a cap, and no weight is 0."""
+        columns, rules, weights = pool.columns, pool.rules, pool.holdings.weights
+        shares = {weight: [unit / weight for unit in rules.unit_shares] for weight in set(weights)}
+        common = lcm(rules.rate.denominator, *(one.denominator for row in shares.values() for one in row))
+        scaled = {weight: [_over(common, one) for one in row] for weight, row in shares.items()}
         return cls(
             columns.tenant.tolist(),
             columns.urgency.tolist(),
             columns.submitted.tolist(),
             columns.demand.T.tolist(),
-            [float(weight) for weight in pool.holdings.weights],
-            [float(unit) for unit in rules.unit_shares],
-            float(rules.rate),
+            [scaled[weight] for weight in weights],
+            _over(common, rules.rate),
             NOW - (rules.cap or NOW),
         )
 
 
+def _over(common: int, fraction: Fraction) -> int:
+    """The numerator over a multiple of its denominator."""
+    return fraction.numerator * (common // fraction.denominator)
+
+
 def order_by_heap(pool: PlainPool) -> list[int]:
     """The numbers of the jobs, first job first."""
-    lines: list[list[int]] = [[] for _ in pool.weights]
+    lines: list[list[int]] = [[] for _ in pool.units]
     for number, tenant in enumerate(pool.tenant):
         lines[tenant].append(number)
     for line in lines:
         line.sort(key=lambda number: (pool.urgency[number], pool.submitted[number], number), reverse=True)
-    use = [[0] * len(pool.units) for _ in lines]
+    use = [[0] * len(units) for units in pool.units]
     heap = [_head(pool, line[-1], use[tenant]) for tenant, line in enumerate(lines) if line]
     heapq.heapify(heap)
     order = []
@@ -63,8 +74,8 @@ def order_by_heap(pool: PlainPool) -> list[int]:
     return order
 
 
-def _head(pool: PlainPool, number: int, use: list[int]) -> tuple[int, float, int, int]:
-    shares = [held * unit for held, unit in zip(use, pool.units, strict=True)]
+def _head(pool: PlainPool, number: int, use: list[int]) -> tuple[int, int, int, int]:
+    shares = [held * unit for held, unit in zip(use, pool.units[pool.tenant[number]], strict=True)]
     submitted = pool.submitted[number]
-    key = max(shares) / pool.weights[pool.tenant[number]] + pool.rate * max(submitted, pool.horizon)
+    key = max(shares) + pool.rate * max(submitted, pool.horizon)
     return pool.urgency[number], key, submitted, number

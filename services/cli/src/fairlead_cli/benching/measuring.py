@@ -35,7 +35,7 @@ class OrderFigures:
     """Of the whole process once the order stood, the interpreter and the arrays among it."""
     heap_seconds: float
     differ: int
-    """How many ranks are another job's by the heap's floats."""
+    """How many ranks are another job's by the heap: none."""
 
 
 def measure_order(pool: MadePool) -> OrderFigures:

@@ -27,7 +27,7 @@ class OrderLine(msgspec.Struct, frozen=True, kw_only=True):
     """Times as fast as the heap."""
     agrees: bool
     differ: int
-    """How many ranks are another job's by the heap's floats."""
+    """How many ranks are another job's by the heap: none."""
 
 
 class EventLine(msgspec.Struct, frozen=True, kw_only=True):

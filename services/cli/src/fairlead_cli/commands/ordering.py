@@ -34,9 +34,11 @@ def order(
 
         explain_on_paper(file, explain, json=output == "json")
         return
+    from fairlead_cli.leaving import leave
     from fairlead_cli.ordering.running import put_in_order
 
     put_in_order(file, levels=levels, json=output == "json")
+    leave()
 
 
 def snapshot(*, pool: str | None = None, reach: Reach = HERE) -> None:

@@ -1,8 +1,9 @@
 """`fairlead policy`: what is in force, what a file would change, what was in force before."""
 
 from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairlead_cli.commands.options import HERE, STEER, Output, Reach
 
@@ -10,18 +11,36 @@ policy = App(name="policy", help="Look at the policy, or put another one in forc
 
 
 @policy.command
-def apply(file: Path, /, *, reach: Reach = HERE) -> None:
+def apply(
+    file: Path,
+    /,
+    *,
+    onto: int | None = None,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    exact: Annotated[bool, Parameter(negative="")] = False,
+    reach: Reach = HERE,
+) -> None:
     """Check a policy file and put it in force; an equal one changes nothing.
+
+    A file that `policy show` printed names the revision that it was made from. It is refused, and the changes are
+    shown, where somebody changed the policy since. Grants to single jobs (`fairlead approve`) stay as they are.
 
     Parameters
     ----------
     file:
-        YAML or JSON; see docs/policy.md.
+        YAML or JSON, or a configuration of the DRF or WDRF controller, which leaves pools, tenants and grants as they
+        are; see docs/policy.md.
+    onto:
+        The revision that it may replace; the one that it names unless given.
+    force:
+        Put it in force over whatever is.
+    exact:
+        Take back grants to single jobs that are in force and not in the file, and renew those that are in it.
     """
     from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import put_in_force
+    from fairlead_cli.policy_applying import Terms, put_in_force
 
-    run(put_in_force(reach.nats, file))
+    run(put_in_force(reach.nats, file, Terms(onto=onto, force=force, exact=exact)))
 
 
 @policy.command
@@ -33,26 +52,29 @@ def check(file: Path, /) -> None:
     file:
         YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
     """
-    from fairlead_cli.console import say
-    from fairlead_cli.policy_files import read_policy
+    from fairlead_cli.policy_looking import check_file
 
-    found = read_policy(file)
-    say(f"{file} is valid: {len(found.tenants)} tenants, {len(found.pools)} pools")
+    check_file(file)
 
 
 @policy.command
-def diff(file: Path, /, *, reach: Reach = HERE) -> None:
+def diff(
+    file: Path, /, *, exact: Annotated[bool, Parameter(negative="")] = False, reach: Reach = HERE
+) -> None:
     """Print what putting a policy file in force would change; exits with 1 where that is anything.
 
     Parameters
     ----------
     file:
         YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
+    exact:
+        As in `policy apply`.
     """
     from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import print_differences
+    from fairlead_cli.policy_applying import Terms
+    from fairlead_cli.policy_looking import print_differences
 
-    if run(print_differences(reach.nats, file)):
+    if run(print_differences(reach.nats, file, Terms(exact=exact))):
         raise SystemExit(1)
 
 
@@ -68,7 +90,7 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
         YAML as a person edits it (table), or JSON.
     """
     from fairlead_cli.connection import run
-    from fairlead_cli.policy_files import print_file, print_policy
+    from fairlead_cli.policy_looking import print_file, print_policy
 
     if file is not None:
         print_file(file, as_json=output == "json")
@@ -92,18 +114,26 @@ def history(*, output: Output = "table", reach: Reach = HERE) -> None:
 
 
 @policy.command
-def revert(revision: int | None = None, /, *, reach: Reach = HERE) -> None:
-    """Put an earlier revision of the policy in force again, as a new one.
+def revert(
+    revision: int | None = None,
+    /,
+    *,
+    exact: Annotated[bool, Parameter(negative="")] = False,
+    reach: Reach = HERE,
+) -> None:
+    """Put an earlier revision of the policy in force again, as a new one. Grants to single jobs stay as they are.
 
     Parameters
     ----------
     revision:
         As `fairlead policy history` names it; the one before the last unless given.
+    exact:
+        Put grants to single jobs back, too: those that were taken back since, and not those that came since.
     """
     from fairlead_cli.connection import run
     from fairlead_cli.policy_history import put_back
 
-    run(put_back(reach.nats, revision))
+    run(put_back(reach.nats, revision, exact=exact))
 
 
 @policy.command

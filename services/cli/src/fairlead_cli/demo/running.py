@@ -20,6 +20,7 @@ from fairlead_cli.demo.telling import facts_of, tell, verdict
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.hearing import hearing
 from fairlead_cli.live import Pulse
+from fairlead_cli.policy_files import PolicyFile
 from fairlead_cli.readiness import wait_answering
 from fairlead_cli.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.upping import ending_on_signals
@@ -92,7 +93,7 @@ def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
     cluster.write_text(render_config(workload.cluster), encoding="utf-8")
     return StackPlan(
         store=directory,
-        policy=workload.policy,
+        policy=PolicyFile(name="the demo's policy", policy=workload.policy),
         scorers=flags.scorers,
         cluster=CLUSTER,
         cluster_file=cluster,

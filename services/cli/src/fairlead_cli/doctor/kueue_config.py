@@ -29,7 +29,6 @@ class _Integrations(msgspec.Struct, frozen=True):
 
 class _File(msgspec.Struct, frozen=True, rename="camel"):
     fair_sharing: dict[str, object] | None = None
-    admission_fair_sharing: dict[str, object] | None = None
     manage_jobs_without_queue_name: bool = False
     integrations: _Integrations | None = None
     feature_gates: dict[str, bool] | None = None

@@ -16,12 +16,12 @@ from fairlead_kube import (
     NODES,
     PRIORITY_CLASSES,
     RESOURCE_FLAVORS,
+    SERVICE_ACCOUNTS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
     KubeClient,
-    KubeStruct,
-    PartialObject,
     Resource,
+    account_can,
     can_i,
     service_account,
 )
@@ -44,16 +44,6 @@ SUBMITTER = "fairlead-submitter"
 IMPERSONATE = "impersonate"
 MOST_TENANTS = 200
 """Namespaces whose submitters are asked for: each is a request."""
-_SERVICE_ACCOUNTS: Resource[PartialObject] = Resource(
-    group="",
-    version="v1",
-    plural="serviceaccounts",
-    kind="ServiceAccount",
-    namespaced=True,
-    shape=PartialObject,
-    metadata_only=True,
-)
-_PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class _Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,14 +52,6 @@ class _Need(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource[object]
     namespace: str = ""
     name: str = ""
-
-
-class _Verdict(KubeStruct, frozen=True, kw_only=True):
-    allowed: bool = False
-
-
-class _Review(KubeStruct, frozen=True, kw_only=True):
-    status: _Verdict = _Verdict()
 
 
 async def rights_of(
@@ -106,21 +88,21 @@ def _submitters(tenants: Collection[str]) -> Iterator[_Need]:
         yield _Need(
             service=ADMITTER,
             verb=IMPERSONATE,
-            resource=_SERVICE_ACCOUNTS,
+            resource=SERVICE_ACCOUNTS,
             namespace=namespace,
             name=SUBMITTER,
         )
 
 
 async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
+    namespace, name = need.namespace or None, need.name or None
     if accounts is None:
         account = user
-        allowed = await can_i(
-            client, need.verb, need.resource, namespace=need.namespace or None, name=need.name or None
-        )
+        allowed = await can_i(client, need.verb, need.resource, namespace=namespace, name=name)
     else:
-        account = service_account(accounts, f"fairlead-{need.service}")
-        allowed = await _may(client, need, accounts, account)
+        asked = (accounts, f"fairlead-{need.service}")
+        account = service_account(*asked)
+        allowed = await account_can(client, asked, need.verb, need.resource, namespace=namespace, name=name)
     group = need.resource.group
     return Right(
         service=need.service,
@@ -131,23 +113,3 @@ async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None)
         name=need.name,
         allowed=allowed,
     )
-
-
-async def _may(client: KubeClient, need: _Need, namespace: str, account: str) -> bool:
-    """Whether a service account may (SubjectAccessReview): asks for no right to impersonate it."""
-    attributes = {
-        "verb": need.verb,
-        "group": need.resource.group,
-        "version": need.resource.version,
-        "resource": need.resource.plural,
-        **({"namespace": need.namespace} if need.namespace else {}),
-        **({"name": need.name} if need.name else {}),
-    }
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": account, "groups": groups, "resourceAttributes": attributes},
-    }
-    answer = await client.request("POST", _PATH, body=msgspec.json.encode(body))
-    return msgspec.json.decode(answer, type=_Review).status.allowed

@@ -18,7 +18,8 @@ from fairlead_cli.doctor.rendering import Report, acceptance, closing, report, v
 from fairlead_cli.doctor.survey import Survey
 from fairlead_cli.doctor.verdict import Verdict, judge
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.policy_files import read_policy, shipped_policy, stored_policy
+from fairlead_cli.policy_files import read_policy, shipped_policy
+from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.document import PolicyDocument
 from fairlead_kube import Lever

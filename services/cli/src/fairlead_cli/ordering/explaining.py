@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -13,10 +13,14 @@ from fairlead_cli.ordering.arranging import Arranged, ArrangedPool, arranged
 from fairlead_cli.ordering.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.reserving import reserve_reasons
+from fairlead_contracts.decisions import Place
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
 from fairlead_policy import ExplainedJob, JobFit, explain_in_snapshot
 from fairlead_policy.reserve import reserves
+
+_NEIGHBOURS = 3
+"""Told of the order that is printed, where it is not the one by fairness alone."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +76,22 @@ def _as_reserved(one: ExplainedJob, arranged_pool: ArrangedPool) -> ExplainedJob
     rank = list(ids).index(one.place.uid)
     ahead = Counter(place.tenant for place in islice(pool.places, rank))
     reasons = [told] if (told := reserve_reasons(reservation, ids).get(one.place.uid)) else []
-    if rank != one.rank:
-        reasons.append(
-            f"By fairness alone it is number {one.rank + 1}; its neighbours and what would move it are those of that order."
-        )
+    right_before = pool.places[max(0, rank - _NEIGHBOURS) : rank][::-1]
+    by_fairness = [neighbour.uid for neighbour in one.prospects.nearest]
+    if rank != one.rank or [place.uid for place in right_before][: len(by_fairness)] != by_fairness:
+        reasons.append(_both_orders(one, right_before))
     by_count = sorted(ahead.items(), key=lambda part: (-part[1], part[0]))
     return _with_reasons(msgspec.structs.replace(one, rank=rank, ahead=dict(by_count)), *reasons)
+
+
+def _both_orders(one: ExplainedJob, right_before: Sequence[Place]) -> str:
+    """That the order as it is printed is another one than the order that the other reasons speak of."""
+    if right_before:
+        named = ", then ".join(f"{place.id} of {place.tenant}" for place in right_before)
+        printed = f"In this order, directly before it stands {named}."
+    else:
+        printed = "In this order nobody stands before it."
+    return f"{printed} By fairness alone it is number {one.rank + 1}; what is said below of others, and what would move it, is of that order."
 
 
 def _with_reasons(one: ExplainedJob, *reasons: str) -> ExplainedJob:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from fairlead_cli.console import warn
 from fairlead_cli.ordering.arranging import arranged
+from fairlead_cli.ordering.lines import as_lines
+from fairlead_cli.ordering.planned import PlannedPool
 from fairlead_cli.ordering.reading import read_file, refused
-from fairlead_cli.ordering.results import PlannedPool, as_json, as_lines
+from fairlead_cli.ordering.results import as_json
+from fairlead_cli.policy_effects import without_effect
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
 from fairlead_policy import plan_snapshot_levels, steering_of
@@ -22,6 +25,8 @@ def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
     # The process ends with its answer: looking for garbage among a million jobs costs more than the order.
     gc.disable()
     snapshot = read_file(path)
+    for sentence in without_effect(snapshot.policy):
+        warn(sentence)
     try:
         planned = order(snapshot, levels=levels)
     except DocumentError as error:

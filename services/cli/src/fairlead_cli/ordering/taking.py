@@ -7,14 +7,16 @@ from fairlead_bus import Bus, Mirror
 from fairlead_cli.connection import connected
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import CommandError
-from fairlead_cli.policy_files import stored_policy
+from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.snapshot import Snapshot, encode_snapshot
-from fairlead_contracts.state import STATE, State, SyncMark
+from fairlead_contracts.state import STATE, NodeState, State, SyncMark
 from fairlead_policy import Rulebook, snapshot_of
 
 REPLAY_SECONDS = 30.0
+_MOST_NAMED = 5
+"""Nodes that a warning names."""
 _NANOS_PER_MICRO = 1000
 
 
@@ -48,6 +50,7 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
             "no pool is known yet" if pool is None else f"pool {pool!r} is not a pool; pools are {known}"
         )
     names = {one.name for one in snapshot.pools}
+    _warn_of_unread_cards(states)
     _warn_of_unconfirmed(states, bus.incarnation, {c for name in names for c, _ in rulebook.members_of(name)})
     return snapshot
 
@@ -78,7 +81,7 @@ async def _mirrored(bus: Bus) -> dict[str, State]:
         filter=subjects.state_filter(),
         codec=STATE,
         wake=asyncio.Event(),
-        stamp=lambda state: (state.epoch, state.rev),
+        stamp=lambda state: state.stamp,
     )
     return await _complete(mirror, "the state was")
 
@@ -94,6 +97,18 @@ async def _complete[T](mirror: Mirror[T], what: str) -> dict[str, T]:
             raise CommandError(f"{what} not complete within {REPLAY_SECONDS:g} s") from error
         following.cancel()
     return dict(mirror.values)
+
+
+def _warn_of_unread_cards(states: dict[str, State]) -> None:
+    """HAMi gives none of them away either."""
+    refused = sorted(
+        f"{state.cluster}/{state.name}"
+        for state in states.values()
+        if isinstance(state, NodeState) and state.cards_refused
+    )
+    if refused:
+        named = ", ".join(refused[:_MOST_NAMED]) + (", …" if len(refused) > _MOST_NAMED else "")
+        warn(f"left out are the cards of nodes whose register cannot be read: {named}")
 
 
 def _warn_of_unconfirmed(states: dict[str, State], incarnation: str, clusters: set[str]) -> None:

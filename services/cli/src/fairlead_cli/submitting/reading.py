@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from fairlead_cli.errors import InputError
+from fairlead_cli.yaml_files import read_yaml_documents
 
 _LINES = (".jsonl", ".ndjson")
 
@@ -58,13 +59,33 @@ def read_file(path: Path) -> Iterator[object]:
 def _parse(text: str, *, name: str) -> list[object]:
     """JSON where it is JSON, else YAML, which may hold several documents."""
     try:
-        return [json.loads(text, parse_constant=_no_number)]
-    except ValueError:
+        return [_json(text)]
+    except _GivenTwiceError as error:
+        raise InputError(f"{name}: {error}") from error
+    except (ValueError, RecursionError):
         pass
     try:
-        return [found for found in yaml.safe_load_all(text) if found is not None]
+        return [found for found in read_yaml_documents(text) if found is not None]
     except yaml.YAMLError as error:
         raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
+
+
+class _GivenTwiceError(ValueError):
+    """An object has a key twice, of which the last one would win."""
+
+
+def _json(text: str) -> object:
+    found: object = json.loads(text, parse_constant=_no_number, object_pairs_hook=_mapping)
+    return found
+
+
+def _mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _GivenTwiceError(f"key {key!r} is given twice")
+        found[key] = value
+    return found
 
 
 def _no_number(name: str) -> object:
@@ -82,8 +103,10 @@ def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
         if not line.strip():
             continue
         try:
-            yield json.loads(line, parse_constant=_no_number)
-        except ValueError as error:
+            yield _json(line)
+        except _GivenTwiceError as error:
+            raise InputError(f"{name}, line {number}: {error}") from error
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{name}, line {number} is not JSON: {error}") from error
 
 

@@ -1,0 +1,122 @@
+"""Grants to single jobs where one policy takes the place of another.
+
+`fairlead approve` writes them into the policy in force, from where a file that somebody keeps does not have them. So
+they are merged by job: what was approved stays, and what was withdrawn meanwhile does not come back.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairlead_cli.errors import InputError
+from fairlead_contracts.document import Grant, PolicyDocument, Tenant
+
+_MOST_LINES = 8
+"""Of each kind of note; the rest is counted."""
+
+type Approvals = Mapping[str, Sequence[Grant]]
+"""Grants to single jobs, by the job."""
+
+
+def approvals_of(document: PolicyDocument | None) -> Approvals:
+    """The document's grants to single jobs."""
+    found: dict[str, list[Grant]] = {}
+    for grant in [] if document is None else document.grants:
+        if grant.job is not None:
+            found.setdefault(grant.job, []).append(grant)
+    return found
+
+
+def apart_from_approvals(document: PolicyDocument | None) -> PolicyDocument | None:
+    """The document without grants to single jobs."""
+    if document is None:
+        return None
+    return msgspec.structs.replace(document, grants=[one for one in document.grants if one.job is None])
+
+
+def with_approvals(
+    stated: PolicyDocument, standing: PolicyDocument | None, made_from: PolicyDocument | None, *, name: str
+) -> PolicyDocument:
+    """A policy that is to take the place of the standing one, with the grants to single jobs that shall hold then.
+
+    A job's grants are the stated ones, where there are any; else those that stand. Where the file has what it was made
+    with, nobody meant to change it: what stands now counts, be it that nothing does.
+
+    Args:
+        stated: the policy to come.
+        standing: the one in force.
+        made_from: the one that `stated` was made from, where that is known.
+        name: of the file, for people.
+
+    Raises:
+        InputError: a grant that stands cannot be kept: the policy to come has not the class, or not the tenant.
+    """
+    ours, theirs, before = approvals_of(stated), approvals_of(standing), approvals_of(made_from)
+    holding = {
+        job: theirs.get(job, ())
+        if job not in ours or (made_from is not None and ours[job] == before.get(job))
+        else ours[job]
+        for job in [*ours, *theirs]
+    }
+    same = {job for job in ours if holding[job] == ours[job]}
+    grants = [one for one in stated.grants if one.job is None or one.job in same]
+    carried = [one for job, granted in holding.items() if job not in same for one in granted]
+    _refuse_unfit(stated, carried, name)
+    tenants = [*stated.tenants, *_unnamed(stated, carried)]
+    return msgspec.structs.replace(stated, tenants=tenants, grants=[*grants, *carried])
+
+
+def changes_of_approvals(
+    stated: PolicyDocument, standing: PolicyDocument | None, after: PolicyDocument, *, name: str
+) -> Iterator[str]:
+    """What becomes of grants to single jobs beyond what the file says, and of those that stand, in words."""
+    ours, theirs, then = approvals_of(stated), approvals_of(standing), approvals_of(after)
+    jobs = [*theirs, *(job for job in ours if job not in theirs)]
+    kept = [job for job in jobs if then.get(job) == theirs.get(job) != ours.get(job) and job in then]
+    gone = [job for job in jobs if job not in theirs and job not in then]
+    yield from _listed(f"approvals in force that {name} has not, or otherwise; they stay:", kept, theirs)
+    yield from _listed(f"approvals of {name} that were taken back since; they stay so:", gone, ours)
+    yield from _listed("approvals taken back:", [job for job in theirs if job not in then], theirs)
+    changed = [job for job in theirs if job in then and then[job] != theirs[job]]
+    yield from _listed("approvals changed:", changed, then)
+
+
+def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str) -> None:
+    named = {tenant.name for tenant in stated.tenants}
+    problems = []
+    for grant in carried:
+        unknown = [urgency for urgency in grant.classes if urgency not in stated.classes]
+        if unknown:
+            problems.append(f"{_in_words(grant)}: {name} has no class {', '.join(unknown)}")
+        elif grant.tenant not in named and stated.unlisted_weight is None:
+            problems.append(f"{_in_words(grant)}: {name} has no tenant {grant.tenant}")
+    if problems:
+        raise InputError(
+            "nothing was changed: approvals are in force that could not be kept:",
+            problems=problems,
+            hint="Take them back with `fairlead approve JOB --withdraw`, or all of them with --exact.",
+        )
+
+
+def _unnamed(stated: PolicyDocument, carried: Sequence[Grant]) -> Iterator[Tenant]:
+    """A grant must name a tenant: one that counts unnamed is named with the weight that it has."""
+    named = {tenant.name for tenant in stated.tenants}
+    if stated.unlisted_weight is not None:
+        for name in dict.fromkeys(grant.tenant for grant in carried if grant.tenant not in named):
+            yield Tenant(name=name, weight=stated.unlisted_weight)
+
+
+def _listed(headline: str, jobs: Sequence[str], grants: Approvals) -> Iterator[str]:
+    if not jobs:
+        return
+    yield headline
+    yield from (f"  {_in_words(grant)}" for job in jobs[:_MOST_LINES] for grant in grants[job])
+    if len(jobs) > _MOST_LINES:
+        yield f"  and {len(jobs) - _MOST_LINES} more"
+
+
+def _in_words(grant: Grant) -> str:
+    given = f", by {grant.by}" if grant.by else ""
+    why = f": {grant.why}" if grant.why else ""
+    classes = " and ".join(grant.classes) or "a priority of its own"
+    return f"{classes} for job {grant.job} of {grant.tenant}{given}{why}"

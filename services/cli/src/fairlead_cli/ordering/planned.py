@@ -1,0 +1,35 @@
+"""What `fairlead order` prints, as JSON or as lines."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.snapshot import SnapshotJob
+from fairlead_policy import JobFit, OrderedPool, PlainPlaces, PlannedLevels
+from fairlead_policy.plain_places import PlacedJob
+from fairlead_policy.reserve_snapshots import PaperReservation
+
+type Part = PlainPlaces[SnapshotJob] | Sequence[Place]
+"""Of an order: see `OrderedPool.parts`."""
+
+
+class PlannedPool(msgspec.Struct, frozen=True):
+    """A pool in order, with the levels that this takes where they were asked for."""
+
+    pool: OrderedPool
+    plan: PlannedLevels | None
+    fits: Mapping[str, JobFit] | None = None
+    """By uid, where the policy asks for that."""
+    reservation: PaperReservation | None = None
+    """Where the policy asks for that."""
+
+
+def jobs_of(part: Part) -> Sequence[PlacedJob]:
+    """What a part of an order is about."""
+    return part.jobs if isinstance(part, PlainPlaces) else part
+
+
+def ids_of(pool: OrderedPool) -> dict[str, str]:
+    """By uid."""
+    return {place.uid: place.id for place in pool.places}

@@ -1,0 +1,84 @@
+"""Any YAML text gives an order or an error of the file: by seed, from texts of right and nearly right documents.
+
+A seed that fell through is tried again by `python services/cli/tests/test_cli_fuzz.py SEED 1`.
+"""
+
+import random
+import sys
+
+import msgspec
+import pytest
+import yaml
+
+from fairlead_cli.errors import InputError
+from fairlead_cli.ordering.arranging import arranged
+from fairlead_cli.ordering.lines import as_lines
+from fairlead_cli.ordering.reading import parse
+from fairlead_cli.ordering.results import as_json
+from fairlead_cli.ordering.running import order
+from fairlead_cli.policy_files import parse_policy
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.snapshot import Snapshot
+from fairlead_testkit.cases import CASES
+from fairlead_testkit.fuzzing import fuzz
+from fairlead_testkit.mangled import a_policy, a_snapshot, mangle
+from fairlead_testkit.mangled_text import as_yaml, scramble_yaml
+
+LONG = 60_000
+
+
+def attempt(rng: random.Random) -> str:
+    of_policy = rng.random() < 0.4
+    document = a_policy(rng) if of_policy else a_snapshot(rng)
+    if rng.random() < 0.3:
+        mangle(rng, document)
+    text = as_yaml(rng, document)
+    if rng.random() < 0.8:
+        text = scramble_yaml(rng, text)
+    try:
+        if of_policy:
+            parse_policy(text, name="file")
+        else:
+            # A lone surrogate is nothing that a file could hold.
+            check(parse(text.encode(errors="replace"), name="file", is_yaml=True))
+    except (InputError, DocumentError) as error:
+        assert str(error)  # noqa: PT017 # both outcomes are right here
+        return "refused"
+    return "taken"
+
+
+def check(snapshot: Snapshot) -> None:
+    """What the command prints has a line for each job, as words and as JSON."""
+    planned = order(snapshot, levels=True)
+    lines = list(as_lines(planned, snapshot))
+    told = msgspec.json.decode(b"".join(as_json(planned, snapshot.now)))
+    listed = [line["id"] for pool in told["pools"] for line in pool["order"]]
+    assert sorted(listed) == sorted(job.id for job in snapshot.jobs)
+    assert len(lines) >= len(listed)
+    assert [line["rank"] for pool in told["pools"] for line in pool["order"]] == [
+        rank for one in arranged(snapshot).pools for rank in range(len(one.pool.places))
+    ]
+
+
+def test_no_text_falls_through() -> None:
+    found = fuzz(attempt, 0, CASES)
+    assert found["taken"] > CASES / 10
+    assert found["refused"] > CASES / 5
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+def test_none_of_many_texts_falls_through() -> None:
+    fuzz(attempt, CASES, LONG)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_texts_of_the_fuzz_say_what_was_meant(seed: int) -> None:
+    """However it is laid out, a text that nothing was done to is the document."""
+    rng = random.Random(seed)
+    document = a_snapshot(rng)
+    assert yaml.safe_load(as_yaml(rng, document)) == document
+
+
+if __name__ == "__main__":
+    print(dict(fuzz(attempt, int(sys.argv[1]), int(sys.argv[2]))))  # noqa: T201 # a command

@@ -1,0 +1,105 @@
+"""`fairlead order` prints a flat pool from columns: to the byte what it prints from places, one by one."""
+
+import random
+from collections.abc import Iterator
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_cli.ordering.lines import as_lines
+from fairlead_cli.ordering.planned import PlannedPool
+from fairlead_cli.ordering.results import as_json
+from fairlead_cli.ordering.running import order
+from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.snapshot import Snapshot, read_snapshot
+from fairlead_policy import PlainPlaces
+from fairlead_testkit.cases import cases
+from fairlead_testkit.mangled import Plain, a_snapshot
+
+GPU = "nvidia.com/gpu"
+NOW = 1_760_000_000
+CAP_HOURS = 200.005
+"""It ends amid a minute: some jobs of that minute are beyond it, some are not."""
+
+
+def one_by_one(planned: PlannedPool) -> PlannedPool:
+    """The same with its places as objects."""
+    places = list(planned.pool.places)
+    return msgspec.structs.replace(planned, pool=msgspec.structs.replace(planned.pool, places=places))
+
+
+def entries(document: Plain, key: str) -> list[Plain]:
+    found = document[key]
+    assert isinstance(found, list)
+    return found
+
+
+def a_flat_snapshot(rng: random.Random) -> Snapshot | None:
+    """One that is right, without a tree in most cases; None where reserve mode or cards refuse it."""
+    document = a_snapshot(rng)
+    jobs = entries(document, "jobs")
+    if rng.random() < 0.8:
+        policy = document["policy"]
+        assert isinstance(policy, dict)
+        for key in ("class_mode", "class_weights", "hierarchy", "mode", "reserve", "grants"):
+            policy.pop(key, None)
+        for tenant in entries(document, "tenants"):
+            tenant.pop("parent", None)
+        for job in jobs:
+            job.pop("priority_override", None)
+    for job in jobs:
+        # Waiting of all lengths: before the first second, within an hour, around a cap, and far beyond it.
+        job["submitted"] = rng.choice([job["submitted"], NOW, NOW - rng.randrange(10**6), NOW - 0.25])
+    try:
+        return read_snapshot(document)
+    except DocumentError:
+        return None
+
+
+@given(st.integers(0, 2**32).map(random.Random), st.booleans())
+@settings(max_examples=cases())
+def test_columns_and_places_print_the_same(rng: random.Random, levels: bool) -> None:
+    snapshot = a_flat_snapshot(rng)
+    if snapshot is None:
+        return
+    try:
+        planned = order(snapshot, levels=levels)
+    except DocumentError:
+        return
+    compared = [one_by_one(one) for one in planned]
+    assert b"".join(as_json(planned, snapshot.now)) == b"".join(as_json(compared, snapshot.now))
+    assert list(as_lines(planned, snapshot)) == list(as_lines(compared, snapshot))
+
+
+def many_jobs(count: int, *, of_nobody: bool) -> Iterator[dict[str, object]]:
+    for number in range(count):
+        tenant = "nobody" if of_nobody and number % 3 == 0 else f"team-{number % 7}"
+        since = NOW - number * 7919 % 2_000_000 - number % 2 / 4
+        if number % 5 == 0:
+            since = NOW - round(CAP_HOURS * 3600) + number % 97 - 48
+        demand = {GPU: number % 5, "cpu": f"{number % 11 * 250}m", "memory": number % 13 * 2**29}
+        yield {"id": f"j{number}", "tenant": tenant, "submitted": since, "demand": demand}
+
+
+def a_large_pool(count: int, *, of_nobody: bool) -> Snapshot:
+    document = {
+        "now": NOW,
+        "policy": {"aging": {"cap_hours": CAP_HOURS}},
+        "pools": [{"name": "gpu", "capacity": {"cpu": 512, "memory": "4Ti", GPU: 64}}],
+        "tenants": [{"name": "nobody", "weight": 0}, *({"name": f"team-{number}"} for number in range(7))],
+        "jobs": list(many_jobs(count, of_nobody=of_nobody)),
+    }
+    return read_snapshot(document)
+
+
+def test_so_do_many_parts_of_a_large_pool() -> None:
+    for of_nobody in (False, True):
+        snapshot = a_large_pool(3000, of_nobody=of_nobody)
+        [planned] = order(snapshot, levels=False)
+        kinds = [isinstance(part, PlainPlaces) for part in planned.pool.parts()]
+        assert kinds.count(True) > 5
+        assert (False in kinds) == of_nobody, "who has an infinite share is told of as an object"
+        compared = one_by_one(planned)
+        assert b"".join(as_json([planned], snapshot.now)) == b"".join(as_json([compared], snapshot.now))
+        assert list(as_lines([planned], snapshot)) == list(as_lines([compared], snapshot))

@@ -1,0 +1,252 @@
+"""Nobody's change of the policy is lost to another's, and no approval to either: on a real nats-server."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
+from fairlead_cli.errors import CommandError, InputError, OvertakenError
+from fairlead_cli.policy_applying import Terms, apply_file, put_in_force
+from fairlead_cli.policy_files import PolicyFile, differences, parse_file
+from fairlead_cli.policy_history import put_back
+from fairlead_cli.policy_looking import print_differences, print_policy
+from fairlead_cli.policy_store import stored_policy
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.document import Grant, PolicyDocument, encode_document, read_document
+from fairlead_testkit import NatsServer
+
+pytestmark = pytest.mark.integration
+
+BEFORE = "unlisted_weight: 1\ntenants: [{name: a, weight: 3}, {name: b}]\n"
+URGENT = {"tenant": "a", "classes": ["urgent"], "job": "job-53d", "by": "ann", "why": "demo"}
+
+
+@pytest.fixture
+async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await provision(bus, topology.topology(["c1"]))
+        await apply_file(bus, parse_file(BEFORE, name="before"))
+        yield bus
+
+
+@pytest.fixture
+def url(nats_server: NatsServer, bus: Bus) -> str:
+    del bus
+    return nats_server.url
+
+
+async def now(bus: Bus) -> tuple[PolicyDocument, int]:
+    found = await stored_policy(bus)
+    assert found is not None
+    return found
+
+
+async def approvals(bus: Bus) -> dict[str | None, list[str]]:
+    policy, _ = await now(bus)
+    return {grant.job: grant.classes for grant in policy.grants if grant.job is not None}
+
+
+async def write(bus: Bus, **keys: object) -> int:
+    """Somebody changes the policy in force behind everybody's back."""
+    policy, revision = await now(bus)
+    changed = read_document({**msgspec.to_builtins(policy), **keys})
+    return await Bucket(bus, topology.POLICY).update(
+        subjects.DOCUMENT_KEY, encode_document(changed), revision
+    )
+
+
+async def shown(url: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `fairlead policy show` prints."""
+    capsys.readouterr()
+    await print_policy(url, as_json=False)
+    return capsys.readouterr().out
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+async def test_what_show_prints_goes_back_in_force_over_its_own_revision_alone(
+    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = await shown(url, capsys)
+    edited = written(tmp_path / "new.yaml", text.replace("window: 32", "window: 7"))
+    between = await write(bus, tenants=[{"name": "a", "weight": 5}, {"name": "b"}])
+    with pytest.raises(OvertakenError) as refused:
+        await put_in_force(url, edited)
+    assert refused.value.problems == ["- tenants[a].weight: 3.0", "+ tenants[a].weight: 5.0"]
+    assert f"--onto {between}" in refused.value.hint
+    assert (await now(bus))[0].window == 32
+    assert await print_differences(url, edited)
+    assert "`apply` would refuse it" in capsys.readouterr().err
+    await put_in_force(url, edited, Terms(onto=between))
+    policy, _ = await now(bus)
+    assert (policy.window, policy.tenants[0].weight) == (7, 3)
+    said = capsys.readouterr().err
+    assert f"changed from revision {between}:" in said
+    assert "+ tenants[a].weight: 3.0" in said
+
+
+async def test_a_file_that_is_in_force_already_is_no_conflict_whatever_it_was_made_from(
+    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = await shown(url, capsys)
+    edited = written(tmp_path / "new.yaml", old.replace("window: 32", "window: 7"))
+    await put_in_force(url, edited)
+    _, revision = await now(bus)
+    await put_in_force(url, edited)
+    assert (await now(bus))[1] == revision
+    with pytest.raises(OvertakenError):
+        await put_in_force(url, written(tmp_path / "old.yaml", old.replace("window: 32", "window: 8")))
+    await put_in_force(url, tmp_path / "old.yaml", Terms(force=True))
+    assert (await now(bus))[0].window == 8
+
+
+async def test_of_four_at_once_exactly_one_is_in_force_and_the_others_are_told(
+    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = await shown(url, capsys)
+    files = [written(tmp_path / f"{n}.yaml", text.replace("window: 32", f"window: {n}")) for n in range(1, 5)]
+    ends = await asyncio.gather(*(put_in_force(url, file) for file in files), return_exceptions=True)
+    [winner] = [number for number, end in enumerate(ends, start=1) if end is None]
+    assert (await now(bus))[0].window == winner
+    for end in ends:
+        if end is not None:
+            assert isinstance(end, OvertakenError)
+            assert end.problems == ["- window: 32", f"+ window: {winner}"]
+
+
+async def test_a_file_without_a_revision_is_not_put_over_what_came_after_the_look(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Bucket.update
+
+    async def beaten(self: Bucket, key: str, value: bytes, rev: int) -> int:
+        monkeypatch.setattr(Bucket, "update", update)
+        await write(bus, window=9)
+        return await update(self, key, value, rev)
+
+    monkeypatch.setattr(Bucket, "update", beaten)
+    file = parse_file(BEFORE + "window: 7\n", name="new.yaml")
+    with pytest.raises(OvertakenError, match=r"new\.yaml was not put in force") as refused:
+        await apply_file(bus, file)
+    assert refused.value.problems == ["- window: 32", "+ window: 9"]
+    assert (await now(bus))[0].window == 9
+    monkeypatch.setattr(Bucket, "update", beaten)
+    assert (await apply_file(bus, file, Terms(force=True))).written
+    assert (await now(bus))[0].window == 7
+
+
+async def test_a_first_policy_is_not_put_over_another_first_one(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Bucket.create
+
+    async def beaten(self: Bucket, key: str, value: bytes) -> int:
+        monkeypatch.setattr(Bucket, "create", create)
+        await self.put(key, encode_document(read_document({"window": 9})))
+        return await create(self, key, value)
+
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await provision(bus, topology.topology(["c1"]))
+        monkeypatch.setattr(Bucket, "create", beaten)
+        with pytest.raises(OvertakenError):
+            await apply_file(bus, parse_file(BEFORE, name="x"))
+        assert (await now(bus))[0].window == 9
+
+
+async def test_a_revision_that_is_not_kept_is_said(bus: Bus, url: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "x.yaml", "# policy revision 999\nwindow: 7\n")
+    with pytest.raises(OvertakenError, match="999, which it was made from, is not kept here"):
+        await put_in_force(url, path)
+    assert (await now(bus))[0].window == 32
+
+
+async def test_approvals_outlive_a_file_that_does_not_know_them(
+    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stale = written(tmp_path / "stale.yaml", (await shown(url, capsys)).replace("window: 32", "window: 7"))
+    kept = written(tmp_path / "kept.yaml", BEFORE + "window: 8\n")
+    await write(bus, grants=[URGENT])  # `approve` is no change that a file has to be made from
+    for file, window in ((stale, 7), (kept, 8)):
+        await put_in_force(url, file)
+        said = capsys.readouterr().err
+        assert "urgent for job job-53d of a, by ann: demo" in said
+        assert "they stay" in said
+        assert (await now(bus))[0].window == window
+        assert await approvals(bus) == {"job-53d": ["urgent"]}
+    await put_in_force(url, kept, Terms(exact=True))
+    assert "approvals taken back:" in capsys.readouterr().err
+    assert await approvals(bus) == {}
+
+
+async def test_what_was_taken_back_since_does_not_come_back_with_a_file_that_still_has_it(
+    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {**URGENT, "job": "job-2"}
+    await write(bus, grants=[URGENT, more])
+    stale = written(tmp_path / "stale.yaml", (await shown(url, capsys)).replace("window: 32", "window: 7"))
+    await write(bus, grants=[more])
+    await put_in_force(url, stale)
+    assert "taken back since; they stay so" in capsys.readouterr().err
+    assert await approvals(bus) == {"job-2": ["urgent"]}
+    # One that the person wrote there counts, whoever approved otherwise.
+    text = (await shown(url, capsys)).replace("- urgent\n  priority", "- approved\n  priority")
+    assert text.count("- approved\n") == 2, "once among the classes"
+    await put_in_force(url, written(tmp_path / "edited.yaml", text))
+    assert await approvals(bus) == {"job-2": ["approved"]}
+
+
+async def test_an_approval_that_cannot_be_kept_refuses_the_file_by_name(bus: Bus) -> None:
+    await write(bus, tenants=[{"name": "a"}, {"name": "z"}], grants=[URGENT, {**URGENT, "tenant": "z"}])
+    fewer = PolicyFile(name="fewer.yaml", policy=read_document({"classes": ["gold", "normal"]}))
+    with pytest.raises(InputError) as refused:
+        await apply_file(bus, fewer)
+    assert [re.sub(" for job .*: ", ": ", one) for one in refused.value.problems] == [
+        "urgent: fewer.yaml has no class urgent",
+        "urgent: fewer.yaml has no class urgent",
+    ]
+    nobody = PolicyFile(name="x", policy=read_document({"tenants": [{"name": "a"}]}))
+    with pytest.raises(InputError) as refused:
+        await apply_file(bus, nobody)
+    assert [one.rpartition(": ")[2] for one in refused.value.problems] == ["x has no tenant z"]
+    # A tenant that counts unnamed is named: a grant must name one.
+    assert (await apply_file(bus, PolicyFile(name="x", policy=read_document({"unlisted_weight": 2})))).written
+    policy, _ = await now(bus)
+    assert [(one.name, one.weight) for one in policy.tenants] == [("a", 2), ("z", 2)]
+
+
+async def test_revert_leaves_approvals_alone_unless_told(
+    bus: Bus, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await write(bus, window=7, grants=[{**URGENT, "job": "old"}])
+    _, wanted = await now(bus)
+    await write(bus, window=8, grants=[URGENT])
+    await put_back(url, wanted)
+    assert (await now(bus))[0].window == 7
+    assert await approvals(bus) == {"job-53d": ["urgent"]}
+    await put_back(url, wanted)
+    assert "--exact puts those of then back" in capsys.readouterr().err
+    await put_back(url, wanted, exact=True)
+    assert await approvals(bus) == {"old": ["urgent"]}
+
+
+def test_a_grant_to_a_job_is_told_by_its_job() -> None:
+    plain = {"tenant": "a", "classes": ["urgent"]}
+    before = read_document({"tenants": [{"name": "a"}], "grants": [URGENT, plain]})
+    after = msgspec.structs.replace(before, grants=[Grant(tenant="a", classes=["urgent"])])
+    assert {line.partition(".")[0] for line in differences(before, after)} == {"- grants[job-53d]"}
+    twice = msgspec.structs.replace(before, grants=[*before.grants, before.grants[0]])
+    assert {line.partition(".")[0] for line in differences(before, twice)} == {"+ grants[job-53d, 2]"}
+
+
+async def test_what_another_release_wrote_is_not_written_over_unasked(bus: Bus) -> None:
+    await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, b'{"version": 7}')
+    with pytest.raises(CommandError, match="another release"):
+        await apply_file(bus, parse_file(BEFORE, name="x"))
+    assert (await apply_file(bus, parse_file(BEFORE, name="x"), Terms(force=True))).written
