@@ -28,9 +28,10 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(180)]
 
 GPUS = 8
 SMALL, LARGE, LONG = "small", "large", "long"
-LIMIT, LASTS, EVERY = 4, 3.0, 0.3
+LIMIT, LASTS, EVERY = 6, 3.0, 0.3
 """Of small jobs, seconds: how long they may run, how long they do, and how long until the next one comes."""
-LONG_LIMIT = 26
+LONG_LIMIT, LONG_LASTS = 26, 23
+"""A promise counts with the limits; seconds between these and the ends are for a machine that stands still meanwhile."""
 RESERVE = Reserve(reaction_seconds=2, grace_seconds=2, rest_seconds=10)
 
 
@@ -40,11 +41,14 @@ class Stream:
     Args:
         estate: with tenants SMALL, LARGE and LONG.
         log: of its admissions.
+        refilled: a job that is over ends only when another has started in place of the last that ended. What starts
+            then is Kueue's choice alone; a machine that stands still for seconds empties the pool otherwise.
     """
 
-    def __init__(self, estate: Estate, log: AdmissionLog) -> None:
+    def __init__(self, estate: Estate, log: AdmissionLog, *, refilled: bool = False) -> None:
         self._estate = estate
         self._log = log
+        self._refilled = refilled
         self._ended: set[str] = set()
 
     async def run(self) -> None:
@@ -62,20 +66,26 @@ class Stream:
         while True:
             now = time.monotonic()
             for step in list(self._log.steps):
-                lasts = LONG_LIMIT - 1 if step.name == LONG else LASTS
+                lasts = LONG_LASTS if step.name == LONG else LASTS
                 over = step.what == "admitted" and step.at + lasts <= now
                 if over and step.name not in self._ended:
                     self._ended.add(step.name)
-                    await asyncio.to_thread(self._estate.finish, step.tenant, step.name)
+                    await self._end(step)
             await asyncio.sleep(0.1)
+
+    async def _end(self, step: Step) -> None:
+        before = len(self._log.admitted)
+        await asyncio.to_thread(self._estate.finish, step.tenant, step.name)
+        if self._refilled:
+            await eventually(lambda: len(self._log.admitted) > before, 30, what="another starts in its place")
 
 
 @contextlib.asynccontextmanager
-async def stream(estate: Estate, log: AdmissionLog) -> AsyncIterator[None]:
+async def stream(estate: Estate, log: AdmissionLog, *, refilled: bool = False) -> AsyncIterator[None]:
     """A long job of a quarter of the pool, and the stream beside it, for the time of the block."""
     estate.workload(LONG, LONG, GPUS // 4, limit=LONG_LIMIT)
     log.wait(1)
-    task = asyncio.create_task(Stream(estate, log).run())
+    task = asyncio.create_task(Stream(estate, log, refilled=refilled).run())
     try:
         await eventually(lambda: len(estate.admitted()) > GPUS // 2, 30, what="the pool is nearly full")
         yield
@@ -155,7 +165,7 @@ async def test_where_gaps_are_filled_the_gang_starves(kube_lab: KubeLab) -> None
     """The same stream without Fairlead, for longer than the promise took: Kueue's own order puts the gang first."""
     with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
         estate.queue("filling", GPUS)
-        async with stream(estate, log):
+        async with stream(estate, log, refilled=True):
             estate.workload(LARGE, LARGE, GPUS, limit=5)
             before = len(log.admitted)
             until = time.monotonic() + LONG_LIMIT

@@ -12,7 +12,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.decisions import DECISION
 from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import EVENT, JobEnded, JobStarted, LevelWritten
+from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobStarted, LevelWritten
 from fairlead_contracts.questions import EXPLAIN_REPLY, TENANTS_REPLY, ExplainQuestion, TenantsQuestion
 from fairlead_policy import order_snapshot
 from fairlead_testkit import eventually
@@ -35,28 +35,14 @@ CONFIG = {
 }
 
 
-async def started(bus: Bus, until: str) -> list[str]:
-    """The jobs in the order in which they started, until one ended."""
+async def events_until(bus: Bus, ended: str) -> list[AnyEvent]:
+    """The events from the first on, in their order, until a job ended."""
     follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    found: list[str] = []
+    found: list[AnyEvent] = []
     async for delivery in follower:
         event = EVENT.decode(delivery.payload)
-        if isinstance(event, JobStarted):
-            found.append(event.job)
-        elif isinstance(event, JobEnded) and event.job == until:
-            break
-    return found
-
-
-async def written(bus: Bus, until: str) -> list[datetime]:
-    """When levels were written, until a job ended."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    found: list[datetime] = []
-    async for delivery in follower:
-        event = EVENT.decode(delivery.payload)
-        if isinstance(event, LevelWritten):
-            found.append(event.at)
-        elif isinstance(event, JobEnded) and event.job == until:
+        found.append(event)
+        if isinstance(event, JobEnded) and event.job == ended:
             break
     return found
 
@@ -76,7 +62,7 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         await submit_all(bus, "busy", equal_jobs("past", 4, run_seconds=4))
         await submit_all(bus, "blocker", equal_jobs("block", 1, run_seconds=20, gpus=4))
         async with asyncio.timeout(60):
-            await started(bus, "past-0003")
+            await events_until(bus, "past-0003")
         # The busy tenant asks first; by what runs now alone, it would go first.
         await submit_all(bus, "busy", equal_jobs("busy", 2, run_seconds=1, gpus=2))
         await submit_all(bus, "calm", equal_jobs("calm", 2, run_seconds=1, gpus=2))
@@ -105,8 +91,10 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         await eventually(ticks_pass, 30, what="past use fades, and the order stays")
         until = datetime.now(UTC)
         async with asyncio.timeout(60):
-            order = await started(bus, "busy-0001")
+            events = await events_until(bus, "busy-0001")
+        order = [event.job for event in events if isinstance(event, JobStarted)]
         rest = order[order.index("block-0000") + 1 :]
         assert rest.index("calm-0000") < rest.index("busy-0000"), rest
         assert rest.index("calm-0001") < rest.index("busy-0001"), rest
-        assert [at for at in await written(bus, "busy-0001") if since < at < until] == []
+        writes = [event.at for event in events if isinstance(event, LevelWritten)]
+        assert [at for at in writes if since < at < until] == []

@@ -1,0 +1,166 @@
+"""Cards after HAMi on a real API server: what no card holds is said by `explain`, and by `order` of a snapshot, alike."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_contracts.cards import ALLOCATED, HOLDER, REGISTER
+from fairlead_contracts.document import Fit
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import QUEUE, Estate
+from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, things
+from fairlead_testkit.kubelab.options import NodeShape
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+MEMORY = "nvidia.com/gpumem"
+CARD_MIB = 24_576
+HELD_MIB = (12_000, 12_576)
+"""Of the two cards: as much is free in all as one card has, and no card has 20,480 MiB."""
+TOO_LARGE, FULL = "too-large-for-any-card", "no-card-has-it-free"
+NEVER = (
+    "The nodes of cluster lab cannot hold it, even if nothing else ran. main: a vGPU asks for 32000 MiB of card "
+    "memory, more than any card has (24576 MiB). main: of 2 cards, 2 short of memory."
+)
+NO_ROOM = "24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB."
+
+
+def register(*uuids: str) -> str:
+    """What HAMi's device plugin registers of such cards."""
+    cards = [
+        {
+            "id": uuid,
+            "count": 10,
+            "devmem": CARD_MIB,
+            "devcore": 100,
+            "type": "NVIDIA-A30",
+            "mode": "hami-core",
+        }
+        | {"health": True}
+        for uuid in uuids
+    ]
+    return json.dumps(cards)
+
+
+def a_pod(namespace: str, name: str, node: str, held: str) -> KubeObject:
+    """A pod that HAMi gave cards, as HAMi marks it."""
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "labels": {HOLDER: node},
+        "annotations": {HOLDER: node, ALLOCATED: held},
+    }
+    [container] = things.workload(name, namespace, QUEUE, {"cpu": 1})["spec"]["podSets"][0]["template"][
+        "spec"
+    ]["containers"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": node, "containers": [container]},
+    }
+
+
+@contextlib.contextmanager
+def nodes_with_cards(estate: Estate) -> Iterator[str]:
+    """A node with two cards that pods hold in part, and one whose register is corrupt; gives the first one's name."""
+    api = estate.lab.api
+    made = NodeShape(estate.named("hami"), 2, gpus=20).nodes()
+    names = [node["metadata"]["name"] for node in made]
+    for node, value in zip(made, (register("GPU-1", "GPU-2"), "GPU-3,ten,24576"), strict=True):
+        node["metadata"]["annotations"] = {REGISTER: value}
+        api.create(node)
+    namespace = estate.namespaces["team-a"]
+    for number, held in enumerate(HELD_MIB, start=1):
+        api.create(a_pod(namespace, f"holder-{number}", names[0], f"GPU-{number},NVIDIA,{held},0:;"))
+    try:
+        yield names[0]
+    finally:
+        for name in names:
+            with contextlib.suppress(ApiError):
+                api.delete(f"/api/v1/nodes/{name}")
+
+
+def plant(estate: Estate) -> str:
+    """A strict queue that has quota left, behind a head that has not: Kueue would admit what has quota, cards or not."""
+    pool = estate.named("cards")
+    quota = {GPU: 4, MEMORY: 200_000}
+    api = estate.lab.api
+    api.apply(things.cluster_queue(pool, quota, flavor=estate.flavor, strategy="StrictFIFO"))
+    namespace = estate.namespaces["team-a"]
+    api.apply(things.local_queue(QUEUE, namespace, pool))
+    api.create(things.workload("keeper", namespace, QUEUE, {GPU: 1}))
+    return pool
+
+
+async def fairlead(*words: str, given: bytes = b"") -> tuple[str, str]:
+    """What the command prints, and what it warns of."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "fairlead_cli",
+        *words,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    printed, warned = await process.communicate(given)
+    return printed.decode(), warned.decode()
+
+
+async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, tmp_path: Path) -> None:
+    with Estate(kube_lab, ["team-a"]) as estate, nodes_with_cards(estate):
+        pool = plant(estate)
+        namespace = estate.namespaces["team-a"]
+        await eventually(lambda: "keeper" in estate.admitted(), 30, what="somebody runs")
+        head = things.workload(TOO_LARGE, namespace, QUEUE, {GPU: 4, MEMORY: 32_000}, priority=1)
+        kube_lab.api.create(head)
+        await eventually(lambda: TOO_LARGE in estate.waiting(), 30, what="the head waits")
+        kube_lab.api.create(things.workload(FULL, namespace, QUEUE, {GPU: 1, MEMORY: 20_480}))
+        policy = fair_policy(estate, {"team-a": 1}, pool, fit=Fit(strategy="binpack"))
+        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, lever=None, scorers=1, admitters=0)
+        async with fleet.running():
+            nats = ("--nats", fleet.server.url)
+
+            async def explained() -> str:
+                said, _ = await fairlead("explain", FULL, "-o", "json", *nats)
+                return said if NO_ROOM in said else ""
+
+            [full] = json.loads(await eventually(explained, 40, what="cards are explained"))["found"]
+            [large] = json.loads((await fairlead("explain", TOO_LARGE, "-o", "json", *nats))[0])["found"]
+            snapshot, warned = await fairlead("snapshot", *nats)
+            ended = f"/api/v1/namespaces/{namespace}/pods/holder-1/status"
+            kube_lab.api.patch(ended, {"status": {"phase": "Succeeded"}})
+
+            async def has_room() -> bool:
+                said, _ = await fairlead("explain", FULL, "-o", "json", *nats)
+                return bool(json.loads(said)["found"][0]["no_room"] == [])
+
+            await eventually(has_room, 30, what="a pod that is over holds nothing, though its note stands")
+            refused = [
+                line for line in fleet.services["watcher-1"].log.splitlines() if "cards.refused" in line
+            ]
+        assert len(refused) == 1, "once, however often the node is heard of"
+        assert f'node \\"{estate.named("hami")}-1\\"' in refused[0], "with its name"
+        assert large["never"][0] == NEVER
+        assert large["never"][1].startswith("Not counted: the cards of ")
+        assert (full["never"], full["no_quota"]) == ([], [])
+        [short, *_] = full["shortfalls"]
+        assert (short["term"], short["wanted"], short["most"], short["total"], short["unit"]) == (
+            "card-memory", 20_480, 12_576, 24_576, "MiB",
+        )  # fmt: skip
+        assert "left out are the cards of nodes whose register cannot be read" in " ".join(warned.split())
+        printed, _ = await fairlead("order", "-", "-o", "json", given=snapshot.encode())
+        ordered = json.loads(printed)
+        # Of this pool: what another test left behind may still wait in its own.
+        [mine] = [one for one in ordered["pools"] if one["name"] == full["pool"]]
+        fits = {job["id"]: job["fit"] for job in mine["order"]}
+        assert {name: fit["answer"] for name, fit in fits.items()} == {TOO_LARGE: "never", FULL: "no-room"}
+        assert "more than any card has (24576 MiB)" in fits[TOO_LARGE]["why"][0]
+        assert NO_ROOM in fits[FULL]["why"][0]
