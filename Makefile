@@ -9,9 +9,10 @@ MEMBERS    := $(patsubst %/pyproject.toml,%,$(sort $(wildcard libs/*/pyproject.t
 PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
 NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench
+DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep chaos bench pictures format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bench pictures format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -52,8 +53,14 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy $(CODE)
 
-deep: check ## the long forms of the tests
-	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
+deep: check ## the long forms of the tests, the policy's beside all others: an hour or two
+	@$(MAKE) --no-print-directory -j2 --output-sync=target deep-policy deep-others
+
+deep-policy: $(STAMP)
+	$(DEEP) libs/policy
+
+deep-others: $(STAMP)
+	$(DEEP) --ignore libs/policy
 
 chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under load
 	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 2400 -m chaos tests/chaos
