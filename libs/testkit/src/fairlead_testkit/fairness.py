@@ -1,10 +1,19 @@
 """Whether jobs of one unit each started within one job of weighted DRF, start by start."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from fairlead_contracts.instants import HOUR, Micros
+
+
+class _Fact(NamedTuple):
+    """What may not have been ordered by yet: a job came to wait, or one of the tenant's jobs ended (no name)."""
+
+    at: float
+    tenant: str
+    job: str = ""
 
 
 class FairReplay:
@@ -14,8 +23,8 @@ class FairReplay:
         weights: by tenant.
         units: how many jobs the pool holds at once.
         share_per_hour: of aging.
-        reaction: seconds after which an end has been ordered by at the latest. A start is judged by what could be known:
-            by all ends, or by all but the last ones of so long ago.
+        reaction: seconds after which a job that came and an end have been ordered by at the latest. A start is judged by
+            what could be known: by all of these, or by all but the last ones of so long ago.
     """
 
     def __init__(
@@ -28,12 +37,13 @@ class FairReplay:
         self._weights = {tenant: Fraction(repr(weight)) for tenant, weight in weights.items()}
         self._units = units
         self._reaction = reaction
-        self._ends: list[tuple[float, str]] = []
+        self._late: list[_Fact] = []
         self._rate = Fraction(repr(share_per_hour)) / HOUR
 
-    def queued(self, tenant: str, job: str, submitted: Micros = 0) -> None:
+    def queued(self, tenant: str, job: str, submitted: Micros = 0, at: float = 0.0) -> None:
         """The job waits."""
         self.waiting[tenant][job] = submitted
+        self._late.append(_Fact(at, tenant, job))
 
     def started_one(self, tenant: str, job: str, at: float = 0.0) -> None:
         """The job started: compared with what every other tenant's head had a right to.
@@ -41,9 +51,9 @@ class FairReplay:
         One job moved from the one to the other must make it right: within one job of the exact division.
         """
         submitted = self.waiting[tenant].pop(job)
-        self._ends = [(ended, of) for ended, of in self._ends if at - ended < self._reaction]
-        unknown = [Counter(of for _, of in self._ends[number:]) for number in range(len(self._ends) + 1)]
-        wronged = [self._wronged(tenant, submitted, self.running + late) for late in unknown]
+        self._late = [fact for fact in self._late if at - fact.at < self._reaction]
+        unknown = [self._late[number:] for number in range(len(self._late) + 1)]
+        wronged = [self._wronged(tenant, submitted, late) for late in unknown]
         if all(wronged):
             self.breaches.append(f"{job} before {wronged[-1]}, running {dict(self.running)}")
         self.running[tenant] += 1
@@ -52,15 +62,17 @@ class FairReplay:
     def ended_one(self, tenant: str, at: float = 0.0) -> None:
         """One of the tenant's jobs ended."""
         self.running[tenant] -= 1
-        self._ends.append((at, tenant))
+        self._late.append(_Fact(at, tenant))
 
-    def _wronged(self, tenant: str, submitted: Micros, running: Mapping[str, int]) -> str:
-        """Another tenant whose head had the better right, with so much running; empty for nobody."""
-        for other, heads in self.waiting.items():
+    def _wronged(self, tenant: str, submitted: Micros, unknown: Sequence[_Fact]) -> str:
+        """Another tenant whose head had the better right to all that was known; empty for nobody."""
+        running = self.running + Counter(fact.tenant for fact in unknown if not fact.job)
+        mine = self._key(tenant, submitted, running[tenant] - 1)
+        for other, jobs in self.waiting.items():
+            heads = jobs.keys() - {fact.job for fact in unknown if fact.tenant == other}
             if other == tenant or not heads:
                 continue
-            mine = self._key(tenant, submitted, running.get(tenant, 0) - 1)
-            if mine > self._key(other, min(heads.values()), running.get(other, 0) + 1):
+            if mine > self._key(other, min(jobs[head] for head in heads), running[other] + 1):
                 return other
         return ""
 
