@@ -40,6 +40,8 @@ class Play:
         self.reserving = Reserving(self.facts, self.written, self.record, lambda: self.writable)
         self.now = NOW
         self._rev = 1
+        self._epoch = 1
+        self.reserving.lead(1)
         self.see(POOL, a_queue(), *states)
 
     def see(self, *states: State) -> None:
@@ -74,6 +76,16 @@ class Play:
         assert line is not None
         self._carry_out(lower(self.reserving.withdraw(line, self.now), self.facts, self.written, segments))
         return self.record.take_news()
+
+    def take_over(self) -> None:
+        """Another replica than led before leads from now on."""
+        self._epoch += 1
+        self.reserving.lead(self._epoch)
+
+    def lapse(self) -> None:
+        """The lead is in doubt for a while, and goes on."""
+        self.reserving.lead(None)
+        self.reserving.lead(self._epoch)
 
     def _carry_out(self, plan: SteeringPlan) -> None:
         for one in plan.writes:
@@ -231,7 +243,7 @@ def test_who_takes_over_finds_the_head_by_its_level() -> None:
     play, order = a_play()
     play.turn(order, after=10)
     play.see(waits("rival", 8, at=4))
-    play.reserving.begin_anew()
+    play.take_over()
     order = ["rival", *order]
     play.turn(order)
     play.turn(order)
@@ -246,13 +258,13 @@ def test_who_takes_over_finds_a_head_that_the_known_order_does_not_reach(*, seen
     play.turn(order, after=10)
     play.change("small", phase=Phase.RUNNING, started=play.now, ends_by=play.now + 60 * SECOND)
     if seen_first:
-        play.reserving.begin_anew()
+        play.take_over()
         play.turn(order, after=1)
     newcomers = [f"n{number}" for number in range(32)]
     play.see(*[waits(uid, 1, limit=3600, at=10) for uid in newcomers])
     if not seen_first:
         play.turn(newcomers, after=1)
-        play.reserving.begin_anew()
+        play.take_over()
     news = [told for _ in range(8) for told in play.turn(newcomers, after=5)]
     assert play.line()[0] == "gang"
     assert told(news) == [(What.PROMISED, "gang")]
@@ -263,7 +275,7 @@ def test_after_a_takeover_nobody_is_pinned_who_had_no_promise() -> None:
     play = Play(runs("r", 6, ends=None), waits("big", 4), waits("mid", 1, at=5))
     play.turn(["big", "mid"])
     play.turn(["big", "mid"], after=1)
-    play.reserving.begin_anew()
+    play.take_over()
     play.turn(["big", "mid"], after=1)
     play.see(waits("fair", 2, at=9))
     for _ in range(3):
@@ -296,13 +308,32 @@ def test_where_nothing_can_be_promised_it_is_said_and_advised(states: list[State
     assert [one.why_not != "" for one in play.record.stated()] == [True]
 
 
+def test_a_lead_that_was_in_doubt_keeps_its_promise_and_takes_its_passes_back() -> None:
+    play, order = a_play()
+    assert (What.PASSED, "small") in told(play.turn(order, after=10))
+    play.lapse()
+    assert told(play.turn_without_order(after=1)) == []
+    assert told(play.turn_without_order(after=30)) == [(What.WITHDRAWN, "small")]
+    assert play.line()[0] == "gang"
+    assert play.record.stated()[0].shadow == NOW + 630 * SECOND
+
+
+def test_what_was_decided_is_forgotten_where_another_has_led_meanwhile() -> None:
+    play, order = a_play()
+    play.turn(order, after=10)
+    play.reserving.lead(None)
+    play.take_over()
+    assert told(play.turn_without_order(after=30)) == []
+    assert play.record.stated() == []
+
+
 def test_a_standby_says_nothing_of_what_it_decided_while_it_led() -> None:
     play, order = a_play()
     play.turn(order, after=10)
     play.see(a_pool(capacity={GPU: 8}, reservable=False, reservable_why="it fills gaps"))
     play.turn(order)
-    play.reserving.begin_anew()
-    assert (play.record.told(), play.record.stated(), play.record.take_news()) == (None, [], [])
+    play.reserving.lead(None)
+    assert (play.record.told(), play.record.stated()) == (None, [])
     held_back = play.metrics.registry.get_sample_value("fairlead_admitter_reserve_held_back", {"pool": "gpu"})
     assert held_back == 0
 

@@ -72,11 +72,11 @@ class Planner:
         self._record.keep_withheld(pools)
         self._reserving.keep(pools)
 
-    def begin_anew(self) -> None:
-        """This replica leads from now on, or stands by."""
+    def lead(self, epoch: int | None) -> None:
+        """This replica leads from now on, or stands by (None)."""
         self.protection.begin_anew(self._watch.facts)
         self._release.begin_anew()
-        self._reserving.begin_anew()
+        self._reserving.lead(epoch)
 
     def wake_in(self) -> float | None:
         """Seconds until time alone makes something due; None where nothing is."""

@@ -82,16 +82,26 @@ class ReservationRecord:
         self._lost: Counter = metrics.counter("reserve_news_lost", "News of reserve mode that nobody took.")
         self._why: dict[str, str] = {}
         self._open: dict[str, _Open] = {}
+        self._paused: dict[str, _Open] = {}
         self._news: deque[News] = deque()
 
-    def begin_anew(self) -> None:
-        """Another replica may have told of what is open. What nobody took of the news is lost, and counted."""
+    def pause(self) -> None:
+        """This replica stands by: what is open may be another's to tell."""
         for pool in self._open:
             self._shadow.labels(pool).set(0)
-        self._open.clear()
+        self._paused, self._open = self._open, {}
         for pool in self._why:
             self._held_back.labels(pool).set(0)
         self._why.clear()
+
+    def go_on(self) -> None:
+        """Nobody else has led since the pause."""
+        self._open, self._paused = self._paused, {}
+
+    def begin_anew(self) -> None:
+        """Another replica may have told of what is open. What nobody took of the news is lost, and counted."""
+        self.pause()
+        self._paused.clear()
         self._lost.inc(len(self._news))
         self._news.clear()
 

@@ -1,8 +1,8 @@
 """Reserve mode beside a frontend: who heads each pool's line, what was promised to it, and who may pass.
 
 The decision is policy's (`reserve`); here it gets its facts, from the state and from the trail of writes, and is kept
-in memory between two turns. Nothing of it is stored: who takes over finds the head by the level that it stands at, and
-what it promises then is never later than what was promised before (see `reserve`).
+in memory between two turns, also while the lead is in doubt. Nothing of it is stored: who takes over finds the head by
+the level that it stands at, and what it promises then is never later than what was promised before (see `reserve`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -78,11 +78,24 @@ class Reserving:
         self._frontend = FrontendOrder(facts, written)
         self._record = record
         self._kept: dict[str, _Kept] = {}
+        self._paused: dict[str, _Kept] = {}
+        self._epoch: int | None = None
 
-    def begin_anew(self) -> None:
-        """This replica leads from now on, or stands by: what stands in the frontend counts."""
-        self._kept.clear()
-        self._record.begin_anew()
+    def lead(self, epoch: int | None) -> None:
+        """This replica leads from now on, or stands by (None): what stands in the frontend counts.
+
+        Where a lead that was in doubt goes on under its epoch, nobody else has led meanwhile (see `bus.Leadership`): what
+        was promised and given still counts, and a pass that is due is taken back although no order is known.
+        """
+        if epoch is None:
+            self._paused, self._kept = self._kept, {}
+            self._record.pause()
+        elif epoch == self._epoch:
+            self._kept, self._paused = self._paused, {}
+            self._record.go_on()
+        else:
+            self._epoch, self._kept, self._paused = epoch, {}, {}
+            self._record.begin_anew()
 
     def keep(self, pools: Collection[str]) -> None:
         """Only these pools are there at all."""

@@ -147,7 +147,7 @@ class Steersman:
             self._epoch = epoch
             self._setbacks.forget()  # a standby whose last write failed is as ready as any
             self._written.begin_anew()
-            self._planner.begin_anew()
+            self._planner.lead(epoch)
             self._record.lead(epoch)
 
     def _take_note(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
