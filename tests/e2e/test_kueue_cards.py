@@ -28,6 +28,7 @@ NEVER = (
     "The nodes of cluster lab cannot hold it, even if nothing else ran. main: a vGPU asks for 32000 MiB of card "
     "memory, more than any card has (24576 MiB). main: of 2 cards, 2 short of memory."
 )
+NOT_COUNTED = "Not counted: the cards of "
 NO_ROOM = "24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB."
 
 
@@ -128,28 +129,37 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
         async with fleet.running():
             nats = ("--nats", fleet.server.url)
 
-            async def explained() -> str:
-                said, _ = await fairlead("explain", FULL, "-o", "json", *nats)
-                return said if NO_ROOM in said else ""
+            async def explained(job: str, words: str) -> str:
+                said, _ = await fairlead("explain", job, "-o", "json", *nats)
+                return said if words in said else ""
 
-            [full] = json.loads(await eventually(explained, 40, what="cards are explained"))["found"]
-            [large] = json.loads((await fairlead("explain", TOO_LARGE, "-o", "json", *nats))[0])["found"]
-            snapshot, warned = await fairlead("snapshot", *nats)
+            [full] = json.loads(
+                await eventually(lambda: explained(FULL, NO_ROOM), 60, what="cards are explained")
+            )["found"]
+            [large] = json.loads(
+                await eventually(lambda: explained(TOO_LARGE, NOT_COUNTED), 60, what="it is never possible")
+            )["found"]
+
+            async def taken() -> list[str]:
+                printed, warned = await fairlead("snapshot", *nats)
+                return [printed, warned] if printed else []
+
+            snapshot, warned = await eventually(taken, 60, what="a snapshot is taken")
             ended = f"/api/v1/namespaces/{namespace}/pods/holder-1/status"
             kube_lab.api.patch(ended, {"status": {"phase": "Succeeded"}})
 
             async def has_room() -> bool:
                 said, _ = await fairlead("explain", FULL, "-o", "json", *nats)
-                return bool(json.loads(said)["found"][0]["no_room"] == [])
+                return bool(said) and json.loads(said)["found"][0]["no_room"] == []
 
-            await eventually(has_room, 30, what="a pod that is over holds nothing, though its note stands")
+            await eventually(has_room, 60, what="a pod that is over holds nothing, though its note stands")
             refused = [
                 line for line in fleet.services["watcher-1"].log.splitlines() if "cards.refused" in line
             ]
         assert len(refused) == 1, "once, however often the node is heard of"
         assert f'node \\"{estate.named("hami")}-1\\"' in refused[0], "with its name"
         assert large["never"][0] == NEVER
-        assert large["never"][1].startswith("Not counted: the cards of ")
+        assert large["never"][1].startswith(NOT_COUNTED)
         assert (full["never"], full["no_quota"]) == ([], [])
         [short, *_] = full["shortfalls"]
         assert (short["term"], short["wanted"], short["most"], short["total"], short["unit"]) == (

@@ -1,5 +1,6 @@
 """A real Kueue admits within one job of weighted DRF at every step: raw Workloads, Jobs whose pods run, gangs."""
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,26 +18,21 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 GPUS = 6
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
 EACH = 12
-FIRST = {"team-a-0", "team-a-1", "team-a-2", "team-b-0", "team-b-1", "team-c-0"}
-"""What weighted DRF starts first on an empty pool of six."""
+EACH_JOBS = 8
 
 
-REACTION_SECONDS = 1.0
-"""How late the end of a pod is ordered by, on a slow machine, where nobody waits for that."""
-
-
-def replayed(steps: Sequence[Step], waiting: Mapping[str, str], *, reaction: float = 0.0) -> FairReplay:
+def replayed(steps: Sequence[Step], waiting: Mapping[str, str]) -> FairReplay:
     """The pool as its admissions tell it; `waiting` are tenants by job."""
-    replay = FairReplay(WEIGHTS, GPUS, reaction=reaction)
+    replay = FairReplay(WEIGHTS, GPUS)
     for job, tenant in waiting.items():
         replay.queued(tenant, job)
     for step in steps:
         if step.name not in waiting:
             continue  # it only kept the queue full
         if step.what == "admitted":
-            replay.started_one(step.tenant, step.name, step.at)
+            replay.started_one(step.tenant, step.name)
         else:
-            replay.ended_one(step.tenant, step.at)
+            replay.ended_one(step.tenant)
     return replay
 
 
@@ -82,25 +78,39 @@ def tenants_of_front(estate: Estate) -> dict[str, int]:
 async def test_jobs_run_to_their_end_within_one_job_of_weighted_drf(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
+    """Their pods end one after the other, in no order of their starts, each when the one before is ordered by."""
+    rng = random.Random(5)
     with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
         pool = estate.queue("shared", GPUS)
         estate.workload("keeper", "keeper", GPUS)
         log.wait(1)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
-        async with fleet.running():
+        async with fleet.running() as bus:
             for tenant in WEIGHTS:
-                for number in range(EACH):
-                    estate.job(tenant, f"{tenant}-{number}", seconds=4 + (number % 3))
+                for number in range(EACH_JOBS):
+                    estate.job(tenant, f"{tenant}-{number}", seconds=3600)
             await eventually(lambda: tenants_of_front(estate) == {"team-a": 3, "team-b": 2, "team-c": 1}, 60)
             estate.finish("keeper", "keeper")
-            log.wait(1 + EACH * len(WEIGHTS), 120)
+            log.wait(1 + GPUS)
+            for more in range(EACH_JOBS * len(WEIGHTS) - GPUS):
+                await front_stands(bus, estate)
+                await ends(estate, rng.choice(sorted(estate.admitted())))
+                log.wait(1 + GPUS + more + 1)
+            for name in estate.admitted():
+                await ends(estate, name)
             await eventually(lambda: not estate.admitted(), 60, what="every Job has ended")
         jobs = {
             step.name: step.tenant for step in log.steps if step.what == "admitted" and step.name != "keeper"
         }
-        replay = replayed(log.steps, jobs, reaction=REACTION_SECONDS)
-        assert len(replay.started) == EACH * len(WEIGHTS)
+        replay = replayed(log.steps, jobs)
+        assert len(replay.started) == EACH_JOBS * len(WEIGHTS)
         assert replay.breaches == []
+
+
+async def ends(estate: Estate, name: str) -> None:
+    """The pods of an admitted Job run, and end."""
+    item = estate.admitted()[name]
+    await eventually(lambda: estate.complete(estate.tenant_of(item), item), 60, what=f"{name} runs")
 
 
 async def test_gangs_are_admitted_whole_and_in_their_place(kube_lab: KubeLab, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
                     else {}
                 )
 
-            assert await eventually(told, 30, what="an Event on each") == BAD
+            assert await eventually(told, 90, what="an Event on each") == BAD
             notes = {
                 event["involvedObject"]["name"]: event["message"]
                 for event in events_of(kube_lab, namespace)

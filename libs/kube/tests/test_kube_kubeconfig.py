@@ -78,7 +78,9 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize("text", ["[1, 2]", "a: {", "clusters: 5", "contexts: [{name: 3}]"])
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", "a: {", "clusters: 5", "contexts: [{name: 3}]", "a: 2026-02-30", "[" * 5_000]
+)
 def test_a_file_of_another_form_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "odd").write_text(text)
     with pytest.raises(ConfigurationError, match="odd"):

@@ -104,7 +104,7 @@ def test_every_problem_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         assert place in told
 
 
-@pytest.mark.parametrize("content", ["- a list", "text", "a: [", "\x00", "7"])
+@pytest.mark.parametrize("content", ["- a list", "text", "a: [", "\x00", "7", "a: 2026-02-30", "[" * 5_000])
 def test_a_file_that_holds_no_settings_is_told_by_its_name(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(content)

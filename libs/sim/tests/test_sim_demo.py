@@ -11,6 +11,7 @@ from fairlead_contracts.document import check_document
 from fairlead_contracts.instants import SECOND, to_seconds
 from fairlead_contracts.submissions import read_submission
 from fairlead_sim import (
+    ConfigError,
     Fifo,
     TraceError,
     VirtualRun,
@@ -193,3 +194,11 @@ def test_a_cluster_that_does_not_fit_together_is_refused_with_all_problems() -> 
         )
     with pytest.raises(ConfigError, match="misspelled"):
         read_config({"nodes": [], "queues": [], "accounts": {}, "misspelled": 1})
+
+
+@pytest.mark.parametrize("text", ["nodes: {", "nodes: 2026-02-30", "[" * 5_000, "nodes: 3"])
+def test_a_cluster_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError):
+        load_cluster(str(path))

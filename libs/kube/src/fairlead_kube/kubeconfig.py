@@ -157,10 +157,10 @@ def _read(path: Path) -> _File:
         return msgspec.convert(yaml.safe_load(path.read_bytes()) or {}, _File)
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path} is not YAML") from error
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{path} is not a kubeconfig: {error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that are none; nested without end
+        raise ConfigurationError(f"{path} is not YAML") from error
 
 
 def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:

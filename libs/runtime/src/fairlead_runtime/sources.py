@@ -97,7 +97,7 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
 
     try:
         content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
     if content is None:
         return {}, []

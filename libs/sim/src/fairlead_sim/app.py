@@ -73,7 +73,7 @@ def load_cluster(path: str | None) -> ClusterConfig:
         return DEFAULT
     try:
         found: object = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {error}") from error
     return read_config(found)
 

@@ -63,11 +63,9 @@ class AdmissionLog:
         Raises:
             TimeoutError: there were not.
         """
-        deadline = time.monotonic() + seconds
         with self._told:
-            while len(self.admitted) < admissions:
-                if not self._told.wait(max(0.0, deadline - time.monotonic())):
-                    raise TimeoutError(f"{len(self.admitted)} of {admissions} admissions: {self.admitted}")
+            if not self._told.wait_for(lambda: len(self.admitted) >= admissions, seconds):
+                raise TimeoutError(f"{len(self.admitted)} of {admissions} admissions: {self.admitted}")
         return self.steps
 
     # --- inside

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Self
 
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, things
 
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
@@ -31,6 +32,10 @@ class Estate:
         self.namespaces = {tenant: f"{self.name}-{tenant}" for tenant in tenants}
         self.flavor = f"{self.name}-flavor"
         self._made: list[str] = []
+        self._queues: list[str] = []
+        self._echo = f"{self.name}-echo"
+        """Namespace and ClusterQueue of what is admitted at once."""
+        self._echoes = 0
 
     # --- what is there
 
@@ -47,7 +52,7 @@ class Estate:
             with contextlib.suppress(ApiError):
                 api.patch(path, {"metadata": {"finalizers": None}})
                 api.delete(path)
-        for namespace in self.namespaces.values():
+        for namespace in self._everywhere:
             with contextlib.suppress(ApiError):
                 api.delete(f"/api/v1/namespaces/{namespace}")
 
@@ -78,6 +83,7 @@ class Estate:
             **spec,
         )
         self._apply(queue)
+        self._queues.append(name)
         for tenant in self.namespaces if tenants is None else tenants:
             self._apply(things.local_queue(QUEUE, self.namespaces[tenant], name))
         return name
@@ -111,8 +117,15 @@ class Estate:
 
     def workloads(self) -> list[KubeObject]:
         """All Workloads of the estate."""
-        mine = set(self.namespaces.values())
-        return [item for item in self.lab.api.items(WORKLOADS) if item["metadata"]["namespace"] in mine]
+        return self._workloads(set(self.namespaces.values()))
+
+    @property
+    def _everywhere(self) -> set[str]:
+        """All namespaces that were made."""
+        return {*self.namespaces.values(), *([self._echo] if self._echoes else [])}
+
+    def _workloads(self, namespaces: set[str]) -> list[KubeObject]:
+        return [item for item in self.lab.api.items(WORKLOADS) if item["metadata"]["namespace"] in namespaces]
 
     def admitted(self) -> dict[str, KubeObject]:
         """By name, what holds quota and is not over."""
@@ -136,9 +149,61 @@ class Estate:
 
     def finish(self, tenant: str, name: str) -> None:
         """End a raw Workload that runs."""
+        self._finish(self.namespaces[tenant], name)
+
+    def _finish(self, namespace: str, name: str) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        path = f"{_KUEUE}/namespaces/{self.namespaces[tenant]}/workloads/{name}/status"
+        path = f"{_KUEUE}/namespaces/{namespace}/workloads/{name}/status"
         self.lab.api.patch(path, things.finished(at))
+
+    def complete(self, tenant: str, workload: KubeObject) -> bool:
+        """End the pods of a Job well, once they run; gives whether they do.
+
+        Args:
+            tenant: whose it is.
+            workload: the Job's.
+        """
+        [owner] = workload["metadata"]["ownerReferences"]
+        pods = f"/api/v1/namespaces/{self.namespaces[tenant]}/pods"
+        found = self.lab.api.items(pods, labelSelector=f"batch.kubernetes.io/job-name={owner['name']}")
+        if not found or any(pod["status"]["phase"] != "Running" for pod in found):
+            return False
+        for pod in found:
+            self.lab.api.patch(f"{pods}/{pod['metadata']['name']}/status", {"status": {"phase": "Succeeded"}})
+        return True
+
+    async def settled(self) -> None:
+        """Wait until Kueue has seen all that was written until now, and has put aside all that waits.
+
+        Each write of a Workload has it try that one once, and who is just being tried when quota comes free takes it,
+        whatever its place is. It hears of Workloads in the order of their changes: once it has admitted one that was
+        made last, it has seen the writes before.
+        """
+        if not self._echoes:
+            api = self.lab.api
+            api.apply(things.namespace(self._echo))
+            self._apply(things.cluster_queue(self._echo, {GPU: 1}, flavor=self.flavor))
+            api.apply(things.local_queue(QUEUE, self._echo, self._echo))
+        self._echoes += 1
+        name = f"echo-{self._echoes}"
+        self.lab.api.create(things.workload(name, self._echo, QUEUE, {GPU: 1}))
+        path = f"{_KUEUE}/namespaces/{self._echo}/workloads/{name}"
+        await eventually(
+            lambda: things.condition(self.lab.api.get(path), "QuotaReserved"), 30, what="Kueue hears writes"
+        )
+        self._finish(self._echo, name)
+        await eventually(self._at_rest, 30, what="Kueue has tried all")
+
+    def _at_rest(self) -> bool:
+        """By Kueue's own count of what it is still to try, and tries."""
+        active = [
+            line
+            for line in self.lab.kueue_metrics().splitlines()
+            if line.startswith("kueue_pending_workloads{")
+            and 'status="active"' in line
+            and any(f'"{queue}"' in line for queue in self._queues)
+        ]
+        return bool(active) and all(line.endswith(" 0") for line in active)
 
     def tenant_of(self, item: KubeObject) -> str:
         """The short name of the tenant whose Workload or Job it is."""
@@ -148,14 +213,14 @@ class Estate:
     def clear(self) -> None:
         """Delete every Job, pod and Workload."""
         api = self.lab.api
-        for namespace in self.namespaces.values():
+        for namespace in self._everywhere:
             for collection in (
                 f"/apis/batch/v1/namespaces/{namespace}/jobs",
                 f"/api/v1/namespaces/{namespace}/pods",
                 f"{_KUEUE}/namespaces/{namespace}/workloads",
             ):
                 api.delete(collection)
-        for item in self.workloads():
+        for item in self._workloads(self._everywhere):
             with contextlib.suppress(ApiError):
                 path = f"{_KUEUE}/namespaces/{item['metadata']['namespace']}/workloads/{item['metadata']['name']}"
                 api.patch(path, {"metadata": {"finalizers": None}})

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus import Bus, Publisher
+from fairlead_bus import Bus, Publisher, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.process_fleet import ProcessFleet
 
 CLUSTER = "sim"
@@ -63,10 +64,19 @@ async def submit_all(
 
 
 async def whole_queue(bus: Bus, pool: str) -> PoolQueue:
-    """The pool's whole order, as the scorers answer."""
+    """The pool's whole order, as the scorers answer; asked again where one just stood still, or does not know the pool yet."""
     question = to_json(QueueQuestion(pool=pool, limit=0))
-    reply = QUEUE_REPLY.decode(await bus.request(subjects.ask("queue"), question, timeout=5.0))
-    return next(found for found in reply.pools if found.pool == pool)
+
+    async def answered() -> PoolQueue | None:
+        try:
+            reply = QUEUE_REPLY.decode(await bus.request(subjects.ask("queue"), question, timeout=5.0))
+        except RetryableBusError:
+            return None
+        return next((found for found in reply.pools if found.pool == pool), None)
+
+    found = await eventually(answered, 30, what=f"the scorers answer for {pool}")
+    assert found is not None  # noqa: S101 # eventually returns what is true
+    return found
 
 
 def equal_jobs(prefix: str, count: int, *, run_seconds: float, gpus: int = 1) -> Sequence[dict[str, object]]:

@@ -10,7 +10,7 @@ from fairlead_contracts.clearance import Clearance, Lever
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
+from fairlead_testkit.estate import Estate, effective_priority
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab
 from fairlead_testkit.process_fleet import ProcessFleet
@@ -76,7 +76,9 @@ async def clear(bus: Bus, lever: Lever, *, cluster: str = KUBE_CLUSTER) -> None:
 
 
 async def front_stands(bus: Bus, estate: Estate, first: int = 1) -> None:
-    """Wait until the scorers know what waits, and Kueue's next jobs are theirs: real jobs last longer than a reaction.
+    """Wait until the scorers know what waits, Kueue's next jobs are theirs, and Kueue is done with what was written to it.
+
+    Real jobs last longer than a reaction. Whoever then ends one has the first of these jobs admitted.
 
     Args:
         bus: a connection.
@@ -90,7 +92,19 @@ async def front_stands(bus: Bus, estate: Estate, first: int = 1) -> None:
         known = not found.silent_shards and set(wanted) == set(estate.waiting())
         return known and wanted[:first] == estate.kueue_order()[:first]
 
-    await eventually(stands, 30, what="Kueue's next jobs are those that are wanted")
+    async def stands_still() -> bool:
+        if not await stands():
+            return False
+        written = levels(estate)
+        await estate.settled()
+        return written == levels(estate) and await stands()
+
+    await eventually(stands_still, 60, what="Kueue's next jobs are those that are wanted")
+
+
+def levels(estate: Estate) -> dict[str, int]:
+    """What Kueue orders by, of each that waits."""
+    return {name: effective_priority(item) for name, item in estate.waiting().items()}
 
 
 def fair_policy(

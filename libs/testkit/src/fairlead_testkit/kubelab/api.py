@@ -109,7 +109,7 @@ class Api:
             seconds: after which the server ends it, as it may earlier.
 
         Raises:
-            ApiUnreachableError: the connection broke.
+            ApiUnreachableError: the connection broke, or the server is too busy for a watch.
         """
         connection = http.client.HTTPSConnection(LOOPBACK, self._port, timeout=4 * seconds, context=self._tls)
         wish = {
@@ -121,6 +121,8 @@ class Api:
         try:
             connection.request("GET", f"{path}?{urlencode(wish)}", headers=self._headers)
             answer = connection.getresponse()
+            if answer.status >= http.HTTPStatus.BAD_REQUEST:
+                raise ApiUnreachableError(f"watch of {path}: {answer.status} {answer.read()[:2000]!r}")
             while line := answer.readline():
                 yield json.loads(line)
         except (OSError, http.client.HTTPException, ValueError) as error:

@@ -75,7 +75,7 @@ def _configuration(config: ConfigMap | None) -> _File | None:
         return None
     try:
         return msgspec.convert(yaml.safe_load(text) or {}, _File)
-    except (yaml.YAMLError, msgspec.ValidationError):
+    except (yaml.YAMLError, ValueError, RecursionError):  # and msgspec.ValidationError, which is a ValueError
         return None
 
 
