@@ -18,13 +18,13 @@ from fairlead_sim import (
     Workload,
     demand_of,
     demo_workload,
+    load_cluster,
     read_config,
     read_trace,
     render_config,
     shipped_trace,
     steered,
 )
-from fairlead_sim.app import load_cluster
 from fairlead_sim.demo import PHILLY, URGENT_PART
 
 GPU = "nvidia.com/gpu"

@@ -117,6 +117,19 @@ def test_a_second_instance_on_the_same_store_is_refused(instance: Instance) -> N
     assert instance.process.poll() is None
 
 
+@pytest.mark.parametrize("text", ["[" * 5_000, "nodes: 3", "nodes: [{name: n}]", None])
+def test_a_cluster_file_that_cannot_be_used_is_refused_before_anything_runs(
+    text: str | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    if text is not None:
+        file.write_text(text)
+    ended = fairlead(environment(tmp_path / "home"), "up", "--cluster-file", str(file))
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.startswith("error: ")
+    assert not (tmp_path / "home").exists()
+
+
 def test_jobs_are_followed_to_their_end(instance: Instance) -> None:
     ended = instance.ask(
         "submit", "--tenant", "team-a", "--gpus", "2", "--cpu", "4", "--run-seconds", "0.2", "--id", "one"

@@ -12,7 +12,14 @@ order them, `meter` measures.
 
 from fairlead_sim.changes import Changes, Known, Ledger, Retention
 from fairlead_sim.cluster import SimCluster
-from fairlead_sim.config import ClusterConfig, NodeGroup, QueueConfig, read_config, render_config
+from fairlead_sim.config import (
+    ClusterConfig,
+    NodeGroup,
+    QueueConfig,
+    load_cluster,
+    read_config,
+    render_config,
+)
 from fairlead_sim.demo import demand_of, demo_workload
 from fairlead_sim.disciplines import Fifo, StrictPriority
 from fairlead_sim.errors import ConfigError, SimError, StoreError, StuckError, TraceError
@@ -59,6 +66,7 @@ __all__ = [
     "demo_workload",
     "equal_floods",
     "jain",
+    "load_cluster",
     "one_pool",
     "policy_for",
     "quantile",

@@ -5,16 +5,13 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
 from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts.instants import from_seconds
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster
-from fairlead_sim.config import DEFAULT, ClusterConfig, read_config
+from fairlead_sim.config import load_cluster
 from fairlead_sim.doors import SimDoors
-from fairlead_sim.errors import ConfigError
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import SimService
 from fairlead_sim.settings import SimSettings
@@ -61,21 +58,6 @@ async def _serve(bus: Bus, service: SimService, cluster: SimCluster, lifecycle: 
         tasks.start("leadership", leadership.run())
         tasks.start("cluster", service.run(announcer))
         tasks.start("announcer", announcer.run())
-
-
-def load_cluster(path: str | None) -> ClusterConfig:
-    """The cluster's configuration from a YAML file, or the default one.
-
-    Raises:
-        ConfigError: the file cannot be read, or what it says does not fit together.
-    """
-    if path is None:
-        return DEFAULT
-    try:
-        found: object = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-    return read_config(found)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """What a simulated cluster consists of: nodes, queues and the accounts through which jobs enter."""
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -85,6 +86,21 @@ def read_config(found: object) -> ClusterConfig:
     if problems:
         raise ConfigError("the cluster's configuration: " + "; ".join(problems))
     return config
+
+
+def load_cluster(path: str | None) -> ClusterConfig:
+    """The cluster's configuration from a YAML file, or the default one.
+
+    Raises:
+        ConfigError: the file cannot be read, or what it says does not fit together.
+    """
+    if path is None:
+        return DEFAULT
+    try:
+        found: object = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return read_config(found)
 
 
 def render_config(config: ClusterConfig) -> str:

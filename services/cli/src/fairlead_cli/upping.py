@@ -12,12 +12,14 @@ import msgspec
 from fairlead_cli.clusters import KubeTarget
 from fairlead_cli.connection import connection_settings
 from fairlead_cli.console import say, warn
+from fairlead_cli.errors import InputError
 from fairlead_cli.examining import examined
 from fairlead_cli.instance import RunningInstance, forget, remember, state_directory
 from fairlead_cli.policy_files import PolicyFile, read_file, shipped_policy
 from fairlead_cli.readiness import wait_answering
 from fairlead_cli.rehearsing import rehearsed
 from fairlead_cli.stack import Stack, StackPlan, child_environment, running
+from fairlead_sim import SimError, load_cluster
 
 LAPTOP, KUBERNETES = "laptop", "kubernetes"
 """Policies that ship with the command, for a first start."""
@@ -61,6 +63,7 @@ async def stay_up(flags: UpFlags) -> int:
 
 
 def _plan(flags: UpFlags, state: Path) -> StackPlan:
+    _look_at(flags.cluster_file)
     # Each set of clusters has a store of its own: a policy made for one would be odd on another.
     names = "+".join(target.cluster for target in flags.kubernetes)[:_LONGEST_NAME]
     store = state / (f"store-{names}" if names else "store")
@@ -80,6 +83,14 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
         port=flags.port,
         environ=child_environment(os.environ),
     )
+
+
+def _look_at(cluster_file: Path | None) -> None:
+    """A file that the simulated cluster would refuse is refused here: it would only say so in its log."""
+    try:
+        load_cluster(None if cluster_file is None else str(cluster_file))
+    except SimError as error:
+        raise InputError(str(error)) from error
 
 
 async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
