@@ -193,7 +193,7 @@ async def test_a_job_is_made_as_the_tenants_service_account(
             except ForbiddenError:  # the grant takes a moment to be known
                 return False
 
-        assert await eventually(create)
+        assert await eventually(create, 30)
     assert (await client.get(JOBS, "train", namespace)).spec.suspend
 
 
@@ -230,7 +230,7 @@ async def test_a_deleted_namespace_takes_its_objects_out_of_the_mirror(
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one.run()) for one in (metadata, full)]
-        await eventually(lambda: standing() == 40, on=wake)
+        await eventually(lambda: standing() == 40, 30, on=wake)
         assert metadata.take().changed[Key(namespace, "w0")] is not None
         full.take()
         await client.delete(NAMESPACES, namespace)
@@ -269,7 +269,7 @@ async def test_the_lever_without_boosts_without_webhooks_and_while_kueue_is_down
                 return (await probe_lever(admitter, "fairlead")).lever is Lever.UNKNOWN
             return False
 
-        await eventually(unknown)
+        await eventually(unknown, 30)
 
 
 async def test_a_kubeconfig_with_client_certificates_and_plain_data_connects(

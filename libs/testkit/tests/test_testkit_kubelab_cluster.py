@@ -52,6 +52,17 @@ def admitted(lab: KubeLab, namespace: str) -> list[str]:
     return sorted(item["metadata"]["name"] for item in found)
 
 
+def put_aside(lab: KubeLab, queue: str) -> int:
+    """How many Workloads wait that Kueue has found no room for."""
+    start = "kueue_pending_workloads{"
+    lines = [
+        line
+        for line in lab.kueue_metrics().splitlines()
+        if line.startswith(start) and f'"{queue}"' in line and 'status="inadmissible"' in line
+    ]
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines)
+
+
 def test_a_job_is_suspended_admitted_run_for_its_time_and_finished(kube_lab: KubeLab, tenant: str) -> None:
     made = kube_lab.api.create(things.job("short", tenant, "main", {GPU: 4}, pods=2, seconds=2))
     assert made["spec"]["suspend"]  # by Kueue's webhook, before anything else could see it
@@ -94,6 +105,8 @@ def test_a_boost_decides_who_is_next(kube_lab: KubeLab, tenant: str) -> None:
     kube_lab.until(lambda: admitted(kube_lab, tenant) == ["holder"], 20, "the holder is admitted")
     for name in ("first", "second", "third"):
         kube_lab.api.create(things.workload(name, tenant, "main", {GPU: 8}))
+    # Who is just being tried when quota comes free takes it, whatever its place is.
+    kube_lab.until(lambda: put_aside(kube_lab, tenant) == 3, 20, "Kueue has tried all")
     boosted = {"metadata": {"annotations": {things.PRIORITY_BOOST: "10"}}}
     kube_lab.api.patch(f"{WORKLOADS.format(tenant)}/third", boosted)
 

@@ -103,7 +103,7 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
         for job in ("team-a", "team-b", "team-c"):
             example = furnishing.REPOSITORY / "deploy" / "examples" / "kueue" / f"{job}.yaml"
             subprocess.run([*kubectl, "create", "-f", str(example)], check=True, capture_output=True)
-        waited = [*kubectl, "wait", "workloads", "--all", "-A", "--for=condition=Admitted", "--timeout=40s"]
+        waited = [*kubectl, "wait", "workloads", "--all", "-A", "--for=condition=Admitted", "--timeout=90s"]
         assert (
             subprocess.run(waited, check=True, capture_output=True, text=True).stdout.count("condition met")
             == 3

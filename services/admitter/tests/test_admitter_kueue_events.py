@@ -42,7 +42,7 @@ def kinds_and_reasons(team: Team) -> list[tuple[str, str]]:
 async def a_queued_job(team: Team, cluster: HandPlayedKueue, **changes: object) -> JobState:
     """A Job that is too large to be admitted, with the Workload that Kueue made of it."""
     team.lab.api.create(things.job("greedy", team.name, "main", {"cpu": 1000}))
-    await eventually(lambda: len(team.workloads()) == 1)
+    await eventually(lambda: len(team.workloads()) == 1, 30)
     return await cluster.state_workload(team.workloads()[0], **changes)
 
 
@@ -61,20 +61,20 @@ async def test_an_objection_is_on_the_workload_and_its_job_once_whoever_leads(
     job = await a_queued_job(team, cluster, requested_class="urgent")
     both = [("Job", "ClassNotGranted"), ("Workload", "ClassNotGranted")]
     async with run_admitter(**settings) as first:
-        await eventually(lambda: sample(first, "ClassNotGranted") == 1)
+        await eventually(lambda: sample(first, "ClassNotGranted") == 1, 60)
         assert kinds_and_reasons(team) == both
         (_, _, message, count), _ = told(team)
         assert message.startswith('class: found "urgent"; it is not granted to tenant')
         assert count == "1"
         assert "ClassNotGranted" in kube_lab.kubectl("describe", "job", "greedy", "-n", team.name)
     async with run_admitter(**settings) as second:
-        await eventually(lambda: sample(second, "ClassNotGranted") == 1)
+        await eventually(lambda: sample(second, "ClassNotGranted") == 1, 60)
         assert kinds_and_reasons(team) == both
         assert {count for *_, count in told(team)} == {"1"}
         fault = Fault(field="spec.podSets cpu", value="1000", remedy="ask for less")
         await cluster.state(job, requested_class="approved", faults=[fault])
-        await eventually(lambda: sample(second, "LargerThanQuota") == 1)
-        await eventually(lambda: sample(second, "ClassNotGranted") == 2)
+        await eventually(lambda: sample(second, "LargerThanQuota") == 1, 60)
+        await eventually(lambda: sample(second, "ClassNotGranted") == 2, 60)
         assert kinds_and_reasons(team) == sorted(
             [*both, *both, ("Job", "LargerThanQuota"), ("Workload", "LargerThanQuota")]
         )

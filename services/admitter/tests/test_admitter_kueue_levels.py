@@ -173,9 +173,11 @@ class Estate:
         last = f"last-{uuid4().hex[:8]}"
         waiting = self._waiting()
         self.lab.api.create(things.workload(last, self.name, "main", {"cpu": 1}, priority=-1000))
-        await eventually(lambda: self._counted() == waiting + 1, what="Kueue has seen what was written")
+        await eventually(lambda: self._counted() == waiting + 1, 30, what="Kueue has seen what was written")
         self.lab.api.delete(f"{self.path}/{last}")
-        await eventually(lambda: self._counted() == waiting and self.at_rest(), what="Kueue has tried all")
+        await eventually(
+            lambda: self._counted() == waiting and self.at_rest(), 30, what="Kueue has tried all"
+        )
 
     def _waiting(self) -> int:
         return sum(
@@ -191,7 +193,7 @@ class Estate:
         )
 
     async def runs_other_than(self, name: str) -> None:
-        await eventually(lambda: self.admitted() not in ([], [name]))
+        await eventually(lambda: self.admitted() not in ([], [name]), 30)
 
 
 @pytest.fixture
@@ -259,7 +261,7 @@ async def test_another_workload_of_the_same_name_is_not_written_to(
     job = estate.known("a")
     estate.lab.api.delete(f"{estate.path}/a")
     await eventually(
-        lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)]
+        lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)], 30
     )
     writer = levels(client)
     assert await writer.write(job, 7) is None
@@ -274,7 +276,7 @@ async def test_a_workload_that_was_admitted_meanwhile_waits_no_more(
     estate.add("a")
     job = estate.known("a")
     estate.finish("blocker")
-    await eventually(lambda: estate.admitted() == ["a"])
+    await eventually(lambda: estate.admitted() == ["a"], 30)
     writer = levels(client)
     assert await writer.write(job, 7) is None
     # As one that runs it can be lifted.
@@ -294,7 +296,8 @@ async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
     assert again is not None
     assert first is not None
     assert (again.stood, again.mark) == (True, first.mark)
-    assert estate.lab.audit_lines(verb="patch", user=ADMITTER, after=mark) == []
+    asked = estate.lab.audit_lines(verb="patch", user=ADMITTER, after=mark)
+    assert [line for line in asked if line.namespace == estate.name] == []
     estate.lab.api.patch(f"{estate.path}/a", {"metadata": {"annotations": {PRIORITY_BOOST: "1"}}})
     repaired = await writer.write(job, 7)
     assert isinstance(repaired, Landed)

@@ -52,7 +52,7 @@ async def test_senders_hear_every_step_of_every_kind(
         def steps() -> dict[str, list[type]]:
             return {kind: [type(answer) for answer in answers if answer.id == f"a-{kind}"] for kind in kinds}
 
-        await eventually(lambda: steps() == kinds, 40, what="all steps")
+        await eventually(lambda: steps() == kinds, 90, what="all steps")
     ended = [answer for answer in answers if isinstance(answer, Ended)]
     assert {answer.outcome.value for answer in ended} == {"succeeded"}
 
@@ -77,5 +77,5 @@ async def test_a_class_that_is_taken_without_a_grant_is_told_where_it_was_asked_
 
     async with run_admitter(frontend="kueue", kubeconfig=str(watched.lab.kubeconfig(ADMITTER))):
         expected = {"ClassNotGranted", "BadAnnotation", "LargerThanQuota"}
-        await eventually(lambda: told("greedy") == expected, 30, what="three objections")
-        await eventually(lambda: told("stray") == {"NoSuchQueue"}, 30, what="no such queue")
+        await eventually(lambda: told("greedy") == expected, 90, what="three objections")
+        await eventually(lambda: told("stray") == {"NoSuchQueue"}, 90, what="no such queue")
