@@ -143,13 +143,13 @@ async def test_poison_is_put_aside_at_once_even_where_it_is_too_large_for_its_le
 
 
 async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
-    await provision(bus, a_topology(ack_wait=0.3, max_deliver=5))
+    await provision(bus, a_topology(ack_wait=2.0, max_deliver=5))
     deliveries: list[int] = []
     clock = asyncio.get_running_loop().time
 
     async def handle(delivery: Delivery) -> None:
         deliveries.append(delivery.deliveries)
-        until = clock() + 1.0  # three times the ack wait
+        until = clock() + 5.0  # more than twice the ack wait, which is long: a machine may stand still meanwhile
         await eventually(lambda: clock() > until)
 
     async with working(bus, handle):
