@@ -12,6 +12,7 @@ from fairlead_testkit.kubelab import (
     GPU_PRODUCT,
     WATCHER,
     ApiError,
+    ApiUnreachableError,
     KubectlError,
     KubeLab,
     KubeObject,
@@ -205,6 +206,11 @@ def test_kueues_metrics_can_be_read(kube_lab: KubeLab, tenant: str) -> None:
     assert f'kueue_cluster_queue_status{{cluster_queue="{tenant}"' in kube_lab.until(
         lambda: text if tenant in (text := kube_lab.kueue_metrics()) else "", 20, "the queue has metrics"
     )
+
+
+def test_a_watch_that_is_not_opened_is_no_end_of_one(kube_lab: KubeLab) -> None:
+    with pytest.raises(ApiUnreachableError, match="404"):
+        list(kube_lab.api.watch("/apis/batch/v1/no-such-things", ""))
 
 
 def test_kubectl_speaks_as_a_user(kube_lab: KubeLab) -> None:

@@ -109,7 +109,7 @@ class Api:
             seconds: after which the server ends it, as it may earlier.
 
         Raises:
-            ApiUnreachableError: the connection broke, or the server is too busy for a watch.
+            ApiUnreachableError: the connection broke, or the server does not open a watch now.
         """
         connection = http.client.HTTPSConnection(LOOPBACK, self._port, timeout=4 * seconds, context=self._tls)
         wish = {
