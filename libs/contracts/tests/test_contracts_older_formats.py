@@ -151,7 +151,110 @@ def test_what_is_wrong_is_told_by_the_keys_of_the_file() -> None:
         "X",
     }
     assert problems_of({"kind": "ConfigMap", "data": None}) == {"data"}
-    assert problems_of({"PRIORITY_WEIGHTS": {"a": 0, "b": 1}}) == {"class_weights.a"}
+
+
+TOO_MUCH: list[tuple[dict[str, object], str]] = [
+    (
+        {"AGING_COEFFICIENT": 1.0e9},
+        (
+            "AGING_COEFFICIENT: is 3600000000000.0 of share an hour, which must be a number from 0 to 1,000,000,000 "
+            "(found 1000000000.0)"
+        ),
+    ),
+    (
+        {"MAX_AGING_TIME": 1.0e12},
+        (
+            "MAX_AGING_TIME: is 277777777.7777778 hours, which must be above 0, and at most 10,000,000 "
+            "(found 1000000000000.0)"
+        ),
+    ),
+    (
+        {"PRIORITY_WEIGHTS": {"urgent": 2, "normal": 0}},
+        "PRIORITY_WEIGHTS.normal: must lie between 1e-06 and 1e+09 (found 0)",
+    ),
+    (
+        {"PRIORITY_WEIGHTS": {"a b": 1}},
+        'PRIORITY_WEIGHTS.a b: must be 1 to 253 characters without blanks (found "a b")',
+    ),
+    (
+        {"RESOURCE_WEIGHTS": {"cpu": 1.0e-9}},
+        "RESOURCE_WEIGHTS.cpu: must be 0 or lie between 1e-06 and 1e+09 (found 1e-09)",
+    ),
+    (
+        # It is the weight of the memory itself, too: told once.
+        {"RESOURCE_WEIGHTS": {"nvidia.com/gpumem-percentage": "1e10"}},
+        (
+            "RESOURCE_WEIGHTS.nvidia.com/gpumem-percentage: must be 0 or lie between 1e-06 and 1e+09 "
+            '(found "1e10")'
+        ),
+    ),
+    (
+        {"aging_alpha": "1e9"},
+        (
+            "aging_alpha: is 3600000000000.0 of share an hour, which must be a number from 0 to 1,000,000,000 "
+            '(found "1e9")'
+        ),
+    ),
+    (
+        {"aging_alpha": "1e999999"},
+        (
+            "aging_alpha: is Infinity of share an hour, which must be a number from 0 to 1,000,000,000 "
+            '(found "1e999999")'
+        ),
+    ),
+    (
+        {"max_aging_hours": "1e9"},
+        'max_aging_hours: must be above 0, and at most 10,000,000 (found "1e9")',
+    ),
+    (
+        {"priority_weights": "urgent: 0\nnormal: 2e9"},
+        'priority_weights.normal: must lie between 0 and 1e+09 (found "2e9")',
+    ),
+    ({"normal_weight": "2e9"}, 'normal_weight: must lie between 0 and 1e+09 (found "2e9")'),
+]
+
+
+@pytest.mark.parametrize(("data", "told"), TOO_MUCH)
+def test_what_the_document_refuses_is_told_by_the_key_and_value_of_the_file(
+    data: dict[str, object], told: str
+) -> None:
+    with pytest.raises(DocumentError) as refused:
+        read_document(data)
+    assert [str(problem) for problem in refused.value.problems] == [told]
+    with pytest.raises(DocumentError) as refused:
+        read_document({"kind": "ConfigMap", "data": data})
+    assert [str(problem) for problem in refused.value.problems] == [f"data.{told}"]
+
+
+def test_every_problem_of_an_older_format_is_told_at_once() -> None:
+    wrong = {
+        "AGING_COEFFICIENT": -1,
+        "MAX_AGING_TIME": 1.0e12,
+        "PRIORITY_WEIGHTS": {"urgent": "?", "normal": 0},
+        "RESOURCE_WEIGHTS": {"cpu": 1.0e-9, "memory": True},
+        "MAX_AGEING_TIME": 1,
+    }
+    assert problems_of(wrong) == {
+        "AGING_COEFFICIENT",
+        "MAX_AGING_TIME",
+        "PRIORITY_WEIGHTS.urgent",
+        "PRIORITY_WEIGHTS.normal",
+        "RESOURCE_WEIGHTS.cpu",
+        "RESOURCE_WEIGHTS.memory",
+        "MAX_AGEING_TIME",
+    }
+    assert problems_of(
+        {"aging_alpha": "1e9", "max_aging_hours": "x", "priority_weights": {"a": -1, "b": 1e10}}
+    ) == {
+        "aging_alpha",
+        "max_aging_hours",
+        "priority_weights.a",
+        "priority_weights.b",
+    }
+
+
+def test_an_integer_of_more_digits_than_python_prints_is_refused_by_its_key() -> None:
+    assert problems_of({"AGING_COEFFICIENT": 10**5000}) == {"AGING_COEFFICIENT"}
 
 
 def test_a_weight_of_percentages_is_one_of_the_memory_unless_that_has_its_own() -> None:

@@ -109,16 +109,15 @@ def read_document(
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"
         raise DocumentError([FieldError("version", version, reason)])
-    ours, older = in_our_words(found)
-    if older:
-        raise DocumentError(older)
+    translation = in_our_words(found)
     reader = StructReader()
-    document = reader.struct(PolicyDocument, written_out(ours), "")
+    document = reader.struct(PolicyDocument, written_out(translation.keys), "")
     if document is not None:
         stated = names_of(found.get("tenants"))
         reader.problems += check_document(document, reader.kept, tenants, stated, pools)
-    if reader.problems or document is None:
-        raise DocumentError([_with_presets(problem) for problem in reader.problems])
+    problems = translation.told(reader.problems)
+    if problems or document is None:
+        raise DocumentError([_with_presets(problem) for problem in problems])
     return document
 
 

@@ -14,11 +14,12 @@ nothing of an order (intervals, log levels, names of queues) are settings of ser
 import json
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from fairlead_contracts.cards import CARD_MEMORY, CARD_MEMORY_PERCENT
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.errors import FieldError, shown
 from fairlead_contracts.presets import PRESETS
 
 _DRF_KEYS = ("aging_alpha", "max_aging_hours", "priority_weights", "approved_weight", "normal_weight")
@@ -41,6 +42,7 @@ _WDRF_SETTINGS = (
     "METRICS_PORT",
     "NAMESPACE",
 )
+_WDRF_WEIGHTS = {"urgent": 1000.0, "approved": 100.0, "normal": 1.0}
 _SECONDS_AN_HOUR = 3600
 _LIKENESS = 0.7
 """From here on a variable is taken for one of the controller's, misspelled (difflib's ratio)."""
@@ -48,6 +50,49 @@ _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)")
 
 type Plain = dict[object, object]
 type Problems = list[FieldError]
+
+_UNBOUNDED = Context(traps=[])
+"""Counts what is beyond every number as infinite: the document's bounds refuse it."""
+_OF_NULL = "; leave it null for no cap"
+"""What the document says of its cap and the older formats do not have."""
+
+
+class Origin(NamedTuple):
+    """What in an older file a key of the document was made from."""
+
+    key: str
+    value: object
+    counted: str = ""
+    """The unit that the document counts it in, where that is another one."""
+
+    def told(self, problem: FieldError) -> FieldError:
+        """The problem of the document's key, by the file's own key and value."""
+        reason = problem.reason.removesuffix(_OF_NULL)
+        if self.counted:
+            reason = f"is {shown(problem.value)} {self.counted}, which {reason}"
+        return FieldError(self.key, self.value, reason)
+
+
+class Translation(NamedTuple):
+    """A file in the words of the policy document."""
+
+    keys: Mapping[object, object]
+    problems: Problems
+    """What is wrong with the file that the keys no longer show, told by the keys of the file."""
+    origins: Mapping[str, Origin]
+    """By key of the document, where it was made from; empty where the file is a policy document."""
+
+    def told(self, problems: Problems) -> Problems:
+        """All that is wrong, by the keys of the file: its own problems, and these of the document made from it."""
+        if not self.origins:
+            return [*self.problems, *problems]
+        found = {str(problem): problem for problem in self.problems}
+        for problem in problems:
+            origin = self.origins.get(problem.field)
+            told = problem if origin is None else origin.told(problem)
+            # Two keys of the document may come from one of the file.
+            found.setdefault(str(told), told)
+        return list(found.values())
 
 
 def from_environment(text: str) -> Plain | None:
@@ -72,39 +117,40 @@ def _apart(variables: Plain) -> Plain:
     }
 
 
-def in_our_words(found: Mapping[object, object]) -> tuple[Mapping[object, object], Problems]:
+def in_our_words(found: Mapping[object, object]) -> Translation:
     """An older configuration as a policy document's keys; any other mapping as it is.
 
-    Returns:
-        The keys, and what is wrong, told by the keys of the file.
+    What cannot be read has its default, so that the problems of the rest are found, too.
     """
     data = found.get("data") if found.get("kind") == "ConfigMap" else found
     if not isinstance(data, Mapping):
-        return {}, [FieldError("data", data, "must be a mapping: the ConfigMap of an older controller")]
+        wrong = FieldError("data", data, "must be a mapping: the ConfigMap of an older controller")
+        return Translation({}, [wrong], {})
     inside = data is not found
     where = "data." if inside else ""
     if any(key in data for key in _DRF_KEYS) or (inside and not _is_wdrf(data)):
         reader = _Reader(data, where)
-        return _drf(reader), reader.problems
+        return Translation(_drf(reader), reader.problems, reader.origins)
     if _is_wdrf(data):
         reader = _Reader(_apart({**data}) if inside else data, where)
-        return _wdrf(reader), reader.problems
-    return found, []
+        return Translation(_wdrf(reader), reader.problems, reader.origins)
+    return Translation(found, [], {})
 
 
 def _drf(reader: "_Reader") -> Plain:
     reader.refuse_others(_DRF_KEYS, _DRF_SETTINGS, str.lower)
-    alpha = reader.number("aging_alpha", Decimal("0.1"))
-    hours = reader.number("max_aging_hours", Decimal(336))
-    weights = reader.weights("priority_weights")
+    alpha = reader.number("aging_alpha", Decimal("0.1"), "aging.share_per_hour", "of share an hour")
+    hours = reader.number("max_aging_hours", Decimal(336), "aging.cap_hours")
+    weights = reader.weights("priority_weights", "class_weights")
     if weights is None:
         urgent, normal = (
-            reader.number("approved_weight", Decimal(0)),
-            reader.number("normal_weight", Decimal(1000)),
+            reader.number("approved_weight", Decimal(0), "class_weights.urgent"),
+            reader.number("normal_weight", Decimal(1000), "class_weights.normal"),
         )
         weights = {"urgent": float(urgent), "normal": float(normal)}
     # Lower goes first.
     classes = sorted(weights, key=lambda name: (weights[name], name))
+    reader.named("priority_weights", classes)
     return {
         **PRESETS["drf"],
         "classes": classes,
@@ -116,21 +162,24 @@ def _drf(reader: "_Reader") -> Plain:
 
 def _wdrf(reader: "_Reader") -> Plain:
     reader.refuse_others(_WDRF_KEYS, _WDRF_SETTINGS, str.upper)
-    alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"))
-    hours = reader.number("MAX_AGING_TIME", Decimal(_SECONDS_AN_HOUR)) / _SECONDS_AN_HOUR
-    weights = reader.weights("PRIORITY_WEIGHTS") or {"urgent": 1000, "approved": 100, "normal": 1}
-    resources = reader.weights("RESOURCE_WEIGHTS") or {}
-    if CARD_MEMORY_PERCENT in resources:
+    alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"), "aging.share_per_hour", "of share an hour")
+    seconds = reader.number("MAX_AGING_TIME", Decimal(_SECONDS_AN_HOUR), "aging.cap_hours", "hours")
+    weights = reader.weights("PRIORITY_WEIGHTS", "class_weights") or dict(_WDRF_WEIGHTS)
+    resources = reader.weights("RESOURCE_WEIGHTS", "resource_weights") or {}
+    if CARD_MEMORY_PERCENT in resources and CARD_MEMORY not in resources:
         # Where nodes register cards, percentages of their memory are counted as memory.
-        resources.setdefault(CARD_MEMORY, resources[CARD_MEMORY_PERCENT])
+        resources[CARD_MEMORY] = resources[CARD_MEMORY_PERCENT]
+        percent = reader.origins[f"resource_weights.{CARD_MEMORY_PERCENT}"]
+        reader.origins[f"resource_weights.{CARD_MEMORY}"] = percent
     # Higher goes first: the share is divided by it.
     classes = sorted(weights, key=lambda name: (-weights[name], name))
+    reader.named("PRIORITY_WEIGHTS", classes)
     return {
         **PRESETS["wdrf"],
         "classes": classes,
         "class_weights": weights,
         "resource_weights": resources,
-        "aging": _aging(alpha, hours),
+        "aging": _aging(alpha, _UNBOUNDED.divide(seconds, Decimal(_SECONDS_AN_HOUR))),
         "unlisted_weight": 1,
     }
 
@@ -139,7 +188,8 @@ def _aging(alpha: Decimal, hours: Decimal) -> Plain:
     """Alpha is share a second. Waiting that counts for no time at all counts nothing."""
     if not hours:
         return {"share_per_hour": 0}
-    return {"share_per_hour": float(alpha * _SECONDS_AN_HOUR), "cap_hours": float(hours)}
+    hourly = _UNBOUNDED.multiply(alpha, Decimal(_SECONDS_AN_HOUR))
+    return {"share_per_hour": float(hourly), "cap_hours": float(hours)}
 
 
 class _Reader:
@@ -147,37 +197,54 @@ class _Reader:
 
     def __init__(self, data: Mapping[object, object], where: str) -> None:
         self.problems: Problems = []
+        self.origins: dict[str, Origin] = {}
         self._data = data
         self._where = where
 
-    def number(self, key: str, default: Decimal) -> Decimal:
-        """A number from 0; the default, and a problem, where it is none."""
+    def number(self, key: str, default: Decimal, ours: str, counted: str = "") -> Decimal:
+        """A number from 0; the default, and a problem, where it is none.
+
+        Args:
+            key: of the file.
+            default: what its authors took.
+            ours: the document's key that it becomes.
+            counted: the document's unit, where that is another one.
+        """
         if key not in self._data:
             return default
+        self._came(ours, key, self._data[key], counted)
         found = _number(self._data[key])
         if found is None:
             self._refuse(key, self._data[key], "must be a number from 0")
             return default
         return found
 
-    def weights(self, key: str) -> dict[str, float] | None:
-        """Numbers by name; None where there are none."""
+    def weights(self, key: str, ours: str) -> dict[str, float] | None:
+        """Numbers by name, as the document's key; None where there are none."""
         found = self._data.get(key)
         if isinstance(found, str):
             found = _mapping_of(found)
         if key not in self._data:
             return None
+        self._came(ours, key, self._data[key])
         if not isinstance(found, Mapping) or not found:
             self._refuse(key, self._data[key], "must give a number to each name")
             return None
         weights = {}
         for name, value in found.items():
             number = _number(value)
+            self._came(f"{ours}.{name}", f"{key}.{name}", value)
             if number is None:
                 self._refuse(f"{key}.{name}", value, "must be a number from 0")
             else:
                 weights[str(name)] = float(number)
         return weights or None
+
+    def named(self, key: str, classes: list[str]) -> None:
+        """The classes are the names in this key."""
+        self._came("classes", key, self._data.get(key))
+        for at, name in enumerate(classes):
+            self._came(f"classes[{at}]", f"{key}.{name}", name)
 
     def refuse_others(
         self, keys: tuple[str, ...], settings: tuple[str, ...], form: Callable[[str], str]
@@ -187,6 +254,9 @@ class _Reader:
             if key not in keys and form(str(key)) not in settings:
                 self._refuse(str(key), value, f"is not a key here; keys are {', '.join(sorted(keys))}")
 
+    def _came(self, ours: str, key: str, value: object, counted: str = "") -> None:
+        self.origins[ours] = Origin(f"{self._where}{key}", value, counted)
+
     def _refuse(self, key: str, value: object, reason: str) -> None:
         self.problems.append(FieldError(f"{self._where}{key}", value, reason))
 
@@ -195,7 +265,8 @@ def _number(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = Decimal(str(value).strip())
+        # Python prints no integer of more than 4300 digits.
+        found = Decimal(value) if isinstance(value, int) else Decimal(str(value).strip())
     except InvalidOperation:
         return None
     return found if found.is_finite() and found >= 0 else None

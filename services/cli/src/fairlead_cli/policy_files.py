@@ -86,7 +86,7 @@ def _says(found: object) -> frozenset[str] | None:
     """What an older configuration says in our words. It knows no tenants: the weight of unlisted ones is no word of it."""
     if not isinstance(found, Mapping):
         return None
-    ours, _ = in_our_words(found)
+    ours = in_our_words(found).keys
     return None if ours is found else frozenset(str(key) for key in ours) - {"unlisted_weight"}
 
 
