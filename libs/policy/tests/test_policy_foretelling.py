@@ -1,10 +1,12 @@
 """What would move a job, in words: each sentence with figures worked out by hand."""
 
+import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from fairlead_contracts.instants import HOUR, SECOND
+from fairlead_contracts.instants import HOUR, MINUTE, SECOND
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, prospects_in, prospects_in_words
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -30,12 +32,17 @@ def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, urgency: str =
     )
 
 
-def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob) -> str:
+def order_of(scored_by: PoolRules, use: dict[str, int], *jobs: WaitingJob) -> PoolOrder:
     order = PoolOrder(scored_by)
     for tenant, gpu in use.items():
         order.run(f"runs-{tenant}", tenant, {GPU: 1000 * gpu})
     for job in jobs:
         order.wait(job)
+    return order
+
+
+def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob) -> str:
+    order = order_of(scored_by, use, *jobs)
     place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
     assert place is not None
     assert found is not None
@@ -47,13 +54,78 @@ def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
     old, young = a_job("old", "ada", age=30), a_job("young", "bob", age=5)
     text = words(rules(), {"ada": 10}, "young", old, young)
     assert "Before it stands old of ada: it has waited longer, worth 15.0 %, more than the 10.0 %" in text
-    # 5 % are missing: five hours, from the fifth day of 1970, 4:00 on.
-    assert "Overtakes old of ada at 1970-01-05 09:00 UTC (in 5 h) by aging" in text
+    # 5 % are missing: five hours, from the fifth day of 1970, 4:00 on. At 9:00 both are equal: at 9:01 it is so.
+    assert "Overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h) by aging" in text
     passed = words(rules(), {"ada": 10}, "old", old, young)
-    assert "young of bob overtakes it at 1970-01-05 09:00 UTC (in 5 h) by aging" in passed
-    still = words(rules(cap=None), {"ada": 10}, "young", old, young)
-    assert "Time alone changes nothing between it and its neighbours: below the cap all age alike." in still
+    assert "young of bob overtakes it at 1970-01-05 09:01 UTC (in 5 h) by aging" in passed
     assert "Time alone" not in words(rules(rate=Fraction(0)), {"ada": 10}, "old", old, young)
+
+
+@pytest.mark.parametrize(
+    ("cap", "age", "why"),
+    [
+        (None, 5, "all age alike."),
+        (
+            20,
+            5,
+            "up to the cap all age alike, and beyond it no younger one that stands behind passes an older one.",
+        ),
+        (
+            20,
+            25,
+            "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on.",
+        ),
+        (
+            20,
+            20,
+            "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on.",
+        ),
+    ],
+)
+def test_why_time_alone_changes_nothing_is_said_by_what_holds_of_it(
+    cap: int | None, age: int, why: str
+) -> None:
+    scored_by = rules(cap=None if cap is None else cap * HOUR)
+    jobs = a_job("old", "ada", age=30), a_job("late", "bob", age=age), a_job("last", "cyd", age=age - 1)
+    even = rules(cap=scored_by.cap, weights=EVEN | {"cyd": Fraction(1)})
+    text = words(even, {"bob": 10, "cyd": 20}, "late", *jobs)
+    assert f"Time alone changes nothing between it and its neighbours: {why}" in text
+
+
+def test_a_weight_is_rounded_up_so_that_above_it_the_sentence_holds() -> None:
+    """30.30303 is what is solved for: at 30.301, above the nearest number of four digits, it is not so yet."""
+    jobs = a_job("first", "ada", age=2.5), a_job("late", "bob", age=2.75)
+    few = rules(capacity={GPU: 64_000}, rate=Fraction(66, 1000) / HOUR)
+    text = words(few, {"bob": 32}, "late", *jobs)
+    [told] = re.findall(r"First if bob had a weight above ([\d.]+),", text)
+    above = Fraction(told) + Fraction(1, 10**6)
+    changed = rules(capacity={GPU: 64_000}, rate=few.rate, weights=EVEN | {"bob": above})
+    order = order_of(changed, {"bob": 32}, *jobs)
+    assert order.uids(NOW) == ["late", "first"]
+
+
+def test_a_time_is_rounded_up_so_that_then_the_sentence_holds() -> None:
+    # 5 % and 10 s are missing.
+    old, young = a_job("old", "ada", age=30), a_job("young", "bob", age=5 - 10 / 3600)
+    text = words(rules(), {"ada": 10}, "young", old, young)
+    assert "Overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h) by aging" in text
+    order = order_of(rules(), {"ada": 10}, old, young)
+    assert order.uids(NOW + 5 * HOUR) == ["old", "young"]
+    assert order.uids(NOW + 5 * HOUR + MINUTE) == ["young", "old"]
+
+
+def test_what_does_not_count_takes_room_too() -> None:
+    """Of weight 0 it is left out of the shares: the first one takes it all the same, and one too large never starts."""
+    free = rules(capacity={"cpu": 10_000, GPU: 4000}, resource_weights={GPU: Fraction(0)})
+    text = words(free, {}, "late", a_job("first", "ada", age=3, gpu=4), a_job("late", "bob", gpu=4))
+    assert "In its turn, it fits once 4 gpu have ended: all that stand before it start first." in text
+    monster = a_waiting_job("m", tenant="ada", submitted=0, demand={"cpu": 8000, GPU: 9000})
+    late = a_waiting_job("late", tenant="bob", submitted=HOUR, demand={"cpu": 4000})
+    for parents in ({}, {"ada": "org"}):
+        weights = EVEN | {"org": Fraction(1)}
+        text = words(replace(free, parents=parents, weights=weights), {}, "late", monster, late)
+        assert "Before it stands m of ada" in text
+        assert "It fits into what is free, beside all that stand before it." in text
 
 
 def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:

@@ -328,6 +328,35 @@ def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> 
         assert max(makeup.shares.values(), default=0.0) == place.tag
 
 
+def smaller(rules: PoolRules, left_out: Sequence[str]) -> PoolRules:
+    """A pool of which some jobs ask more than it has, of which some resources do not count."""
+    return replace(
+        rules, capacity={"cpu": 5000, "gpu": 3000}, resource_weights=dict.fromkeys(left_out, Fraction(0))
+    )
+
+
+@settings(max_examples=cases())
+@given(
+    pools(tree=None, modes=("strict", "additive")),
+    st.sampled_from(((), ("cpu",), ("gpu",), ("cpu", "gpu"), ("tpu",))),
+)
+def test_a_turn_is_of_all_that_can_start_and_of_resources_that_do_not_count_too(
+    case: Case, left_out: Sequence[str]
+) -> None:
+    case.rules = smaller(case.rules, left_out)
+    order = case.order()
+    places = order.order(NOW)
+    for rank, place in enumerate(places):
+        found = order.around(place, NOW, 3)
+        start = [
+            one
+            for one in places[:rank]
+            if all(amount <= case.rules.capacity[name] for name, amount in one.demand.items())
+        ]
+        for name in place.demand:
+            assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in start)
+
+
 WILD = st.sampled_from((-5, 0, 1, 999, 2**30, 2**60, 2**62, 2**63, 10**25))
 wild_rules = st.builds(
     PoolRules,

@@ -15,6 +15,7 @@ type Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 """An instant in a message that people read: RFC 3339 with its offset; one without an offset is refused."""
 
 SECOND: Micros = 1_000_000
+MINUTE: Micros = 60 * SECOND
 HOUR: Micros = 3600 * SECOND
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

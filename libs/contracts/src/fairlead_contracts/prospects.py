@@ -59,7 +59,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     fixed: int = 0
     """How many stand before it whatever its share: of higher classes, and its own tenant's."""
     asked: dict[str, int] = {}
-    """What all jobs before it that can start ask for, of the resources that it asks for and that count."""
+    """What all jobs before it that can start ask for, of the resources that it asks for."""
     used: dict[str, int] = {}
     """What runs, of the same resources."""
     holders: list[Holder] = []

@@ -14,7 +14,7 @@ within the `bands` of the classes that make up a pool's `segments`, and where `p
 `snapshot_levels` do all of that with one document, `stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
 the words of `reservation`; `past` is decayed use; `reasons` puts a place in words, with
 `held_back` on what holds it back beside a share. `prospects` says what
-would move a job: by what stands `ahead`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
+would move a job: by what stands `ahead` and takes its `turns`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
 `foretelling` puts that in words, with `neighbours` on those right before it.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,

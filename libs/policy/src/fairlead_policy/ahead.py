@@ -28,6 +28,7 @@ from fairlead_policy.rules import PoolRules
 from fairlead_policy.sequence import Sequence as JobSequence
 from fairlead_policy.side_by_side import SideBySide
 from fairlead_policy.terms import top_of
+from fairlead_policy.turns import asked_in_turn, leaves_out
 
 MOST_HOLDERS = 3
 """Told of each resource."""
@@ -76,7 +77,9 @@ class Chain:
         return _summed(self._part.field.columns.demand[self._part.stretch.at[:ahead]], rules)
 
     def asked_by_startable(self, ahead: int, rules: PoolRules) -> Counter[str]:
-        """As `asked`, without jobs that are larger than the pool: these never start."""
+        """What the first `ahead` jobs ask for of every resource, without those larger than the pool: these never start."""
+        if leaves_out(rules):
+            return asked_in_turn(map(self._part.job_at, range(ahead)), rules)
         if isinstance(self._part, Lane):
             return _summed(self._part.columns(ahead).demand_of_startable(rules), rules)
         demand = self._part.field.columns.demand_of_startable(rules)
@@ -102,7 +105,7 @@ def around(side: SideBySide, chains: Sequence[Chain], place: Place, rules: PoolR
     bar, top = side.bar, top_of(place)
     own = next((number for number, lane in enumerate(side.lanes) if lane.tenant == top), None)
     found = [(chain, chain.before(bar)) for chain in chains]
-    asked = Counter(dict(zip(rules.resources, side.asked(rules), strict=True)))
+    asked = side.asked(rules)
     for chain, ahead in found:
         asked.update(chain.asked_by_startable(ahead, rules))
     foremost, higher = _foremost(side, own, [part for part in found if part[0].top != top], bar)

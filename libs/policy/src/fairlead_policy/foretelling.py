@@ -1,23 +1,26 @@
 """Prospects in words: what a job's tag is made of, who stands right before it and why, what would move it.
 
-Every number is one that was solved for; amounts that have to end are rounded up to what people count in, so that a
-sentence stays true.
+Every number is one that was solved for; amounts that have to end, weights and times are rounded up to what people count
+in, so that a sentence stays true.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from math import ceil
 
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import SECOND, Micros, from_datetime
+from fairlead_contracts.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
 from fairlead_contracts.prospects import Holder, Makeup, Move, Prospects, Room
 from fairlead_contracts.quantities import base_units, format_quantity
 from fairlead_policy.figures import duration, percent
 from fairlead_policy.neighbours import before_in_words
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.supposing import unit_of
+from fairlead_policy.terms import counted_as
 
 _MOST_RESOURCES = 3
 _FEW_DIGITS = 10
+_UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
@@ -27,12 +30,23 @@ def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Mi
     for move in found.moves:
         lines.append(_WORDS[move.cause](move, place, now))
     if found.still and found.nearest and rules.rate:
-        lines.append("Time alone changes nothing between it and its neighbours: below the cap all age alike.")
+        lines.append(
+            f"Time alone changes nothing between it and its neighbours: {_because(place, rules, now)}."
+        )
     if found.fading:
         lines.append(
             "Past use counts here and fades: as it does, places move, and instants told come sooner or later."
         )
     return lines if found.room is None else [*lines, *_room(found.room, place, rules.capacity)]
+
+
+def _because(place: Place, rules: PoolRules, now: Micros) -> str:
+    """Why time changes nothing: only beyond the cap does a younger job of a lower tag pass, and none here does."""
+    if rules.cap is None:
+        return "all age alike"
+    if max(place.submitted, counted_as(place, rules, now).submitted) <= now - rules.cap:
+        return "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on"
+    return "up to the cap all age alike, and beyond it no younger one that stands behind passes an older one"
 
 
 def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
@@ -81,11 +95,7 @@ def _by_starts(move: Move, place: Place, now: Micros) -> str:
 
 def _by_time(move: Move, place: Place, now: Micros) -> str:
     del place
-    at = (
-        ""
-        if move.at is None
-        else f"at {move.at:%Y-%m-%d %H:%M} UTC (in {_until(from_datetime(move.at), now)})"
-    )
+    at = "" if move.at is None else _on_the_minute(from_datetime(move.at), now)
     if move.ahead:
         return f"Overtakes {_named(move)} {at} by aging: that one is beyond the cap then, and ages no more."
     return f"{_named(move)} overtakes it {at} by aging: this one is beyond the cap then, and ages no more."
@@ -101,7 +111,8 @@ def _by_class(move: Move, place: Place, now: Micros) -> str:
 
 def _by_weight(move: Move, place: Place, now: Micros) -> str:
     del place, now
-    return f"{_then(move)} if {move.tenant} had a weight above {move.weight:.4g}, which operators set."
+    least = float(_UPWARDS.create_decimal(repr(move.weight)))
+    return f"{_then(move)} if {move.tenant} had a weight above {least:.4g}, which operators set."
 
 
 _WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
@@ -125,8 +136,10 @@ def _named(move: Move) -> str:
     return f"{move.passed_id} of {move.passed_tenant}" if move.passed_id else f"a job of {move.passed_tenant}"
 
 
-def _until(at: Micros, now: Micros) -> str:
-    return duration(max(0, at - now) / SECOND)
+def _on_the_minute(at: Micros, now: Micros) -> str:
+    """The next whole minute: what happens at the instant has happened then."""
+    minute = -(-at // MINUTE) * MINUTE
+    return f"at {to_datetime(minute):%Y-%m-%d %H:%M} UTC (in {duration(max(0, minute - now) / SECOND)})"
 
 
 def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.decisions import Lift, Place, UnboundedBy
-from fairlead_contracts.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.instants import MINUTE, SECOND, Micros, to_datetime
 from fairlead_contracts.prospects import Around, Makeup, Move, Neighbour, Prospects, Room, Term
 from fairlead_policy.moves import (
     first_to_pass,
@@ -28,8 +28,8 @@ _MOST_CLASSES = 4
 _SHOWN = 3
 """Neighbours told, and instants."""
 
-LAST_NAMED = 253_402_300_799 * SECOND
-"""The year 9999, the last that RFC 3339 can name; an instant beyond it is not told."""
+LAST_NAMED = 253_402_300_740 * SECOND
+"""The last minute of the year 9999, the last that RFC 3339 can name; an instant beyond it is not told."""
 
 type Amounts = Mapping[str, int]
 
@@ -302,8 +302,8 @@ def _by_time(
 ) -> list[Move]:
     if not _tells_time(rules):
         return []
-    # Once a tree's own sequence moves, its jobs count by other terms.
-    last = LAST_NAMED if around.moves_at is None else min(LAST_NAMED, around.moves_at - 1)
+    # Once a tree's own sequence moves, its jobs count by other terms. Words tell the next whole minute: that comes first.
+    last = LAST_NAMED if around.moves_at is None else min(LAST_NAMED, _minute_before(around.moves_at))
     instants = ((passes_at(place, other, rules, now), other) for other in others)
     found = [(at, other) for at, other in instants if at is not None and at <= last]
     found.sort(key=lambda part: (part[0], part[1].uid))
@@ -313,6 +313,11 @@ def _by_time(
     if passing is None or passing[0] > last:
         return moves
     return [*moves, _passing(passing[1], passing[0], ahead=False)]
+
+
+def _minute_before(instant: Micros) -> Micros:
+    """The last whole minute before an instant."""
+    return (instant - 1) // MINUTE * MINUTE
 
 
 def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:

@@ -4,6 +4,7 @@ Floats tell nearly all of them apart from it; those that are too close for float
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -15,6 +16,7 @@ from fairlead_policy.lane import Lane
 from fairlead_policy.places import SortKey, sort_key_at
 from fairlead_policy.ranking import Flags, Ints, join
 from fairlead_policy.rules import LARGEST, PoolRules
+from fairlead_policy.turns import asked_in_turn, leaves_out
 
 # Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
 _NEAR = 2.0**-45
@@ -99,12 +101,17 @@ class SideBySide:
             chosen &= self._part != without
         return int(chosen.sum())
 
-    def asked(self, rules: PoolRules) -> list[int]:
-        """What all jobs before the place that can start at all ask for, by resource of the pool."""
+    def asked(self, rules: PoolRules) -> Counter[str]:
+        """What all jobs before the place that can start at all ask for, by resource."""
         if not self.lanes:
-            return [0] * len(rules.resources)
+            return Counter()
+        if leaves_out(rules):
+            counted = zip(self.lanes, self.ahead.tolist(), strict=True)
+            before = (lane.job_at(row) for lane, ahead in counted for row in range(ahead))
+            return asked_in_turn(before, rules)
         parts = [lane.columns(len(lane)).demand_of_startable(rules).T for lane in self.lanes]
-        return [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
+        sums = [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
+        return Counter(dict(zip(rules.resources, sums, strict=True)))
 
     def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:
         """The first of some rows, or the last by a negative sign; with those that floats cannot tell from them."""
