@@ -115,6 +115,17 @@ async def fairlead(*words: str, given: bytes = b"") -> tuple[str, str]:
     return printed.decode(), warned.decode()
 
 
+def explained_by_cards(*, full: KubeObject, large: KubeObject) -> None:
+    """What no card has, and what none has free."""
+    assert large["never"][0] == NEVER
+    assert large["never"][1].startswith(NOT_COUNTED)
+    assert (full["never"], full["no_quota"]) == ([], [])
+    [short, *_] = full["shortfalls"]
+    assert (short["term"], short["wanted"], short["most"], short["total"], short["unit"]) == (
+        "card-memory", 20_480, 12_576, 24_576, "MiB",
+    )  # fmt: skip
+
+
 async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, tmp_path: Path) -> None:
     with Estate(kube_lab, ["team-a"]) as estate, nodes_with_cards(estate):
         pool = plant(estate)
@@ -158,13 +169,7 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
             ]
         assert len(refused) == 1, "once, however often the node is heard of"
         assert f'node \\"{estate.named("hami")}-1\\"' in refused[0], "with its name"
-        assert large["never"][0] == NEVER
-        assert large["never"][1].startswith(NOT_COUNTED)
-        assert (full["never"], full["no_quota"]) == ([], [])
-        [short, *_] = full["shortfalls"]
-        assert (short["term"], short["wanted"], short["most"], short["total"], short["unit"]) == (
-            "card-memory", 20_480, 12_576, 24_576, "MiB",
-        )  # fmt: skip
+        explained_by_cards(full=full, large=large)
         assert "left out are the cards of nodes whose register cannot be read" in " ".join(warned.split())
         printed, _ = await fairlead("order", "-", "-o", "json", given=snapshot.encode())
         ordered = json.loads(printed)
