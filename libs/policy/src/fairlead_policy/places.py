@@ -80,7 +80,7 @@ def place_in(sequence: JobSequence, position: int, now: Micros) -> Place:
     """The place of a job of a top-level tenant's sequence."""
     job, rules = sequence.job_at(position), sequence.measure.rules
     lifted, late = sequence.as_submitted.item(position), sequence.by_tag.item(position)
-    own = _lift_at(sequence, position)
+    own = lift_at(sequence, position)
     tag, key = _tag_and_key(own, sequence.top, rules, now)
     way = rules.way_up(job.tenant)
     return Place(
@@ -102,8 +102,8 @@ def place_in(sequence: JobSequence, position: int, now: Micros) -> Place:
         demand=job.demand,
         top=sequence.top if sequence.top != job.tenant else "",
         position=position,
-        lifted=None if lifted == position else _lift_at(sequence, lifted),
-        lifted_late=None if late == lifted else _lift_at(sequence, late),
+        lifted=None if lifted == position else lift_at(sequence, lifted),
+        lifted_late=None if late == lifted else lift_at(sequence, late),
         within=[_within(sequence, tenant, position) for tenant in way[:-1]],
     )
 
@@ -116,7 +116,7 @@ def _tag_and_key(own: Lift, top: str, rules: PoolRules, now: Micros) -> tuple[fl
     return ratio(tag.numerator, tag.denominator), ratio(key.numerator, key.denominator)
 
 
-def _lift_at(sequence: JobSequence, position: int) -> Lift:
+def lift_at(sequence: JobSequence, position: int) -> Lift:
     """The terms of the job at a position."""
     scores, job = sequence.stretch.scores, sequence.job_at(position)
     dominant, use = _dominant(scores, position, sequence)
@@ -158,7 +158,7 @@ def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
     """What the job's tenant, or one above it, stands at among its siblings before the job."""
     rules = sequence.measure.rules
     at = sequence.position_in(tenant, position)
-    own = _lift_within(sequence, tenant, at)
+    own = lift_within(sequence, tenant, at)
     exact = tag_of(own, tenant, rules)
     lifter = sequence.lifter_in(tenant).item(at)
     return Within(
@@ -168,11 +168,11 @@ def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
         tag=ratio(exact.numerator, exact.denominator),
         share=own.share,
         unbounded_by=unbounded_by(sequence.stretches[tenant].scores, at, rules.weight_of(tenant)),
-        lifted=None if lifter == at else _lift_within(sequence, tenant, lifter),
+        lifted=None if lifter == at else lift_within(sequence, tenant, lifter),
     )
 
 
-def _lift_within(sequence: JobSequence, tenant: str, at: int) -> Lift:
+def lift_within(sequence: JobSequence, tenant: str, at: int) -> Lift:
     """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
     scores, job = sequence.stretches[tenant].scores, sequence.job_within(tenant, at)
     use = 0 if scores.lacking[at] else scores.use.item(at)
@@ -193,7 +193,7 @@ def _lift_within(sequence: JobSequence, tenant: str, at: int) -> Lift:
 
 def sort_key_in(sequence: JobSequence, position: int, now: Micros) -> SortKey:
     """What the order goes by, exact, of a job of a top-level tenant's sequence."""
-    terms = _lift_at(sequence, sequence.lifter.item(position))
+    terms = lift_at(sequence, sequence.lifter.item(position))
     return *compared(terms, sequence.top, sequence.measure.rules, now), position
 
 

@@ -133,10 +133,20 @@ class PoolRules:
         """
         if self.class_mode == "strict":
             return self.rank_of(urgency) * 2 + blocked, 0
-        weight = self.class_weight(urgency, override)
+        known = self._own_weights.get(urgency) if override is None else None
+        weight = round(self.class_weight(urgency, override) * self._common) if known is None else known
         if self.class_mode == "multiplicative":
-            return blocked, -round(weight * self._common)
-        return blocked, round((weight + self.rate * submitted) * self._common)
+            return blocked, -weight
+        return blocked, weight + self._own_rate * submitted
+
+    @cached_property
+    def _own_weights(self) -> Mapping[str, int]:
+        """Of classes, over the common denominator: looked up for each of a million jobs."""
+        return {urgency: round(weight * self._common) for urgency, weight in self.class_weights.items()}
+
+    @cached_property
+    def _own_rate(self) -> int:
+        return round(self.rate * self._common)
 
     @cached_property
     def _common(self) -> int:

@@ -27,12 +27,17 @@ class Grades:
     def __init__(self, rules: PoolRules, multipliers: Multipliers) -> None:
         self._rules = rules
         self._multipliers = multipliers
+        self._known: dict[tuple[str, float | None], int] = {}
 
     def grade(self, job: WaitingJob) -> int:
         """The job's grade."""
         if self._rules.strict:
             return 0
-        return self._multipliers.number(self._rules.class_weight(job.urgency, override_of(job.override)))
+        found = self._known.get((job.urgency, job.override))
+        if found is None:
+            weight = self._rules.class_weight(job.urgency, override_of(job.override))
+            found = self._known[job.urgency, job.override] = self._multipliers.number(weight)
+        return found
 
     def divided(self, exact: Sequence[Fraction], grades: Ints) -> tuple[Ints, Floats]:
         """For each multiplier (columns) and grade (rows), the number and the float of multiplier / weight."""

@@ -9,6 +9,7 @@ from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros
 from fairlead_policy.family import Family
 from fairlead_policy.flips import first_flip
+from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.places import place_in, place_of
@@ -88,6 +89,13 @@ class View:
             _place(parts[part], at, self._now)
             for part, at in zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
         ]
+
+    def in_order(self) -> Sequence[Place]:
+        """The places of all rows, each made when somebody looks at it where that can be; of a view of all jobs."""
+        rows, rules = self.ranked(), self._measure.rules
+        if rules.rescaled or not len(rows):
+            return self.places(rows)
+        return GatheredPlaces(self._parts, rows, rules=rules, now=self._now)
 
     def _line(self, lanes: Sequence[Lane], rows: Ints) -> Line[WaitingJob]:
         """Rows of lanes with what places are made from, in their order: they are then made as they will be read."""

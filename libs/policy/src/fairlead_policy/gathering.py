@@ -1,0 +1,187 @@
+"""What many places of trees, and of classes that are not strict, are made from: as columns over all their jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from fairlead_policy.jobs import WaitingJob
+from fairlead_policy.lane import Lane
+from fairlead_policy.ranking import Flags, Ints, Names
+from fairlead_policy.rules import LARGEST, PoolRules
+from fairlead_policy.scoring import Scores
+from fairlead_policy.sequence import Sequence as JobSequence
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What jobs stand at among their siblings at one depth below the top-level tenants."""
+
+    tenant: Ints
+    """Number of the tenant there, the job's own or one above it; `NOBODY` where its own stands higher."""
+    at: Ints
+    """Position in that tenant's sequence."""
+    use: Ints
+    dominant: Ints
+    lifter: Ints
+    """Position in that sequence of the job that it counts as."""
+    finite: Flags
+
+    @classmethod
+    def of_nobody(cls, jobs: int) -> "Depth":
+        """To be filled in."""
+        at, use, dominant, lifter = np.zeros((4, jobs), np.int64)
+        return cls(np.full(jobs, NOBODY), at, use, dominant, lifter, np.ones(jobs, np.bool_))
+
+    def take(self, rows: Ints) -> "Depth":
+        """Some of the jobs."""
+        return Depth(
+            self.tenant[rows],
+            self.at[rows],
+            self.use[rows],
+            self.dominant[rows],
+            self.lifter[rows],
+            self.finite[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Jobs of tenants that stand alone, and of top-level tenants' sequences, as equal columns."""
+
+    jobs: Names
+    finite: Flags
+    """Whether the share is, at every depth."""
+    rank: Ints
+    use: Ints
+    dominant: Ints
+    submitted: Ints
+    lifted: Ints
+    """Positions in the sequence of the jobs that it counts as: as submitted, and far beyond the cap."""
+    late: Ints
+    depths: Sequence[Depth]
+    """From the top down."""
+
+    @classmethod
+    def of(cls, jobs: Names, scores: Scores, lifted: Ints, late: Ints, depths: Sequence[Depth]) -> "Gathered":
+        """Jobs as they are scored."""
+        finite: Flags = (scores.rows.rank & 1 == 0) & ~scores.lacking
+        for depth in depths:
+            finite &= depth.finite
+        rows = scores.rows
+        return cls(jobs, finite, rows.rank, scores.use, scores.dominant, rows.submitted, lifted, late, depths)
+
+    def take(self, rows: Ints) -> "Gathered":
+        """Some of the jobs."""
+        return Gathered(
+            self.jobs[rows],
+            self.finite[rows],
+            self.rank[rows],
+            self.use[rows],
+            self.dominant[rows],
+            self.submitted[rows],
+            self.lifted[rows],
+            self.late[rows],
+            [depth.take(rows) for depth in self.depths],
+        )
+
+
+class Gathering:
+    """Gathers what places are made from. Tenants below top-level ones get numbers on the way.
+
+    Args:
+        rules: of the pool.
+    """
+
+    def __init__(self, rules: PoolRules) -> None:
+        self.tenants: list[str] = []
+        """By number."""
+        self._rules = rules
+
+    def all_of(self, parts: Sequence[Lane | JobSequence]) -> Gathered:
+        """The jobs of tenants that stand alone and of sequences, one after the other; there is one at least."""
+        return _joined([self._of(one) for one in parts])
+
+    def _of(self, part: Lane | JobSequence) -> Gathered:
+        if isinstance(part, Lane):
+            positions = np.arange(len(part))
+            return Gathered.of(_objects(part.jobs_at(positions)), part.scored(), positions, positions, [])
+        counts = np.diff(part.field.starts).tolist()
+        numbered = [
+            job
+            for lane, count in zip(part.field.lanes, counts, strict=True)
+            for job in lane.jobs_at(np.arange(count))
+        ]
+        at, scores = part.stretch.at, part.stretch.scores
+        depths = [depth.take(at) for depth in self._depths_of(part)]
+        return Gathered.of(_objects(numbered)[at], scores, part.as_submitted, part.by_tag, depths)
+
+    def _depths_of(self, sequence: JobSequence) -> list[Depth]:
+        """By number in the field."""
+        found: list[Depth] = []
+        for tenant, stretch in sequence.stretches.items():
+            number = len(self._rules.way_up(tenant)) - 2
+            if number < 0:
+                continue  # the top-level tenant itself
+            while len(found) <= number:
+                found.append(Depth.of_nobody(len(sequence.field.lane)))
+            depth, at, scores = found[number], stretch.at, stretch.scores
+            depth.tenant[at] = len(self.tenants)
+            depth.at[at] = np.arange(len(at))
+            depth.use[at], depth.dominant[at] = scores.use, scores.dominant
+            depth.lifter[at] = sequence.lifter_in(tenant)
+            depth.finite[at] = (scores.rows.rank & 1 == 0) & ~scores.lacking
+            self.tenants.append(tenant)
+        return found
+
+
+def may_be_oversized(parts: Sequence[Lane | JobSequence], rules: PoolRules) -> bool:
+    """Whether some job may ask for more of a resource than the pool has; resources that do not count are not looked at."""
+    if not all(map(rules.counts, rules.capacity)):
+        return True
+    capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
+    for part in parts:
+        columns = part.columns(len(part)) if isinstance(part, Lane) else part.field.columns
+        if (columns.demand > capacity).any() or columns.lacking.any():
+            return True
+    return False
+
+
+def _objects(jobs: Sequence[WaitingJob]) -> Names:
+    found: Names = np.empty(len(jobs), np.object_)
+    found[:] = jobs
+    return found
+
+
+def _joined(parts: Sequence[Gathered]) -> Gathered:
+    """There is one at least."""
+    by_depth = zip_longest(*(part.depths for part in parts))
+    lengths = [len(part.jobs) for part in parts]
+    return Gathered(
+        np.concatenate([part.jobs for part in parts]),
+        np.concatenate([part.finite for part in parts]),
+        np.concatenate([part.rank for part in parts]),
+        np.concatenate([part.use for part in parts]),
+        np.concatenate([part.dominant for part in parts]),
+        np.concatenate([part.submitted for part in parts]),
+        np.concatenate([part.lifted for part in parts]),
+        np.concatenate([part.late for part in parts]),
+        [
+            _joined_depths([one or Depth.of_nobody(n) for one, n in zip(depths, lengths, strict=True)])
+            for depths in by_depth
+        ],
+    )
+
+
+def _joined_depths(parts: Sequence[Depth]) -> Depth:
+    return Depth(
+        np.concatenate([part.tenant for part in parts]),
+        np.concatenate([part.at for part in parts]),
+        np.concatenate([part.use for part in parts]),
+        np.concatenate([part.dominant for part in parts]),
+        np.concatenate([part.lifter for part in parts]),
+        np.concatenate([part.finite for part in parts]),
+    )
