@@ -1,10 +1,14 @@
 """Reserve mode on paper: the head, its promise, and who passes, as data and in words."""
 
 import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairlead_cli.ordering.lines import as_lines
 from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
+from fairlead_contracts.document import read_document
 from fairlead_contracts.snapshot import Snapshot, SnapshotNode, read_snapshot
 
 NOW = 1_760_000_000
@@ -22,6 +26,7 @@ class Reserve(msgspec.Struct):
     in_its_way: list[str]
     passing: list[str]
     aside: list[str]
+    behind: list[str] = []
 
 
 class Fit(msgspec.Struct):
@@ -49,7 +54,23 @@ def a_job(name: str, gpus: int, after: int, limit: float | None = None, **more: 
     return plain | ({} if limit is None else {"runtime_limit": limit}) | more
 
 
-def a_snapshot(*jobs: dict[str, object], ends: int | None = NOW + 600, **policy: object) -> Snapshot:
+CLASSES = ["urgent", "approved", "normal"]
+ADVISE = read_document({k: v for k, v in POLICY.items() if k != "mode"})
+BY_CLASS = {
+    "queues": [{"name": "q", "frontend": "kueue", "bands_by_class": True}],
+    "class_values": [
+        {"class": "urgent", "value": 3_000_000},
+        {"class": "approved", "value": 2_000_000},
+        {"class": "normal", "value": 0},
+    ],
+}
+
+
+def a_snapshot(
+    *jobs: dict[str, object], ends: int | None = NOW + 600, stated: bool = False, **policy: object
+) -> Snapshot:
+    """`stated`: with Kueue's queue, whose levels keep classes apart."""
+    kueue = {"frontend": "kueue", "queue": "q"} if stated else {}
     run: dict[str, object] = {"id": "r1", "tenant": "a", "demand": {"gpu": 6}}
     plain = {
         "now": NOW,
@@ -57,8 +78,8 @@ def a_snapshot(*jobs: dict[str, object], ends: int | None = NOW + 600, **policy:
         "pools": [{"name": "p", "capacity": {"gpu": 8}}],
         "tenants": [{"name": "a"}],
         "running": [run | ({} if ends is None else {"ends": ends})],
-        "jobs": list(jobs),
-    }
+        "jobs": [job | kueue for job in jobs],
+    } | (BY_CLASS if stated else {})
     return read_snapshot(plain)
 
 
@@ -105,6 +126,89 @@ def test_a_run_without_an_end_leaves_the_head_without_a_promise() -> None:
 def test_what_can_never_start_does_not_head_the_line() -> None:
     found = answered(a_snapshot(a_job("huge", 9, -5), BIG))
     assert (found.reserve.head, found.reserve.aside) == ("big", ["huge"])
+
+
+def test_passes_are_looked_for_among_the_first_jobs_of_the_window() -> None:
+    found = answered(a_snapshot(BIG, SHORT, LONG, SLIM, window=3))
+    assert found.reserve.passing == ["short"]
+    # Jobs before the head have started by then: the window begins with the head.
+    found = answered(a_snapshot(a_job("first", 1, -9, 700), BIG, LONG, SLIM, window=2))
+    assert (found.reserve.head, found.reserve.passing) == ("big", [])
+    assert [line.id for line in found.order] == ["first", "big", "long", "slim"]
+
+
+def test_a_head_that_the_window_does_not_reach_is_promised_nothing() -> None:
+    found = answered(a_snapshot(a_job("huge", 9, -5), BIG, SHORT, window=1))
+    assert "window" in found.reserve.why_not
+    assert found.reserve.head is None
+
+
+URGENT = {"class": "urgent"}
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_nothing_is_promised_behind_what_never_starts_of_a_higher_class(stated: bool) -> None:
+    snapshot = a_snapshot(a_job("huge", 9, 0) | URGENT, BIG, SHORT, stated=stated)
+    found = answered(snapshot)
+    assert [line.id for line in found.order] == ["huge", "big", "short"]
+    assert (found.reserve.head, found.reserve.shadow, found.reserve.passing) == ("big", None, [])
+    assert (found.reserve.behind, found.reserve.aside) == (["huge"], ["huge"])
+    assert any("no job of a lower class starts" in reason for reason in found.order[0].reasons)
+    assert any("that never start as things are: huge." in reason for reason in found.order[1].reasons)
+    assert not any(
+        "starts by" in reason or "passes" in reason for line in found.order for reason in line.reasons
+    )
+
+
+def test_what_never_starts_is_kept_behind_its_class_and_no_other() -> None:
+    first, last = a_job("first", 8, 0, 60) | URGENT, a_job("last", 2, -9)
+    found = answered(a_snapshot(a_job("huge", 9, -5) | URGENT, first, SHORT | URGENT, last))
+    assert [line.id for line in found.order] == ["short", "first", "huge", "last"]
+    assert (found.reserve.head, found.reserve.passing, found.reserve.behind) == ("first", ["short"], [])
+    assert found.reserve.shadow is not None
+
+
+def test_where_classes_are_terms_what_never_starts_stands_behind_all() -> None:
+    weights = {"urgent": 0, "approved": 1, "normal": 2}
+    found = answered(
+        a_snapshot(a_job("huge", 9, 0) | URGENT, BIG, SHORT, class_mode="additive", class_weights=weights)
+    )
+    assert [line.id for line in found.order] == ["short", "big", "huge"]
+    assert found.reserve.behind == []
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Snapshot, int]:
+    """Jobs of all classes, some larger than the pool, and the policy's window."""
+    window = draw(st.integers(1, 4))
+    jobs = [
+        a_job(f"j{at}", draw(st.integers(1, 10)), at, draw(st.sampled_from([60, 300, 900])))
+        | {"class": draw(st.sampled_from(CLASSES))}
+        for at in range(draw(st.integers(1, 8)))
+    ]
+    return a_snapshot(*jobs, window=window, stated=draw(st.booleans())), window
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases())
+def test_the_order_keeps_classes_apart_and_passes_stay_in_the_window(case: tuple[Snapshot, int]) -> None:
+    snapshot, window = case
+    found = answered(snapshot)
+    classes = {job.id: CLASSES.index(job.urgency) for job in snapshot.jobs}
+    ids = [line.id for line in found.order]
+    ranks = [classes[one] for one in ids]
+    assert ranks == sorted(ranks)
+    head, promised = found.reserve.head, found.reserve.shadow is not None
+    if head is None:
+        assert not found.reserve.passing
+        return
+    before = ids[: ids.index(head)]
+    assert not promised or not set(before) & set(found.reserve.aside), "Kueue stops at these"
+    assert {classes[one] for one in found.reserve.passing} <= {classes[head]}
+    assert promised or not found.reserve.passing
+    [plain] = order(msgspec.structs.replace(snapshot, policy=ADVISE), levels=False)
+    line = [place.id for place in plain.pool.places]
+    assert all(line.index(one) - line.index(head) < window for one in found.reserve.passing)
 
 
 def test_several_queues_cannot_keep_a_promise() -> None:

@@ -4,7 +4,8 @@ The frontend is taken to have the order in place already, and the jobs before th
 what a running Fairlead promises a moment later.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -34,10 +35,14 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
     """Those that fit, in order before the head."""
     passing: tuple[str, ...] = ()
     """Those that go before the head: they end before its start, or it fits beside them."""
+    behind: tuple[str, ...] = ()
+    """Those of higher classes before the head that never start as things are: why nothing is promised to it."""
     aside: tuple[str, ...] = ()
-    """Those that ask for more than the pool has: they stand last."""
+    """Those that ask for more than the pool has: they stand last in their class."""
+    stopping: tuple[str, ...] = ()
+    """Those of them that jobs of lower classes wait behind: none of these ever starts."""
     unplaceable: tuple[str, ...] = ()
-    """Those that the pool has enough for and that no node ever holds: they stand last, too."""
+    """Those that the pool has enough for and that no node ever holds: they stand last in their class, too."""
 
     @property
     def last(self) -> tuple[str, ...]:
@@ -73,6 +78,7 @@ def reserve_snapshot(
     unplaceable = tuple(one.uid for one in waiting if one.uid in never and fits(one.demand, capacity))
     left_out = frozenset(unplaceable)
     order = [one for one in waiting if one.uid not in left_out]
+    lowest = waiting[-1].urgency if waiting else ""
     running = [_run(job, timing) for job in snapshot.running if job.pool == pool.name]
     scene = Scene(
         now=snapshot.now,
@@ -82,7 +88,28 @@ def reserve_snapshot(
         order=order,
         ahead=lambda _: frozenset(),
     )
-    return msgspec.structs.replace(_told(scene), unplaceable=unplaceable)
+    first = reserve(scene, Standing())
+    told = PaperReservation(
+        starting=first.starting,
+        aside=first.aside,
+        unplaceable=unplaceable,
+        stopping=tuple(one.uid for one in waiting if one.uid in first.aside and one.urgency != lowest),
+    )
+    if first.head is None:
+        return told
+    told = msgspec.structs.replace(told, head=first.head.uid)
+    behind = tuple(_of_higher_classes(first.head, waiting, told.last))
+    if behind:
+        # The frontend keeps classes apart: whatever levels are written, it comes to these first.
+        return msgspec.structs.replace(told, behind=behind, obstacle=Obstacle.NOT_IN_PLACE)
+    return _with_promise(told, first.head, scene, snapshot.policy.window)
+
+
+def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collection[str]) -> Iterator[str]:
+    """Who never starts and stands before the head."""
+    for one in takewhile(lambda one: one.uid != head.uid, waiting):
+        if one.uid in never and one.urgency != head.urgency:
+            yield one.uid
 
 
 def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:
@@ -94,32 +121,34 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
     named = {*front, *found.last}
     rest = [uid for uid in places if uid not in named]
     ordered = [places[uid] for uid in (*front, *rest, *found.last)]
+    if pool.rules.strict:
+        # Levels are written within a class: no job stands behind those of a lower one.
+        turn = {urgency: at for at, urgency in enumerate(dict.fromkeys(one.urgency for one in pool.places))}
+        ordered.sort(key=lambda place: turn[place.urgency])
     return msgspec.structs.replace(pool, places=ordered)
 
 
-def _told(scene: Scene) -> PaperReservation:
-    first = reserve(scene, Standing())
-    started = set(first.starting)
+def _with_promise(told: PaperReservation, head: Waiting, scene: Scene, window: int) -> PaperReservation:
+    """With the head's start and those that pass it, once all before it have started."""
+    started = set(told.starting)
     begun = [_begun(one, scene) for one in scene.order if one.uid in started]
-    if first.head is None:
-        return PaperReservation(starting=first.starting, aside=first.aside)
+    # A running Fairlead knows no more of the queue.
+    known = [one for one in scene.order if one.uid not in started][:window]
+    if head not in known:
+        return PaperReservation(
+            why_not=f"the first {window} jobs of its queue, as many as `window` says, ask for more than it has"
+        )
     found = reserve(
-        msgspec.structs.replace(
-            scene,
-            running=[*scene.running, *begun],
-            order=[one for one in scene.order if one.uid not in started],
-        ),
-        Standing(in_place=InPlace(first.head.uid, scene.now - scene.timing.reaction)),
+        msgspec.structs.replace(scene, running=[*scene.running, *begun], order=known),
+        Standing(in_place=InPlace(head.uid, scene.now - scene.timing.reaction)),
     )
     shadow = found.shadow or Shadow(at=None)
-    return PaperReservation(
-        head=first.head.uid,
+    return msgspec.structs.replace(
+        told,
         shadow=shadow.at,
         obstacle=found.obstacle,
         endless=(*shadow.endless, *shadow.overdue),
-        starting=first.starting,
         passing=tuple(one.uid for one in found.given),
-        aside=first.aside,
     )
 
 

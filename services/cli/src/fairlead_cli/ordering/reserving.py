@@ -21,6 +21,8 @@ class ReserveLine(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 3339; None where nothing can be promised."""
     in_its_way: list[str]
     """Runs of which nobody knows the end, where that is why."""
+    behind: list[str]
+    """Jobs of higher classes before the head that never start as things are, where that is why."""
     passing: list[str]
     aside: list[str]
     """Jobs that never start as things are: the pool has less than they ask for, or no node ever holds them."""
@@ -33,6 +35,7 @@ def reserve_line(found: PaperReservation, ids: Mapping[str, str]) -> ReserveLine
         head=None if found.head is None else ids[found.head],
         shadow=None if found.shadow is None else _instant(found.shadow),
         in_its_way=list(found.endless),
+        behind=[ids[uid] for uid in found.behind],
         passing=[ids[uid] for uid in found.passing],
         aside=[ids[uid] for uid in found.last],
     )
@@ -50,18 +53,29 @@ def reserve_words(found: PaperReservation, ids: Mapping[str, str]) -> Iterator[s
 def reserve_reasons(found: PaperReservation, ids: Mapping[str, str]) -> dict[str, str]:
     """What to say of each job that it concerns."""
     told = dict.fromkeys(found.aside, "It asks for more than the pool has: it is set aside.")
+    told |= dict.fromkeys(
+        found.stopping,
+        "It asks for more than the pool has: it is set aside, behind its class alone. The frontend stops at it, and no "
+        "job of a lower class starts.",
+    )
     told |= dict.fromkeys(found.unplaceable, "No node ever holds it as things are: it is set aside.")
     if found.head is None:
         return told
-    told[found.head] = _of_head(found)
+    told[found.head] = _of_head(found, ids)
     for uid in found.passing:
         told[uid] = f"It passes {ids[found.head]}: it ends before that one's start, or leaves room for it."
     return told
 
 
-def _of_head(found: PaperReservation) -> str:
+def _of_head(found: PaperReservation, ids: Mapping[str, str]) -> str:
     if found.shadow is not None:
         return f"It is the first that does not fit, and starts by {_instant(found.shadow)} at the latest."
+    if found.behind:
+        before = ", ".join(ids[uid] for uid in found.behind[:_SHOWN])
+        return (
+            "It is the first that does not fit; no start can be promised, as jobs of a higher class stand before it that "
+            f"never start as things are: {before}."
+        )
     runs = ", ".join(found.endless[:_SHOWN])
     late = "runs beyond their limit are" if found.obstacle is Obstacle.OVERDUE else "runs without a limit are"
     return f"It is the first that does not fit; no start can be promised, as {late} in its way: {runs}."
