@@ -243,6 +243,30 @@ def test_what_is_equal_is_told_by_what_settles_it() -> None:
     assert "Before it stands first of ada: this one's tenant has weight 0 here" in none
 
 
+def test_an_end_that_makes_an_infinite_share_finite_passes_finite_ones_too() -> None:
+    additive = rules(
+        capacity={"cpu": 10_000, GPU: 0},
+        cap=None,
+        weights=EVEN | {"cyd": Fraction(1)},
+        class_mode="additive",
+        class_weights={"urgent": Fraction(0), "normal": Fraction(1)},
+    )
+    jobs = [
+        a_waiting_job(uid, tenant=tenant, submitted=at, demand=demand)
+        for uid, tenant, at, demand in (
+            ("j1", "ada", 99 * HOUR, {"cpu": 4000}),
+            ("j1b", "ada", 99 * HOUR, {"cpu": 4000}),
+            ("j3", "cyd", 0, {GPU: 4000}),
+            ("j4", "cyd", 0, {"cpu": 4000}),
+            ("j2", "bob", HOUR, {"cpu": 4000}),
+        )
+    ]
+    assert order_of(additive, {"bob": 2}, *jobs).uids(NOW) == ["j3", "j1", "j1b", "j4", "j2"]
+    assert order_of(additive, {}, *jobs).uids(NOW) == ["j3", "j2", "j1", "j1b", "j4"]
+    text = words(additive, {"bob": 2}, "j2", *jobs)
+    assert "\nNumber 2 if 2 of its own tenant's 2 gpu that run end." in text
+
+
 def test_a_class_that_is_a_term_is_told_as_one() -> None:
     additive = rules(class_mode="additive", class_weights={"urgent": Fraction(0), "normal": Fraction(1, 2)})
     text = words(

@@ -182,6 +182,32 @@ def test_what_is_found_by_trying_moves_a_job_and_one_unit_less_does_not(case: Ca
     assert order.standings() == case.order().standings()
 
 
+def of_what_no_pool_has(case: Case, rng: random.Random) -> Case:
+    """The same with tenants that hold and ask for what the pool has none of."""
+    case.rules = replace(case.rules, capacity={**case.rules.capacity, "tpu": 0})
+    for tenant in ("ada", "bob"):
+        case.use[tenant]["tpu"] = 1000 * rng.choice((0, 1, 2))
+    for number, job in enumerate(case.jobs):
+        asked = {"tpu": 1000} if rng.random() < 0.2 else {}
+        case.jobs[number] = msgspec.structs.replace(job, demand={**job.demand, **asked})
+    return case
+
+
+@settings(max_examples=cases())
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")), st.randoms(use_true_random=False))
+def test_an_end_gives_the_rank_that_is_told_of_infinite_shares_too(case: Case, rng: random.Random) -> None:
+    case = of_what_no_pool_has(case, rng)
+    order = case.order()
+    for job in case.jobs:
+        for move in moves_of(order, job.uid):
+            if move.cause == "ends":
+                change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
+                changed = case.order(change)
+                assert before(changed, job.uid, move.passed)
+                assert move.rank is None or changed.uids(NOW)[move.rank] == job.uid
+    assert order.order(NOW) == case.order().order(NOW)
+
+
 @settings(max_examples=cases())
 @given(pools())
 def test_the_least_start_of_another_pushes_it_behind_and_one_unit_less_does_not(case: Case) -> None:

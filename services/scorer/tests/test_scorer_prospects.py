@@ -1,7 +1,7 @@
 """What would move a job, asked of several scorers: the same as one order with all jobs says, to every field."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -47,19 +47,33 @@ def tree() -> PolicyDocument:
     return msgspec.structs.replace(document, tenants=[*tenants, org])
 
 
-@pytest.fixture(params=[flat, tree])
-async def arena(
-    request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path: Path
-) -> AsyncIterator[tuple[Arena, PolicyDocument]]:
-    document: PolicyDocument = request.param()
+def terms() -> PolicyDocument:
+    """Classes as terms: infinite shares are passed over by an end that makes one finite."""
+    return a_document(class_mode="additive", class_weights=dict.fromkeys(a_document().classes, 1.0))
+
+
+@asynccontextmanager
+async def scored(
+    nats_server: NatsServer, tmp_path: Path, document: PolicyDocument, facts: Sequence[State]
+) -> AsyncIterator[Arena]:
+    """Two scorers that share the pool."""
     async with Arena.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
         await opened.policy(document)
-        await opened.state(*FACTS)
+        await opened.state(*facts)
         await opened.mark()
         for name in ("s1", "s2"):
             await scorers.enter_async_context(opened.serving(main, ScorerSettings, name, answer_seconds=1.0))
         await opened.owned_by("s1", "s2")
         await opened.settled()
+        yield opened
+
+
+@pytest.fixture(params=[flat, tree])
+async def arena(
+    request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path: Path
+) -> AsyncIterator[tuple[Arena, PolicyDocument]]:
+    document: PolicyDocument = request.param()
+    async with scored(nats_server, tmp_path, document, FACTS) as opened:
         yield opened, document
 
 
@@ -85,6 +99,28 @@ async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, Poli
         causes |= {move.cause for move in found.prospects.moves}
     # A start out of turn is told of tenants that stand alone.
     assert causes >= ({"ends", "starts", "class", "weight"} if document == flat() else {"ends", "class"})
+
+
+async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """The pool has no tpu: who holds or asked for one stands behind all others."""
+    facts = [
+        *FACTS[:2],
+        a_job("odd", scope="team-b", demand={"tpu": 2000}, phase=Phase.RUNNING, started=NOW),
+        a_job("asks", demand={"tpu": 2000}, submitted=NOW),
+        a_job("late", submitted=NOW + 1),
+        a_job("b", scope="team-b", submitted=NOW + 2),
+    ]
+    async with scored(nats_server, tmp_path, terms(), facts) as opened:
+        ledger = Ledger()
+        ledger.adopt(terms(), 1)
+        ledger.learn({subject_of(state): state for state in facts})
+        order = ledger.pools["c1/gpu"].order
+        found, at = await explain(opened, "b")
+        assert found.prospects == prospects_in(order, found.uid, at)
+        assert found.rank == 2
+        assert "Number 2 if 2 of its own tenant's 2 tpu that run end." in found.reasons
 
 
 async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(

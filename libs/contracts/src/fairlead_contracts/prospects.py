@@ -71,7 +71,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job would stand in another class."""
+    """Where a job would stand in another class, or after an end."""
 
     place: Place
     own: int

@@ -192,9 +192,9 @@ class ShardQuestion(Message, frozen=True, kw_only=True):
     """For each of these places, count how many of the shard's jobs stand before it."""
     prospects: bool = False
     """With `uid`, also what its place is made of and where it would stand in higher classes; with `below`, also what
-    stands around it."""
+    stands around it; with `higher`, these counts."""
     higher: list[Place] = []
-    """For each of these, the job's places in higher classes, count the jobs of other top-level tenants before it."""
+    """For each of these, places that the job would have, count the jobs of other top-level tenants before it."""
     passing: list[Place] = []
     """With `uid`: for each of these, what of its tenant's running jobs has to end before the job passes it."""
 
@@ -219,6 +219,8 @@ class ShardReply(Message, frozen=True, kw_only=True):
     """The counts for the question's `higher`, in its order."""
     ends: list[dict[str, int] | None] = []
     """Base units by resource for the question's `passing`, in its order; None where no end does it."""
+    ended: list[Promoted | None] = []
+    """Where the job would stand after each of these, where its rank has to be tried."""
 
 
 class Problem(Message, frozen=True, kw_only=True):

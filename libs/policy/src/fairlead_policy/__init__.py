@@ -39,6 +39,7 @@ from fairlead_policy.preemption import preempting_settings
 from fairlead_policy.prospects import (
     NEIGHBOURS,
     Found,
+    ended_of,
     higher_classes,
     prospects_in,
     prospects_of,
@@ -141,6 +142,7 @@ __all__ = [
     "common_band",
     "crowded_out",
     "duration",
+    "ended_of",
     "explain_in_snapshot",
     "fits",
     "free_of",

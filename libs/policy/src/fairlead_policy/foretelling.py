@@ -75,7 +75,9 @@ def _by_ends(move: Move, place: Place, now: Micros) -> str:
         f"{_amount(name, move.held.get(name, 0))} {_short(name)} that run"
         for name, amount in move.amounts.items()
     ]
-    return f"{_then(move)} if {' and '.join(parts)} end."
+    # From an infinite share to a finite one: whoever stays before it, stays by more than its class.
+    then = f"Number {move.rank + 1}" if move.rank and place.unbounded else _then(move)
+    return f"{then} if {' and '.join(parts)} end."
 
 
 def _owner(move: Move, place: Place) -> str:

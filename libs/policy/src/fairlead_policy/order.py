@@ -4,7 +4,8 @@ From scratch and step by step are the same code: an order depends on what waits 
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -267,16 +268,35 @@ class PoolOrder:
             return None
 
         def moves(ends: Ends) -> bool:
-            lane.end(ends)
-            family.changed()
-            try:
+            with self._supposing(place.tenant, ends):
                 found = self.place(place.uid, now)
-                return found is not None and sort_key(found, self.rules, now) < bar
-            finally:
-                lane.start(ends)
-                family.changed()
+            return found is not None and sort_key(found, self.rules, now) < bar
 
         return least_end(dict(lane.use), place.dominant, moves)
+
+    def ended(self, place: Place, ends: Ends, now: Micros) -> Promoted | None:
+        """Where a waiting job would stand if so much of its own tenant's running jobs had ended; None where it does not wait."""
+        with self._supposing(place.tenant, ends):
+            found = self.place(place.uid, now)
+            if found is None:
+                return None
+            return Promoted(
+                place=found, own=sum(self.count_before(found, now, self._kin(place.tenant)).values())
+            )
+
+    @contextmanager
+    def _supposing(self, tenant: str, ends: Ends) -> Iterator[None]:
+        """The order as if so much had ended, and then as it was."""
+        lane, family = self._lanes[tenant], self._families.get(self.rules.top_of(tenant))
+        lane.end(ends)
+        if family is not None:
+            family.changed()
+        try:
+            yield
+        finally:
+            lane.start(ends)
+            if family is not None:
+                family.changed()
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.

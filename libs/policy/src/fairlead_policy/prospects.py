@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 from fairlead_contracts.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.instants import MINUTE, SECOND, Micros, to_datetime
-from fairlead_contracts.prospects import Around, Makeup, Move, Neighbour, Prospects, Room, Term
+from fairlead_contracts.prospects import (
+    Around,
+    Makeup,
+    Move,
+    Neighbour,
+    Promoted,
+    Prospects,
+    Room,
+    Term,
+)
 from fairlead_policy.moves import (
     first_to_pass,
     passes_at,
@@ -44,6 +53,8 @@ class Found(NamedTuple):
     """See `targets_of`."""
     ends: Sequence[Amounts | None]
     """For each target, what of its tenant's running jobs has to end before the job stands before it."""
+    ranks: Sequence[int | None]
+    """For each target, the rank that it would have after these ends, from 0, where that has to be tried."""
     promotions: Sequence[tuple[str, int]]
     """(class, the rank that it would have there), from 0."""
 
@@ -61,7 +72,24 @@ def prospects_in(order: PoolOrder, uid: str, now: Micros) -> Prospects | None:
         if promoted is not None:
             promotions.append((urgency, promoted.own + order.count_others_before(promoted.place, now)))
     ends = order.ends_to_pass(uid, targets, now)
-    return prospects_of(Found(place, order.makeup(uid, now), found, targets, ends, promotions), rules, now)
+    ended = ended_of(order, place, ends, now)
+    ranks = [None if one is None else one.own + order.count_others_before(one.place, now) for one in ended]
+    makeup = order.makeup(uid, now)
+    return prospects_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
+
+
+def ended_of(
+    order: PoolOrder, place: Place, ends: Sequence[Amounts | None], now: Micros
+) -> list[Promoted | None]:
+    """Where a job would stand after each of these ends; None where there is none, or it is known without trying."""
+    if not _tried(place):
+        return [None for _ in ends]
+    return [order.ended(place, one, now) if one else None for one in ends]
+
+
+def _tried(place: Place) -> bool:
+    """Whether the rank after an end has to be tried: where a share gets finite, its job passes finite ones, too."""
+    return place.unbounded and not place.top
 
 
 def higher_classes(place: Place, rules: PoolRules) -> list[str]:
@@ -253,13 +281,13 @@ def _by_ends(found: Found) -> list[Move]:
     if makeup is None:
         return []
     moves = []
-    for target, ends in zip(found.targets, found.ends, strict=True):
+    for target, ends, rank in zip(found.targets, found.ends, found.ranks, strict=True):
         if ends:
             first = around.foremost is not None and target.uid == around.foremost.uid and not place.top
             moves.append(
                 Move(
                     cause="ends",
-                    rank=around.fixed if first else None,
+                    rank=None if not first else rank if _tried(place) else around.fixed,
                     passed=target.uid,
                     passed_id=target.id,
                     passed_tenant=target.tenant,

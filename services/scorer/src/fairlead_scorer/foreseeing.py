@@ -4,7 +4,7 @@ import msgspec
 
 from fairlead_contracts.decisions import Lift, Place
 from fairlead_contracts.instants import Micros
-from fairlead_contracts.prospects import Move, Neighbour, Prospects
+from fairlead_contracts.prospects import Move, Neighbour, Promoted, Prospects
 from fairlead_contracts.questions import ShardQuestion, ShardReply
 from fairlead_policy import NEIGHBOURS, Found, join_around, prospects_of, targets_of
 from fairlead_scorer.pools import Pool
@@ -37,26 +37,43 @@ class Foreseer:
         around = join_around(parts, rules, at, NEIGHBOURS)
         targets = targets_of(place, around, rules, at)
         others = _summed(part.replies, len(own.promoted))
+        ends, ended = await self._ends(pool, place, targets, at)
         found = Found(
             place,
             own.makeup,
             around,
             targets,
-            await self._ends(pool, place, targets, at),
+            ends,
+            await self._ranks(pool, ended, at),
             [(one.place.urgency, one.own + count) for one, count in zip(own.promoted, others, strict=False)],
         )
         return prospects_of(found, rules, at)
 
     async def _ends(
         self, pool: Pool, place: Place, targets: list[Place], at: Micros
-    ) -> list[dict[str, int] | None]:
-        """What of its tenant's running jobs has to end before it passes each of these; None where nobody knows."""
+    ) -> tuple[list[dict[str, int] | None], list[Promoted | None]]:
+        """What of its tenant's running jobs has to end before it passes each of these; None where nobody knows.
+
+        Beside it where the job would stand then, where that is told.
+        """
+        unknown: list[Promoted | None] = [None for _ in targets]
         question = ShardQuestion(at=at, uid=place.uid, passing=targets)
         own = await self._asker.ask(pool, "explain", question, [pool.shard_of(place.tenant)])
         for reply in own.replies:
             if len(reply.ends) == len(targets):
-                return reply.ends
-        return [None for _ in targets]
+                return reply.ends, reply.ended if len(reply.ended) == len(targets) else unknown
+        return [None for _ in targets], unknown
+
+    async def _ranks(self, pool: Pool, ended: list[Promoted | None], at: Micros) -> list[int | None]:
+        """The ranks of places that the job would have; None where none is told, or an owner does not count."""
+        told = [one for one in ended if one is not None]
+        if not told:
+            return [None for _ in ended]
+        question = ShardQuestion(at=at, prospects=True, higher=[one.place for one in told])
+        part = await self._asker.ask(pool, "explain", question)
+        counted = _summed(part.replies, len(told))
+        ranks = iter([one.own + others for one, others in zip(told, counted, strict=False)])
+        return [None if one is None else next(ranks, None) for one in ended]
 
 
 def _summed(replies: list[ShardReply], length: int) -> list[int]:

@@ -7,7 +7,7 @@ from fairlead_contracts.instants import Micros
 from fairlead_contracts.prospects import Promoted
 from fairlead_contracts.questions import AheadOf, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import Question
-from fairlead_policy import NEIGHBOURS, PoolOrder, higher_classes, merge_places
+from fairlead_policy import NEIGHBOURS, PoolOrder, ended_of, higher_classes, merge_places
 from fairlead_scorer.pools import Pool
 
 MOST_PLACES = 2000
@@ -41,13 +41,15 @@ def _foreseen(reply: ShardReply, pool: Pool, asked: ShardQuestion, tenants: list
     """The reply with what is asked of a job's prospects."""
     order, at = pool.order, asked.at
     own = reply.places[0] if reply.places else None
+    ends = [] if own is None else _ends(order, own, asked)
     return msgspec.structs.replace(
         reply,
         makeup=order.makeup(own.uid, at) if own is not None and asked.prospects else None,
         promoted=_promoted(order, own, at) if own is not None and asked.prospects else [],
         around=None if asked.below is None else order.around(asked.below, at, NEIGHBOURS, tenants),
         higher=[order.count_others_before(place, at, tenants) for place in asked.higher],
-        ends=[] if own is None else _ends(order, own, asked),
+        ends=ends,
+        ended=[] if own is None else ended_of(order, own, ends, at),
     )
 
 
