@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot, read_snapshot
@@ -262,6 +264,38 @@ def test_card_shares_done_twice_are_done_once() -> None:
     assert once.running[0].demand == {GPU: 100, MEM: 4_000_000}, "a count of one is HAMi's default"
     plain = snapshot(job("j", {GPU: 4}), nodes=[node("n1")])
     assert with_card_shares(plain) is plain
+
+
+CARD_ASKS = (GPU, MEM, "nvidia.com/gpumem-percentage", CORES)
+
+
+@given(
+    st.sampled_from([None, 1, 2]),
+    st.sets(st.sampled_from(CARD_ASKS), min_size=1),
+    st.sets(st.sampled_from(CARD_ASKS)),
+    st.sampled_from(["binpack", "none"]),
+)
+def test_an_ask_of_nothing_asks_for_nothing_wherever_it_stands(
+    pods: int | None, demanded: set[str], per_pod: set[str], strategy: str
+) -> None:
+    def made(demanded: set[str], per_pod: set[str]) -> Snapshot:
+        demand = {"cpu": 2} | dict.fromkeys(demanded, 0)
+        gang: dict[str, object] = {}
+        if pods is not None:
+            each = {"cpu": 2 // pods} | dict.fromkeys(per_pod, 0)
+            gang = {"gang": {"pods": pods, "per_pod": each}}
+        return snapshot(
+            *(job(name, demand, **gang) for name in ("j", "k")),
+            nodes=[node("n1", cards=[card("x")])],
+            policy={"fit": {"strategy": strategy}},
+        )
+
+    asking, silent = made(demanded, per_pod), made(set(), set())
+    once = with_card_shares(asking)
+    assert with_card_shares(once) == once
+    tags = [[place.tag for place in order_snapshot(found)[0].places] for found in (asking, silent)]
+    assert tags[0] == tags[1]
+    assert answers(asking) == answers(silent)
 
 
 @pytest.mark.parametrize(("policy", "nodes"), [("binpack", {"n1": 2}), ("spread", {"n1": 1, "n2": 1})])

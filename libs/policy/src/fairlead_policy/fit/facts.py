@@ -126,7 +126,7 @@ def shapes_of(job: Job, *, with_cards: bool) -> list[SnapshotShape]:
         ]
     extra: Mapping[str, int] = {}
     if with_cards and not any(map(_asks_for_cards, job.gang.shapes)):
-        extra = {name: amount for name, amount in job.demand.items() if name in CARD_RESOURCES}
+        extra = {name: amount for name, amount in job.demand.items() if amount and name in CARD_RESOURCES}
         if extra and len(job.gang.shapes) > 1:
             raise FieldError("gang.shapes", dict(extra), "say which of the pods ask for cards")
         extra = _evenly(extra, job.pods, with_cards)
@@ -190,7 +190,9 @@ def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool
     if not with_cards:
         demand = {name: amount for name, amount in demand.items() if name not in PER_VGPU}
     else:
-        summed = {name: demand.pop(name) for name in CARD_RESOURCES if name in demand}
+        summed = {name: demand.pop(name, 0) for name in CARD_RESOURCES}
+        # HAMi gives a card to a container that names a part, even as 0. A sum over containers that is 0 names none.
+        summed = {name: amount for name, amount in summed.items() if amount}
         try:
             asks = vgpu_asks(shape.containers or [summed])
         except AskError as error:
