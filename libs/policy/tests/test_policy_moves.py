@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import HOUR, Micros, from_datetime
+from fairlead_contracts.instants import HOUR, MINUTE, Micros, from_datetime
 from fairlead_contracts.prospects import Move, Prospects
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, prospects_in_words
 from fairlead_policy.moves import passes_at, starts_to_fall_behind
@@ -284,8 +284,9 @@ def instant_of(move: Move) -> Micros:
 
 def check_instant(order: PoolOrder, uid: str, move: Move) -> None:
     at = instant_of(move)
-    found = [is_before(order, uid, move.passed, on) for on in (at - 1, at)]
-    assert found == [not move.ahead, move.ahead]
+    told = -(-at // MINUTE) * MINUTE
+    found = [is_before(order, uid, move.passed, on) for on in (at - 1, at, told)]
+    assert found == [not move.ahead, move.ahead, move.ahead]
 
 
 def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
