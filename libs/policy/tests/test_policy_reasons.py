@@ -69,6 +69,16 @@ def test_h_drf_says_at_what_it_counts_a_tenant_that_holds_what_is_used_up() -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("weight", "held"),
+    [(1, "the pool"), (10, "the pool's nvidia.com/gpu"), (0.1, "the pool's nvidia.com/gpu")],
+)
+def test_what_a_tenant_holds_is_told_without_the_weight_of_the_resource(weight: float, held: str) -> None:
+    weighed = rules(resource_weights={GPU: Fraction(weight), "cpu": Fraction(1, 1000)})
+    words = told(weighed, {"p": {GPU: 5000}}, "p1", a_job("p1", "p", gpu=1))
+    assert words[1].startswith(f"Tenant p (weight 1) holds 50.0 % of {held} with 1 running. With its jobs")
+
+
 def test_nothing_is_told_as_used_up_while_nothing_is() -> None:
     free = rules(parents={"c": "org", "g": "org"}, rescaled=True)
     words = told(free, {"g": {GPU: 5000}}, "c1", a_job("c1", "c", cpu=1), a_job("g1", "g", gpu=1))

@@ -279,7 +279,7 @@ def test_an_ask_of_nothing_asks_for_nothing_wherever_it_stands(
     pods: int | None, demanded: set[str], per_pod: set[str], strategy: str
 ) -> None:
     def made(demanded: set[str], per_pod: set[str]) -> Snapshot:
-        demand = {"cpu": 2} | dict.fromkeys(demanded, 0)
+        demand: dict[str, object] = {"cpu": 2, **dict.fromkeys(demanded, 0)}
         gang: dict[str, object] = {}
         if pods is not None:
             each = {"cpu": 2 // pods} | dict.fromkeys(per_pod, 0)

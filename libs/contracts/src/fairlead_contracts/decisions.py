@@ -130,8 +130,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     weight: float
     use: dict[str, int]
     share: float
-    """Dominant share, not divided by the weight: the fraction of the pool that it holds. Finite: a resource that the
-    pool has none of is left out."""
+    """Dominant share, not divided by the tenant's weight: what it has of `dominant`, past use too, as a fraction of what
+    the pool has, times that resource's weight. Finite: a resource that the pool has none of is left out."""
     dominant: str
     waiting: int
     running: int

@@ -106,7 +106,7 @@ class Wording:
         if not place.share:
             return self._by_use(tenant, place.dominant, place.use, place.tag)
         standing = self._standings.get(tenant)
-        held = f"Tenant {tenant}" if standing is None else f"{_holding(standing)}, and"
+        held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
         return f"{held} {rescaled_in_words(place, self._rules)}"
 
     def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
@@ -135,7 +135,7 @@ class Wording:
         standing = self._standings.get(tenant)
         before = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
-            before = f"{_holding(standing)}. With its jobs before this one it comes to "
+            before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
         behind = (
@@ -189,9 +189,14 @@ class Wording:
         return words
 
 
-def _holding(standing: Standing) -> str:
+def _holding(standing: Standing, rules: PoolRules) -> str:
+    """What it has of the resource that its share is of, without what that resource weighs."""
+    weight = rules.resource_weights.get(standing.dominant, FULL)
+    counted = weight != FULL and weight > 0
+    share = standing.share / float(weight) if counted else standing.share
+    pool = f"the pool's {standing.dominant}" if counted else "the pool"
     return (
-        f"Tenant {standing.tenant} (weight {standing.weight:g}) holds {percent(standing.share)} of the pool with "
+        f"Tenant {standing.tenant} (weight {standing.weight:g}) holds {percent(share)} of {pool} with "
         f"{standing.running} running{_past(standing)}"
     )
 

@@ -181,7 +181,8 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
         yield "class refused", found.refused_class
     if found.standing is not None:
         late = f", past use of {demand(found.standing.past)} among it" if found.standing.past else ""
-        holds = f"holds {found.standing.share:.1%} of the pool{late}"
+        # Resources may weigh more or less than 1: it need not be a part of the pool.
+        holds = f"dominant share {found.standing.share:.1%}{late}"
         yield "its tenant", f"weight {found.standing.weight:g}, {holds}"
     if found.ahead:
         yield "before it", ", ".join(f"{part.jobs} of {part.tenant}" for part in found.ahead)
