@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.decisions import Place
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, merge_places, next_flip_of, sort_key
+from fairlead_policy.gathered import GatheredPlaces
 from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_scenes import Scene, by_brute_force, pool
 from fairlead_testkit.waiting import a_waiting_job
@@ -112,6 +113,21 @@ def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) 
 @settings(max_examples=cases(0.5))  # the property above on longer scenes: five times as heavy
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
     assert pool(scene).uids(scene.now) == by_brute_force(scene)
+
+
+@given(long_scenes)
+@settings(max_examples=cases())
+def test_places_made_from_columns_are_those_made_one_by_one(scene: Scene) -> None:
+    order = pool(scene)
+    expected, found = order.order(scene.now), order.in_order(scene.now)
+    assert to_bytes(list(found)) == to_bytes(expected)
+    assert len(found) == len(expected)
+    assert found[1:4] == expected[1:4]
+    assert [found[at] for at in range(len(found))] == expected
+    capacity = scene.rules.capacity
+    if isinstance(found, GatheredPlaces) and not found.oversized:
+        asked = [(name, amount) for job in scene.waiting for name, amount in job.demand.items()]
+        assert all(amount <= capacity.get(name, 0) for name, amount in asked)
 
 
 @given(short_scenes, st.integers(0, 3))

@@ -12,6 +12,7 @@ from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.snapshot_tenants import pools_of_tenants
 from fairlead_policy.card_shares import with_card_shares
+from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.plain_places import PlainPlaces
@@ -162,11 +163,13 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
             name=name, rules=order.rules, places=whole, standings=standings, oversized=whole.oversized
         )
     order.wait_all(map(_waiting, jobs))
+    places = order.in_order(now)
     return OrderedPool(
         name=name,
         rules=order.rules,
-        places=order.order(now),
+        places=places,
         standings={one.tenant: one for one in order.standings()},
+        oversized=not isinstance(places, GatheredPlaces) or places.oversized,
     )
 
 
