@@ -126,6 +126,15 @@ def explained_by_cards(*, full: KubeObject, large: KubeObject) -> None:
     )  # fmt: skip
 
 
+def ordered_by_cards(ordered: KubeObject, *, pool: str) -> None:
+    """The same on paper, of this pool: what another test left behind may still wait in its own."""
+    [mine] = [one for one in ordered["pools"] if one["name"] == pool]
+    fits = {job["id"]: job["fit"] for job in mine["order"]}
+    assert {name: fit["answer"] for name, fit in fits.items()} == {TOO_LARGE: "never", FULL: "no-room"}
+    assert "more than any card has (24576 MiB)" in fits[TOO_LARGE]["why"][0]
+    assert NO_ROOM in fits[FULL]["why"][0]
+
+
 async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, tmp_path: Path) -> None:
     with Estate(kube_lab, ["team-a"]) as estate, nodes_with_cards(estate):
         pool = plant(estate)
@@ -172,10 +181,4 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
         explained_by_cards(full=full, large=large)
         assert "left out are the cards of nodes whose register cannot be read" in " ".join(warned.split())
         printed, _ = await fairlead("order", "-", "-o", "json", given=snapshot.encode())
-        ordered = json.loads(printed)
-        # Of this pool: what another test left behind may still wait in its own.
-        [mine] = [one for one in ordered["pools"] if one["name"] == full["pool"]]
-        fits = {job["id"]: job["fit"] for job in mine["order"]}
-        assert {name: fit["answer"] for name, fit in fits.items()} == {TOO_LARGE: "never", FULL: "no-room"}
-        assert "more than any card has (24576 MiB)" in fits[TOO_LARGE]["why"][0]
-        assert NO_ROOM in fits[FULL]["why"][0]
+        ordered_by_cards(json.loads(printed), pool=full["pool"])
