@@ -149,7 +149,8 @@ async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
 
     async def handle(delivery: Delivery) -> None:
         deliveries.append(delivery.deliveries)
-        until = clock() + 5.0  # more than twice the ack wait, which is long: a machine may stand still meanwhile
+        # More than twice the ack wait, which is long itself: a machine may stand still meanwhile.
+        until = clock() + 5.0
         await eventually(lambda: clock() > until)
 
     async with working(bus, handle):
