@@ -71,38 +71,41 @@ def reserve_snapshot(
     queues = {(job.cluster, job.frontend, job.queue) for job in jobs.values()}
     if len(queues) > 1:
         return PaperReservation(why_not=f"its jobs wait in {len(queues)} queues: it takes one that is alone")
-    timing = timing_of(snapshot.policy)
-    strict = pool.rules.strict
-    capacity = pool.rules.capacity
+    strict, capacity = pool.rules.strict, pool.rules.capacity
     waiting = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
-    unplaceable = tuple(one.uid for one in waiting if one.uid in never and fits(one.demand, capacity))
-    left_out = frozenset(unplaceable)
-    order = [one for one in waiting if one.uid not in left_out]
-    lowest = waiting[-1].urgency if waiting else ""
-    running = [_run(job, timing) for job in snapshot.running if job.pool == pool.name]
+    unplaceable = {one.uid: one for one in waiting if one.uid in never and fits(one.demand, capacity)}
+    timing = timing_of(snapshot.policy)
     scene = Scene(
         now=snapshot.now,
         timing=timing,
         capacity=capacity,
-        running=running,
-        order=order,
+        running=[_run(job, timing) for job in snapshot.running if job.pool == pool.name],
+        order=[one for one in waiting if one.uid not in unplaceable],
         ahead=lambda _: frozenset(),
     )
+    return _reserved(scene, waiting, tuple(unplaceable), snapshot.policy.window)
+
+
+def _reserved(
+    scene: Scene, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
+) -> PaperReservation:
+    """What becomes of all that wait; in the scene is who may ever start."""
     first = reserve(scene, Standing())
+    aside, lowest = frozenset(first.aside), waiting[-1].urgency if waiting else ""
     told = PaperReservation(
         starting=first.starting,
         aside=first.aside,
         unplaceable=unplaceable,
-        stopping=tuple(one.uid for one in waiting if one.uid in first.aside and one.urgency != lowest),
+        stopping=tuple(one.uid for one in waiting if one.uid in aside and one.urgency != lowest),
     )
     if first.head is None:
         return told
     told = msgspec.structs.replace(told, head=first.head.uid)
-    behind = tuple(_of_higher_classes(first.head, waiting, told.last))
+    behind = tuple(_of_higher_classes(first.head, waiting, frozenset(told.last)))
     if behind:
         # The frontend keeps classes apart: whatever levels are written, it comes to these first.
         return msgspec.structs.replace(told, behind=behind, obstacle=Obstacle.NOT_IN_PLACE)
-    return _with_promise(told, first.head, scene, snapshot.policy.window)
+    return _with_promise(told, first.head, scene, window)
 
 
 def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collection[str]) -> Iterator[str]:
