@@ -4,23 +4,21 @@ A million of them at once take gigabytes. They are made from columns, as `place_
 something is infinite, of which there is more to say, it is left to these two.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
-from fairlead_policy.gathering import NOBODY, Depth, Gathering, may_be_oversized
+from fairlead_policy.gathering import NOBODY, Depth, Gathering
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
-from fairlead_policy.places import lift_at, lift_within, place_in, place_of
+from fairlead_policy.places import lift_at, lift_within, place_at
+from fairlead_policy.places_in_order import PlacesInOrder
 from fairlead_policy.ranking import Ints, ratio
 from fairlead_policy.rules import PoolRules, override_of
 from fairlead_policy.sequence import Sequence as JobSequence
-
-AT_ONCE = 256
-"""Places that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 type Pair = tuple[int, int]
 """Numerator and denominator."""
@@ -47,7 +45,7 @@ class _Below(NamedTuple):
     lifter: int
 
 
-class GatheredPlaces(Sequence[Place]):
+class GatheredPlaces(PlacesInOrder):
     """Places in order, first job first; not with H-DRF, where tags are fractions of their own.
 
     Args:
@@ -65,9 +63,8 @@ class GatheredPlaces(Sequence[Place]):
         rules: PoolRules,
         now: Micros,
     ) -> None:
-        self.oversized = may_be_oversized(parts, rules)
-        """Whether some job may ask for more than the pool has."""
-        self._parts, self._order = parts, order
+        super().__init__(order, oversized=_may_be_oversized(parts, rules))
+        self._parts = parts
         self._rules, self._now = rules, now
         gathering = Gathering(rules)
         self._gathered = gathering.all_of(parts)
@@ -87,24 +84,6 @@ class GatheredPlaces(Sequence[Place]):
         self._lifts_below: dict[tuple[int, int], Lift] = {}
         """By tenant and position in its sequence."""
 
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __iter__(self) -> Iterator[Place]:
-        for start in range(0, len(self), AT_ONCE):
-            yield from self._made(self._order[start : start + AT_ONCE])
-
-    @overload
-    def __getitem__(self, at: int) -> Place: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[Place]: ...
-
-    def __getitem__(self, at: int | slice) -> Place | list[Place]:
-        if isinstance(at, slice):
-            return self._made(self._order[at])
-        return self._made(self._order[[at]])[0]
-
     def _units_of(self, tenant: str) -> list[Pair]:
         weight = self._rules.weight_of(tenant)
         if not weight:
@@ -112,10 +91,10 @@ class GatheredPlaces(Sequence[Place]):
         worth = [share / weight for share in self._rules.unit_shares]
         return [(one.numerator, one.denominator) for one in worth]
 
-    def _made(self, rows: Ints) -> list[Place]:
-        found = self._gathered.take(rows)
-        part = self._part[rows]
-        parts, at = part.tolist(), (rows - self._first[part]).tolist()
+    def _made(self, numbers: Ints) -> list[Place]:
+        found = self._gathered.take(numbers)
+        part = self._part[numbers]
+        parts, at = part.tolist(), (numbers - self._first[part]).tolist()
         own = map(
             _Own,
             found.jobs.tolist(),
@@ -128,16 +107,11 @@ class GatheredPlaces(Sequence[Place]):
         )
         columns = parts, at, own, self._within(parts, found.depths), found.finite.tolist()
         return [
-            self._place(part, position, terms, within) if finite else self._infinite(part, position)
+            self._place(part, position, terms, within)
+            if finite
+            else place_at(self._parts[part], position, self._now)
             for part, position, terms, within, finite in zip(*columns, strict=True)
         ]
-
-    def _infinite(self, part: int, at: int) -> Place:
-        """The place of a job whose share is, or one of those of the tenants above it."""
-        found = self._parts[part]
-        if isinstance(found, Lane):
-            return place_of(found, at, self._now)
-        return place_in(found, at, self._now)
 
     def _place(self, part: int, at: int, own: _Own, within: list[Within]) -> Place:
         job, use = own.job, own.use
@@ -245,3 +219,11 @@ class GatheredPlaces(Sequence[Place]):
         if found is None:
             found = self._lifts_below[tenant, at] = lift_within(sequence, self._tenants[tenant], at)
         return found
+
+
+def _may_be_oversized(parts: Sequence[Lane | JobSequence], rules: PoolRules) -> bool:
+    """Whether some job may ask for more than the pool has."""
+    columns = [part.columns(len(part)) if isinstance(part, Lane) else part.field.columns for part in parts]
+    if any(one.lacking.any() for one in columns):
+        return True
+    return rules.may_exceed(np.max([one.demand.max(axis=0, initial=0) for one in columns], axis=0).tolist())

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.ranking import Flags, Ints, Names
-from fairlead_policy.rules import LARGEST, PoolRules
+from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Scores
 from fairlead_policy.sequence import Sequence as JobSequence
 
@@ -68,9 +68,9 @@ class Gathered:
     @classmethod
     def of(cls, jobs: Names, scores: Scores, lifted: Ints, late: Ints, depths: Sequence[Depth]) -> "Gathered":
         """Jobs as they are scored."""
-        finite: Flags = (scores.rows.rank & 1 == 0) & ~scores.lacking
+        finite = scores.finite
         for depth in depths:
-            finite &= depth.finite
+            finite = finite & depth.finite
         rows = scores.rows
         return cls(jobs, finite, rows.rank, scores.use, scores.dominant, rows.submitted, lifted, late, depths)
 
@@ -133,21 +133,9 @@ class Gathering:
             depth.at[at] = np.arange(len(at))
             depth.use[at], depth.dominant[at] = scores.use, scores.dominant
             depth.lifter[at] = sequence.lifter_in(tenant)
-            depth.finite[at] = (scores.rows.rank & 1 == 0) & ~scores.lacking
+            depth.finite[at] = scores.finite
             self.tenants.append(tenant)
         return found
-
-
-def may_be_oversized(parts: Sequence[Lane | JobSequence], rules: PoolRules) -> bool:
-    """Whether some job may ask for more of a resource than the pool has; resources that do not count are not looked at."""
-    if not all(map(rules.counts, rules.capacity)):
-        return True
-    capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
-    for part in parts:
-        columns = part.columns(len(part)) if isinstance(part, Lane) else part.field.columns
-        if (columns.demand > capacity).any() or columns.lacking.any():
-            return True
-    return False
 
 
 def _objects(jobs: Sequence[WaitingJob]) -> Names:

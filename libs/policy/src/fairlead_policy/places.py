@@ -197,6 +197,11 @@ def sort_key_in(sequence: JobSequence, position: int, now: Micros) -> SortKey:
     return *compared(terms, sequence.top, sequence.measure.rules, now), position
 
 
+def place_at(part: Lane | JobSequence, at: int, now: Micros) -> Place:
+    """The place of a job of a tenant that stands alone, or of a sequence."""
+    return place_of(part, at, now) if isinstance(part, Lane) else place_in(part, at, now)
+
+
 # Places of any shard --------------------------------------------------------------------------------------------------
 
 

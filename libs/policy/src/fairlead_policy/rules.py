@@ -4,7 +4,7 @@ Every weight and rate is the fraction that the document's decimal stands for (0.
 that two tenants who are equal on paper are equal here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -202,6 +202,16 @@ class PoolRules:
     def aged(self, submitted: Micros, now: Micros) -> Micros:
         """The instant that a job's waiting counts from."""
         return submitted if self.cap is None else max(submitted, now - self.cap)
+
+    def may_exceed(self, largest: Iterable[int]) -> bool:
+        """Whether a job may ask for more than the pool has.
+
+        Args:
+            largest: by resource of the pool, the most that one asks for. Resources that do not count are not looked at.
+        """
+        if not all(map(self.counts, self.capacity)):
+            return True
+        return any(asked > self.capacity[name] for name, asked in zip(self.resources, largest, strict=True))
 
     def _weight(self, resource: str) -> Fraction:
         return self.resource_weights.get(resource, FULL)

@@ -128,6 +128,12 @@ class Scores:
     exact: tuple[Fraction, ...] | None = None
     """The tags, where they are not made from `use` alone."""
 
+    @property
+    def finite(self) -> Flags:
+        """Whether the shares are, and nothing in them is of a resource that the pool has none of."""
+        found: Flags = (self.rows.rank & 1 == 0) & ~self.lacking
+        return found
+
     def share_at(self, row: int) -> str:
         """The exact tag as a fraction; empty where it is made from `use` alone."""
         return "" if self.exact is None else str(self.exact[row])

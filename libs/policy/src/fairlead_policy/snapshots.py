@@ -12,13 +12,13 @@ from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.snapshot_tenants import pools_of_tenants
 from fairlead_policy.card_shares import with_card_shares
-from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.order import PoolOrder
+from fairlead_policy.places_in_order import AT_ONCE, PlacesInOrder
 from fairlead_policy.plain_places import PlainPlaces
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import PoolRules
-from fairlead_policy.whole_places import AT_ONCE, WholePlaces, whole_places
+from fairlead_policy.whole_places import WholePlaces, whole_places
 
 _RUNS = "\0"
 """Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
@@ -169,7 +169,7 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
         rules=order.rules,
         places=places,
         standings={one.tenant: one for one in order.standings()},
-        oversized=not isinstance(places, GatheredPlaces) or places.oversized,
+        oversized=not isinstance(places, PlacesInOrder) or places.oversized,
     )
 
 

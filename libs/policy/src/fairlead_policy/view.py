@@ -12,7 +12,7 @@ from fairlead_policy.flips import first_flip
 from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
-from fairlead_policy.places import place_in, place_of
+from fairlead_policy.places import place_at
 from fairlead_policy.plain_places import Line, plain_places
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.scoring import Measure
@@ -86,7 +86,7 @@ class View:
             return plain_places(self._line(lanes, rows), self._measure.rules, terms, self._now).places()
         parts = self._parts
         return [
-            _place(parts[part], at, self._now)
+            place_at(parts[part], at, self._now)
             for part, at in zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
         ]
 
@@ -157,10 +157,6 @@ def _of_family(
         return family.front(now, window, tenants)
     sequence = family.sequence(now)
     return sequence, family.positions(sequence, tenants)
-
-
-def _place(part: Lane | JobSequence, at: int, now: Micros) -> Place:
-    return place_in(part, at, now) if isinstance(part, JobSequence) else place_of(part, at, now)
 
 
 def _joined(parts: list[Ints]) -> Ints:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, overload
+from typing import Protocol
 
 import numpy as np
 
 from fairlead_contracts.decisions import Place, UnboundedBy
 from fairlead_contracts.instants import Micros
 from fairlead_policy.columns import bounded
+from fairlead_policy.places_in_order import PlacesInOrder
 from fairlead_policy.plain_places import Line, PlacedJob, PlainPlaces, plain_places
 from fairlead_policy.ranking import Flags, Ints
 from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules
@@ -21,9 +22,6 @@ from fairlead_policy.whole import (
     can_order_whole,
     order_whole,
 )
-
-AT_ONCE = 256
-"""Places that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 
 class Counted(Protocol):
@@ -52,7 +50,9 @@ def whole_places[J: PlacedJob](
     whole = order_whole(columns, holdings, Measure(rules), now, lambda number: jobs[number].uid)
     if whole is None:
         return None
-    return WholePlaces(jobs, whole, counted, rules, now, oversized=_may_be_oversized(columns, rules))
+    largest = columns.demand.max(axis=1, initial=0).tolist()
+    oversized = columns.lacking is not None or rules.may_exceed(largest)
+    return WholePlaces(jobs, whole, counted, rules, now, oversized=oversized)
 
 
 def _columns[J: PlacedJob](jobs: Sequence[J], tenants: dict[str, int], rules: PoolRules) -> PoolColumns:
@@ -82,14 +82,6 @@ def _lacking(demands: Sequence[Mapping[str, int]], asked: Ints, rules: PoolRules
     return lacking if lacking.any() else None
 
 
-def _may_be_oversized(columns: PoolColumns, rules: PoolRules) -> bool:
-    """Whether some job may ask for more of a resource than the pool has; resources that do not count are not looked at."""
-    if columns.lacking is not None or not all(map(rules.counts, rules.capacity)):
-        return True
-    largest = columns.demand.max(axis=1, initial=0).tolist()
-    return any(asked > rules.capacity[name] for name, asked in zip(rules.resources, largest, strict=True))
-
-
 def _holdings(tenants: Iterable[str], counted: Counted, rules: PoolRules) -> Holdings:
     names = list(tenants)
     held = [counted.counted(name) for name in names]
@@ -101,7 +93,7 @@ def _holdings(tenants: Iterable[str], counted: Counted, rules: PoolRules) -> Hol
     )
 
 
-class WholePlaces[J: PlacedJob](Sequence[Place]):
+class WholePlaces[J: PlacedJob](PlacesInOrder):
     """Places in order, first job first. A million at rest are the numbers that they are made from."""
 
     def __init__(
@@ -114,8 +106,7 @@ class WholePlaces[J: PlacedJob](Sequence[Place]):
         *,
         oversized: bool,
     ) -> None:
-        self.oversized = oversized
-        """Whether some job may ask for more than the pool has."""
+        super().__init__(whole.order, oversized=oversized)
         self._jobs = jobs
         self._whole = whole
         self._counted = counted
@@ -123,38 +114,19 @@ class WholePlaces[J: PlacedJob](Sequence[Place]):
         self._now = now
         self._terms = _Terms(whole.multipliers)
 
-    def __len__(self) -> int:
-        return len(self._whole.order)
-
-    def __iter__(self) -> Iterator[Place]:
-        for part in self.parts():
-            yield from part.places() if isinstance(part, PlainPlaces) else part
-
-    @overload
-    def __getitem__(self, at: int) -> Place: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[Place]: ...
-
-    def __getitem__(self, at: int | slice) -> Place | list[Place]:
-        if isinstance(at, slice):
-            return self._made(self._whole.order[at])
-        return self._made(self._whole.order[[at]])[0]
-
     def in_order(self) -> Iterator[J]:
         """The jobs themselves, first job first."""
         return map(self._jobs.__getitem__, self._whole.jobs.tolist())
 
     def parts(self) -> Iterator[PlainPlaces[J] | list[Place]]:
         """All of them, some hundred at a time; as objects where a share is infinite, of which there is more to say."""
-        for start in range(0, len(self), AT_ONCE):
-            at = self._whole.order[start : start + AT_ONCE]
+        for at in self._together():
             plain, unbounded = self._plain(at)
             yield self._with_unbounded(plain, unbounded, at) if unbounded else plain
 
-    def _made(self, at: Ints) -> list[Place]:
+    def _made(self, numbers: Ints) -> list[Place]:
         """The places at positions of the line."""
-        return self._with_unbounded(*self._plain(at), at)
+        return self._with_unbounded(*self._plain(numbers), numbers)
 
     def _plain(self, at: Ints) -> tuple[PlainPlaces[J], list[int]]:
         """The same as columns, and which of them have an infinite share: these are not right yet."""
