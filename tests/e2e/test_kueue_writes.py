@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
@@ -76,9 +77,12 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
         pool = estate.queue("shared", 2)
         estate.workload("keeper", "keeper", 2)
         log.wait(1)
-        for tenant in WEIGHTS:
-            for number in range(6):
-                estate.workload(tenant, f"{tenant}-{number}")
+        for number in range(6):
+            estate.workload("team-a", f"team-a-{number}")
+        # Within one second Kueue's own order is by chance, and might be the fair one: nothing would be written.
+        await a_second_passes()
+        for number in range(6):
+            estate.workload("team-b", f"team-b-{number}")
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
         async with fleet.running() as bus, levels_written(bus) as written:
@@ -89,13 +93,15 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
             # An event comes after its write, and the order may stand before its last write.
             await front_stands(bus, estate, FRONT)
 
-            def all_told() -> list[AuditLine]:
-                found = level_patches(estate, mark)
-                return found if sorted(names(found)) == sorted(event.job for event in written) else []
+            def untold() -> Counter[str]:
+                told = Counter(event.job for event in written if event.pool == POOL)
+                done = Counter(names(level_patches(estate, mark)))
+                return (told - done) + (done - told)
 
-            patches = await eventually(all_told, 30, what="an event of each write, and no other")
+            await eventually(lambda: not untold(), 60, what="an event of each write, and no other")
+            patches = level_patches(estate, mark)
         # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are.
-        assert len(patches) <= 12
+        assert 0 < len(patches) <= 12
         for line in patches:
             assert set(line.body or {}) <= {"metadata"}
             annotations = (line.body or {})["metadata"].get("annotations", {})

@@ -103,11 +103,14 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
         for job in ("team-a", "team-b", "team-c"):
             example = furnishing.REPOSITORY / "deploy" / "examples" / "kueue" / f"{job}.yaml"
             subprocess.run([*kubectl, "create", "-f", str(example)], check=True, capture_output=True)
-        waited = [*kubectl, "wait", "workloads", "--all", "-A", "--for=condition=Admitted", "--timeout=90s"]
-        assert (
-            subprocess.run(waited, check=True, capture_output=True, text=True).stdout.count("condition met")
-            == 3
-        )
+
+        def asked(*words: str) -> str:
+            return subprocess.run([*kubectl, *words], check=True, capture_output=True, text=True).stdout
+
+        # First: kubectl waits for what it finds when it is called, and fails where it finds nothing.
+        until(lambda: len(asked("get", "workloads", "-A", "-o", "name").split()) == 3, 60, "three Workloads")
+        admitted = asked("wait", "workloads", "--all", "-A", "--for=condition=Admitted", "--timeout=90s")
+        assert admitted.count("condition met") == 3
     finally:
         assert command_line("down")[0] == 0
     assert not any(born(pid) for pid in found.parts.values())
