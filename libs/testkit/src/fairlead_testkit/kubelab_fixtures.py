@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 180
 _FAILED: pytest.StashKey["KubeLabError"] = pytest.StashKey()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def give_time(items: list[pytest.Item]) -> None:
     """Give tests of the lab the time that a start on a busy machine may take."""
     for item in items:
         if item.get_closest_marker(MARKER) and not item.get_closest_marker("timeout"):

@@ -1,4 +1,6 @@
-"""The pytest plugin: a real server as a fixture, and hypothesis profiles. Registered as `fairlead` under pytest11.
+"""The pytest plugin: real servers as fixtures, second tries in CI, and hypothesis profiles.
+
+Registered as `fairlead` under pytest11.
 
 Profiles: `fast` by default; `ci` where CI=true is set, the same examples in every run; `deep` by
 HYPOTHESIS_PROFILE=deep. A test that states its own `max_examples` keeps it.
@@ -11,13 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_testkit.kubelab_fixtures import (
-    kube_kit,
-    kube_lab,
-    kube_labs,
-    pytest_collection_finish,
-    pytest_collection_modifyitems,
-)
+from fairlead_testkit import kubelab_fixtures, second_try
+from fairlead_testkit.kubelab_fixtures import kube_kit, kube_lab, kube_labs, pytest_collection_finish
 
 if TYPE_CHECKING:
     from fairlead_testkit.container import ContainerNatsServer
@@ -43,6 +40,12 @@ def pytest_configure() -> None:
     settings.register_profile("deep", max_examples=3000, deadline=None)
     default = "ci" if os.environ.get("CI") == "true" else "fast"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of real processes get the time, and in CI the second try, that a busy machine asks for."""
+    kubelab_fixtures.give_time(items)
+    second_try.grant(items)
 
 
 @pytest.fixture
