@@ -144,10 +144,10 @@ async def test_what_somebody_else_writes_meanwhile_is_kept(
 
         update = Bucket.update
 
-        async def beaten(self: Bucket, key: str, value: bytes, rev: int) -> int:
+        async def beaten(self: Bucket, key: str, value: bytes, rev: int, *, by: str) -> int:
             monkeypatch.setattr(Bucket, "update", update)
             await self.put(key, encode_document(policy(window=7)))
-            return await update(self, key, value, rev)
+            return await update(self, key, value, rev, by=by)
 
         monkeypatch.setattr(approving, "granted", meddled)
         monkeypatch.setattr(Bucket, "update", beaten)

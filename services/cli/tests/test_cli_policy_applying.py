@@ -126,10 +126,10 @@ async def test_a_file_without_a_revision_is_not_put_over_what_came_after_the_loo
 ) -> None:
     update = Bucket.update
 
-    async def beaten(self: Bucket, key: str, value: bytes, rev: int) -> int:
+    async def beaten(self: Bucket, key: str, value: bytes, rev: int, *, by: str) -> int:
         monkeypatch.setattr(Bucket, "update", update)
         await write(bus, window=9)
-        return await update(self, key, value, rev)
+        return await update(self, key, value, rev, by=by)
 
     monkeypatch.setattr(Bucket, "update", beaten)
     file = parse_file(BEFORE + "window: 7\n", name="new.yaml")
@@ -147,10 +147,10 @@ async def test_a_first_policy_is_not_put_over_another_first_one(
 ) -> None:
     create = Bucket.create
 
-    async def beaten(self: Bucket, key: str, value: bytes) -> int:
+    async def beaten(self: Bucket, key: str, value: bytes, *, by: str) -> int:
         monkeypatch.setattr(Bucket, "create", create)
         await self.put(key, encode_document(read_document({"window": 9})))
-        return await create(self, key, value)
+        return await create(self, key, value, by=by)
 
     async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
         await provision(bus, topology.topology(["c1"]))

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bucket, ConnectionSettings, connect, provision
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import CommandError, OvertakenError
 from fairlead_cli.policy_applying import Terms, put_in_force
 from fairlead_cli.policy_history import Revision, print_history, put_back
-from fairlead_cli.policy_looking import print_differences, print_file
+from fairlead_cli.policy_looking import print_differences, print_file, print_policy
 from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_testkit import NatsServer
@@ -105,6 +105,27 @@ async def test_history_says_what_each_revision_changed(
     assert "in force" not in first
     assert second.endswith("in force")
     assert "  + tenants[a].weight: 2.0" in changes
+
+
+async def test_history_and_a_refusal_say_who(
+    nats: str, files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = files
+    await put_in_force(nats, first, Terms(by="anna"))
+    await print_policy(nats, as_json=False)
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(capsys.readouterr().out.replace("window: 32", "window: 5"))
+    await put_in_force(nats, second, Terms(by="Bärbel <b@example.org>"))
+    await put_back(nats, None, by="carl")
+    await put_in_force(nats, second)  # of this one nobody is told
+    with pytest.raises(OvertakenError, match=r"Bärbel <b@example[.]org> and carl changed"):
+        await put_in_force(nats, mine)
+    capsys.readouterr()
+    await print_history(nats, as_json=True)
+    known = [msgspec.json.decode(line, type=Revision) for line in capsys.readouterr().out.splitlines()]
+    assert [one.by for one in known] == ["anna", "Bärbel <b@example.org>", "carl", ""]
+    await print_history(nats, as_json=False)
+    assert ", by carl" in capsys.readouterr().out
 
 
 async def test_a_revision_that_this_release_does_not_read_is_left_alone(

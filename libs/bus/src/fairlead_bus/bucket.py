@@ -1,6 +1,7 @@
 """Keys and values, with revisions that hold."""
 
 from collections.abc import Mapping
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -11,6 +12,7 @@ from fairlead_bus.mirror import is_deletion
 from fairlead_contracts.subjects import kv_subject
 
 _DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
+_BY = "Fairlead-By"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -18,6 +20,11 @@ class Entry(msgspec.Struct, frozen=True):
 
     value: bytes
     rev: int
+
+
+def writer_of(stored: Stored) -> str:
+    """Who wrote a value, as far as the writer said; else empty."""
+    return unquote(stored.headers.get(_BY, ""))
 
 
 def bucket_stream(bucket: str) -> str:
@@ -47,8 +54,13 @@ class Bucket:
         """Writes whatever stands there; returns the revision."""
         return (await self._bus.publish(self._subject(key), value)).seq
 
-    async def create(self, key: str, value: bytes) -> int:
+    async def create(self, key: str, value: bytes, *, by: str = "") -> int:
         """Writes where there is no value; returns the revision.
+
+        Args:
+            key: of the value.
+            value: whole.
+            by: who writes it, for those who read the history.
 
         Raises:
             KeyExistsError: there is one.
@@ -57,18 +69,24 @@ class Bucket:
         if found is not None and not is_deletion(found.headers):
             raise KeyExistsError(400, 10071, f"the key {key} has a value")
         try:
-            return await self._swap(key, value, found.seq if found else 0)
+            return await self._swap(key, value, found.seq if found else 0, by)
         except WrongLastSequenceError as error:
             raise KeyExistsError(error.code, error.err_code, f"the key {key} has a value") from error
 
-    async def update(self, key: str, value: bytes, rev: int) -> int:
+    async def update(self, key: str, value: bytes, rev: int, *, by: str = "") -> int:
         """Writes if `rev` is the key's last revision; returns the new one.
+
+        Args:
+            key: of the value.
+            value: whole.
+            rev: that it is written over.
+            by: who writes it, for those who read the history.
 
         Raises:
             WrongRevisionError: it is not.
         """
         try:
-            return await self._swap(key, value, rev)
+            return await self._swap(key, value, rev, by)
         except WrongLastSequenceError as error:
             raise WrongRevisionError(error.code, error.err_code, f"{key}: {error.description}") from error
 
@@ -89,8 +107,11 @@ class Bucket:
             seq = found.seq + 1
         return kept
 
-    async def _swap(self, key: str, value: bytes, expected: int) -> int:
-        return (await self._bus.publish(self._subject(key), value, expect_last=expected)).seq
+    async def _swap(self, key: str, value: bytes, expected: int, by: str) -> int:
+        # Percent-encoded: names may hold what a header may not.
+        headers = {_BY: quote(by, safe=" @")} if by else None
+        subject = self._subject(key)
+        return (await self._bus.publish(subject, value, headers=headers, expect_last=expected)).seq
 
     def _subject(self, key: str) -> str:
         return kv_subject(self._name, key)

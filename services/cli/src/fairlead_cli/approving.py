@@ -59,7 +59,7 @@ async def approve(nats: str | None, approval: Approval) -> None:
             gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
             return granted(without(document, gone), job, approval)
 
-        document, revision = await _rewrite(bus, change)
+        document, revision = await _rewrite(bus, change, approval.by)
     urgency = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
     say(f"{named(job)} is {urgency} from now on (policy revision {revision})")
     if gone:
@@ -79,7 +79,7 @@ async def withdraw(nats: str | None, approval: Approval) -> None:
         async def change(document: PolicyDocument) -> PolicyDocument:
             return without(document, {_granted_to(document, names, approval.job)})
 
-        _, revision = await _rewrite(bus, change)
+        _, revision = await _rewrite(bus, change, approval.by)
     say(f"{approval.job}: what was granted to it is taken back (policy revision {revision})")
 
 
@@ -188,7 +188,7 @@ def _only(found: list[Explanation], job: str) -> Explanation:
 type _Change = Callable[[PolicyDocument], Awaitable[PolicyDocument]]
 
 
-async def _rewrite(bus: Bus, change: _Change) -> tuple[PolicyDocument, int]:
+async def _rewrite(bus: Bus, change: _Change, by: str) -> tuple[PolicyDocument, int]:
     """Change the stored policy by compare-and-swap; the document and its revision afterwards."""
     bucket = Bucket(bus, topology.POLICY)
     for _ in range(_ATTEMPTS):
@@ -199,7 +199,8 @@ async def _rewrite(bus: Bus, change: _Change) -> tuple[PolicyDocument, int]:
             )
         document = await change(decode_document(entry.value))
         try:
-            return document, await bucket.update(subjects.DOCUMENT_KEY, encode_document(document), entry.rev)
+            payload = encode_document(document)
+            return document, await bucket.update(subjects.DOCUMENT_KEY, payload, entry.rev, by=by)
         except WrongRevisionError:
             continue  # somebody wrote in between: look again
     raise CommandError("the policy is being written by somebody else; it was left as it is")

@@ -19,7 +19,7 @@ from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.older_policies import over, told_of
 from fairlead_cli.policy_effects import without_effect
 from fairlead_cli.policy_files import PolicyFile, differences, read_file
-from fairlead_cli.policy_store import Standing, in_force, kept, swap
+from fairlead_cli.policy_store import Standing, in_force, kept, swap, writers_since
 from fairlead_contracts.document import PolicyDocument, check_document
 from fairlead_policy import reserves
 
@@ -37,6 +37,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Whatever is in force."""
     exact: bool = False
     """Grants to single jobs are those of the file alone."""
+    by: str = ""
+    """Who puts it in force; the history tells."""
 
 
 PLAIN = Terms()
@@ -88,8 +90,8 @@ async def apply_file(bus: Bus, file: PolicyFile, terms: Terms = PLAIN) -> Applie
             return Applied(revision=standing.revision, written=False, notes=[])
         onto = onto or standing
         if not terms.force:
-            _refuse_overtaken(file, after, onto, standing)
-        revision = await swap(bus, after, standing)
+            await _refuse_overtaken(bus, file, after, onto, standing)
+        revision = await swap(bus, after, standing, terms.by)
         if revision is not None:
             return Applied(revision=revision, written=True, notes=_told(file, standing, after))
     raise CommandError("the policy is being written by somebody else; it was left as it is")
@@ -129,7 +131,9 @@ def overtaken(onto: Standing, standing: Standing) -> bool:
     return before is None or now is None or before != now
 
 
-def _refuse_overtaken(file: PolicyFile, after: PolicyDocument, onto: Standing, standing: Standing) -> None:
+async def _refuse_overtaken(
+    bus: Bus, file: PolicyFile, after: PolicyDocument, onto: Standing, standing: Standing
+) -> None:
     if standing.revision and standing.policy is None:
         raise CommandError(
             f"revision {standing.revision} is in force and was written by another release: nothing was changed",
@@ -141,13 +145,19 @@ def _refuse_overtaken(file: PolicyFile, after: PolicyDocument, onto: Standing, s
         known = f"Revision {onto.revision}, which it was made from, is not kept here. It would change:"
         lines = list(differences(standing.policy, after))
     else:
-        known = f"Since revision {onto.revision}, which it was to replace, somebody changed:"
+        writers = _joined(await writers_since(bus, onto.revision))
+        known = f"Since revision {onto.revision}, which it was to replace, {writers} changed:"
         lines = list(differences(onto.policy, standing.policy))
     raise OvertakenError(
         f"{file.name} was not put in force: revision {standing.revision} is. {known}",
         problems=_few(lines),
         hint=f"Take over what shall stay, then say that you did: --onto {standing.revision}",
     )
+
+
+def _joined(writers: Sequence[str]) -> str:
+    *others, last = writers or ["somebody"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _told(file: PolicyFile, standing: Standing, after: PolicyDocument) -> list[str]:

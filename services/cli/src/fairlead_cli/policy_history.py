@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Stored, is_deletion
+from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
 from fairlead_cli.connection import connected
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import CommandError
@@ -26,6 +26,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     since: str
     """RFC 3339."""
+    by: str
+    """Who put it in force; empty where that was not said."""
     policy: PolicyDocument | None
     """None where this release does not read it."""
 
@@ -44,13 +46,14 @@ async def print_history(nats: str | None, *, as_json: bool) -> None:
         write_line(line)
 
 
-async def put_back(nats: str | None, revision: int | None, *, exact: bool = False) -> None:
+async def put_back(nats: str | None, revision: int | None, *, exact: bool = False, by: str = "") -> None:
     """Put an earlier revision in force again, as a new one: what came between stays in the history.
 
     Args:
         nats: where.
         revision: which; the one before the last unless given.
         exact: whether grants to single jobs are put back, too; else they stay as they are now.
+        by: who does this.
 
     Raises:
         CommandError: that revision is not kept, or this release does not read it.
@@ -65,7 +68,7 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
             )
         # Made from itself: of no grant to a single job it says anything new.
         file = PolicyFile(name=f"revision {found.revision}", policy=found.policy, revision=found.revision)
-        terms = Terms(onto=known[-1].revision, exact=exact)
+        terms = Terms(onto=known[-1].revision, exact=exact, by=by)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
         say(note)
@@ -85,7 +88,9 @@ def _revision(stored: Stored) -> Revision:
         policy = decode_document(stored.payload)
     except DocumentError:
         policy = None
-    return Revision(revision=stored.seq, since=to_datetime(stored.at).isoformat(), policy=policy)
+    return Revision(
+        revision=stored.seq, since=to_datetime(stored.at).isoformat(), by=writer_of(stored), policy=policy
+    )
 
 
 def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
@@ -110,8 +115,9 @@ def _in_words(known: Sequence[Revision]) -> Iterator[str]:
     """A headline each, under it what it changed from the one before."""
     before: Revision | None = None
     for one in known:
+        by = f", by {one.by}" if one.by else ""
         in_force = ", in force" if one is known[-1] else ""
-        yield f"revision {one.revision}, since {one.since}{in_force}"
+        yield f"revision {one.revision}, since {one.since}{by}{in_force}"
         if one.policy is None:
             yield "  was written by another release and does not validate"
         elif before is not None and before.policy is not None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Entry, KeyExistsError, WrongRevisionError, is_deletion
+from fairlead_bus import Bucket, Bus, Entry, KeyExistsError, WrongRevisionError, is_deletion, writer_of
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document
 from fairlead_contracts.errors import DocumentError
@@ -54,12 +54,18 @@ def _decoded(revision: int, payload: bytes) -> Standing:
         return Standing(revision=revision, policy=None)
 
 
-async def swap(bus: Bus, after: PolicyDocument, standing: Standing) -> int | None:
+async def writers_since(bus: Bus, revision: int) -> list[str]:
+    """Who wrote a policy after that revision, each once, the first first; of some nobody may know."""
+    history = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
+    return list(dict.fromkeys(name for one in history if one.seq > revision and (name := writer_of(one))))
+
+
+async def swap(bus: Bus, after: PolicyDocument, standing: Standing, by: str) -> int | None:
     """Write over exactly this revision; None where somebody was faster."""
     bucket, payload = Bucket(bus, topology.POLICY), encode_document(after)
     try:
         if not standing.revision:
-            return await bucket.create(subjects.DOCUMENT_KEY, payload)
-        return await bucket.update(subjects.DOCUMENT_KEY, payload, standing.revision)
+            return await bucket.create(subjects.DOCUMENT_KEY, payload, by=by)
+        return await bucket.update(subjects.DOCUMENT_KEY, payload, standing.revision, by=by)
     except (KeyExistsError, WrongRevisionError):
         return None

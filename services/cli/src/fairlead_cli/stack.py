@@ -18,10 +18,11 @@ from fairlead_bus import Bus, connect, provision
 from fairlead_cli.clusters import KubeTarget
 from fairlead_cli.connection import connection_settings
 from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError
-from fairlead_cli.policy_applying import Applied, apply_file
+from fairlead_cli.policy_applying import Applied, Terms, apply_file
 from fairlead_cli.policy_files import PolicyFile
 from fairlead_cli.policy_store import in_force
 from fairlead_cli.server import ServerPlan, plan_server, wait_ready
+from fairlead_cli.steering import this_user
 from fairlead_cli.supervision import Keeper, Program, Supervisor, keeper
 from fairlead_contracts.topology import topology
 
@@ -129,7 +130,7 @@ async def _policy(bus: Bus, plan: StackPlan) -> Applied:
     if plan.keep_policy and (revision := (await in_force(bus)).revision):
         return Applied(revision=revision, written=False, notes=[])
     try:
-        return await apply_file(bus, plan.policy)
+        return await apply_file(bus, plan.policy, Terms(by=this_user()))
     except OvertakenError:
         if not plan.keep_policy:
             raise

@@ -18,6 +18,7 @@ def apply(
     onto: int | None = None,
     force: Annotated[bool, Parameter(negative="")] = False,
     exact: Annotated[bool, Parameter(negative="")] = False,
+    by: str | None = None,
     reach: Reach = HERE,
 ) -> None:
     """Check a policy file and put it in force; an equal one changes nothing.
@@ -36,11 +37,15 @@ def apply(
         Put it in force over whatever is.
     exact:
         Take back grants to single jobs that are in force and not in the file, and renew those that are in it.
+    by:
+        Who says so, for the history; the user of this machine unless given.
     """
     from fairlead_cli.connection import run
     from fairlead_cli.policy_applying import Terms, put_in_force
+    from fairlead_cli.steering import this_user
 
-    run(put_in_force(reach.nats, file, Terms(onto=onto, force=force, exact=exact)))
+    terms = Terms(onto=onto, force=force, exact=exact, by=by or this_user())
+    run(put_in_force(reach.nats, file, terms))
 
 
 @policy.command
@@ -100,7 +105,7 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
 
 @policy.command
 def history(*, output: Output = "table", reach: Reach = HERE) -> None:
-    """List the last revisions of the policy: since when, and what each changed.
+    """List the last revisions of the policy: since when, by whom, and what each changed.
 
     Parameters
     ----------
@@ -119,6 +124,7 @@ def revert(
     /,
     *,
     exact: Annotated[bool, Parameter(negative="")] = False,
+    by: str | None = None,
     reach: Reach = HERE,
 ) -> None:
     """Put an earlier revision of the policy in force again, as a new one. Grants to single jobs stay as they are.
@@ -129,11 +135,14 @@ def revert(
         As `fairlead policy history` names it; the one before the last unless given.
     exact:
         Put grants to single jobs back, too: those that were taken back since, and not those that came since.
+    by:
+        Who says so, for the history; the user of this machine unless given.
     """
     from fairlead_cli.connection import run
     from fairlead_cli.policy_history import put_back
+    from fairlead_cli.steering import this_user
 
-    run(put_back(reach.nats, revision, exact=exact))
+    run(put_back(reach.nats, revision, exact=exact, by=by or this_user()))
 
 
 @policy.command
