@@ -6,7 +6,7 @@ to be different prove that none is given twice; that is how a large text is look
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fairlead_contracts.errors import FieldError
 
@@ -19,8 +19,14 @@ class _Twice(dict[str, object]):
     names: list[str]
 
 
-def parse_json(text: bytes) -> tuple[object, list[FieldError]]:
+def parse_json(
+    text: bytes, *, constant: Callable[[str], object] | None = None
+) -> tuple[object, list[FieldError]]:
     """The values of a JSON text, and each key that it gives more than once, by its path.
+
+    Args:
+        text: UTF-8.
+        constant: makes a value of NaN, Infinity and -Infinity, which are not JSON; floats unless given.
 
     Raises:
         ValueError: it is not JSON.
@@ -38,7 +44,7 @@ def parse_json(text: bytes) -> tuple[object, list[FieldError]]:
         marked.append(twice)
         return twice
 
-    found: object = json.loads(text, object_pairs_hook=build)
+    found: object = json.loads(text, object_pairs_hook=build, parse_constant=constant)
     return found, list(_told(found)) if marked else []
 
 

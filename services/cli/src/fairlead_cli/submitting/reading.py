@@ -4,7 +4,6 @@ Bodies are not checked here beyond what publishing needs: the service checks the
 counts.
 """
 
-import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.yaml_files import read_yaml_documents
+from fairlead_contracts.given_twice import parse_json
 
 _LINES = (".jsonl", ".ndjson")
 
@@ -75,16 +75,9 @@ class _GivenTwiceError(ValueError):
 
 
 def _json(text: str) -> object:
-    found: object = json.loads(text, parse_constant=_no_number, object_pairs_hook=_mapping)
-    return found
-
-
-def _mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _GivenTwiceError(f"key {key!r} is given twice")
-        found[key] = value
+    found, twice = parse_json(text.encode(), constant=_no_number)
+    if twice:
+        raise _GivenTwiceError("; ".join(map(str, twice)))
     return found
 
 
