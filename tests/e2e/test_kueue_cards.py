@@ -17,7 +17,7 @@ from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.options import NodeShape
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 MEMORY = "nvidia.com/gpumem"
 CARD_MIB = 24_576
@@ -139,10 +139,10 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
     with Estate(kube_lab, ["team-a"]) as estate, nodes_with_cards(estate):
         pool = plant(estate)
         namespace = estate.namespaces["team-a"]
-        await eventually(lambda: "keeper" in estate.admitted(), 30, what="somebody runs")
+        await eventually(lambda: "keeper" in estate.admitted(), 60, what="somebody runs")
         head = things.workload(TOO_LARGE, namespace, QUEUE, {GPU: 4, MEMORY: 32_000}, priority=1)
         kube_lab.api.create(head)
-        await eventually(lambda: TOO_LARGE in estate.waiting(), 30, what="the head waits")
+        await eventually(lambda: TOO_LARGE in estate.waiting(), 60, what="the head waits")
         kube_lab.api.create(things.workload(FULL, namespace, QUEUE, {GPU: 1, MEMORY: 20_480}))
         policy = fair_policy(estate, {"team-a": 1}, pool, fit=Fit(strategy="binpack"))
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, lever=None, scorers=1, admitters=0)
@@ -165,12 +165,17 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
                 return [printed, warned] if printed else []
 
             snapshot, warned = await eventually(taken, 60, what="a snapshot is taken")
-            ended = f"/api/v1/namespaces/{namespace}/pods/holder-1/status"
-            kube_lab.api.patch(ended, {"status": {"phase": "Succeeded"}})
+            holder = f"/api/v1/namespaces/{namespace}/pods/holder-1"
+            # First: who is still to be started would be said to run, over what is said here.
+            await eventually(
+                lambda: kube_lab.api.get(holder)["status"]["phase"] == "Running", 60, what="the pod runs"
+            )
+            kube_lab.api.patch(f"{holder}/status", {"status": {"phase": "Succeeded"}})
 
             async def has_room() -> bool:
                 said, _ = await fairlead("explain", FULL, "-o", "json", *nats)
-                return bool(said) and json.loads(said)["found"][0]["no_room"] == []
+                found = json.loads(said)["found"] if said else []
+                return bool(found) and found[0]["no_room"] == []
 
             await eventually(has_room, 60, what="a pod that is over holds nothing, though its note stands")
             refused = [

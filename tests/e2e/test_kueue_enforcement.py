@@ -16,7 +16,7 @@ from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, front_stan
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-x": 2.0, "team-y": 1.0}
 GPUS = 3
@@ -29,7 +29,7 @@ async def steering(bus: Bus, right: Callable[[Steering], bool]) -> Steering:
     async def stated() -> list[Steering]:
         return [said for said in (await whole_queue(bus, POOL)).steering if right(said)]
 
-    return (await eventually(stated, 30, what="the right thing is said of the enforcement"))[0]
+    return (await eventually(stated, 60, what="the right thing is said of the enforcement"))[0]
 
 
 def fill(estate: Estate, log: AdmissionLog, gpus: int) -> None:

@@ -18,7 +18,7 @@ from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, LabOptions, th
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import say
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 2.0, "team-b": 1.0}
 BASE = 100

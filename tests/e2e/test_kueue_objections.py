@@ -11,7 +11,7 @@ from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 BAD = {
     "urgent-taken": "ClassNotGranted",

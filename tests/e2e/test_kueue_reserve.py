@@ -25,13 +25,13 @@ from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import KubeLab
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 GPUS = 8
 SMALL, LARGE, LONG, LENGTHY = "small", "large", "long", "lengthy"
 LIMIT, LASTS, EVERY = 15, 5.0, 0.3
 """Of small jobs, seconds: how long they may run, how long they do, and how long until the next one comes."""
-LONG_LIMIT = 120
+LONG_LIMIT = 300
 """A promise counts with the limits; what lies between these and the ends is for a machine that stands still meanwhile."""
 RESERVE = Reserve(reaction_seconds=5, grace_seconds=5, rest_seconds=10)
 
@@ -80,7 +80,7 @@ class Stream:
         before = len(self._log.admitted)
         await asyncio.to_thread(self._estate.finish, step.tenant, step.name)
         if self._refilled:
-            await eventually(lambda: len(self._log.admitted) > before, 30, what="another starts in its place")
+            await eventually(lambda: len(self._log.admitted) > before, 60, what="another starts in its place")
 
 
 @contextlib.asynccontextmanager
@@ -91,7 +91,7 @@ async def stream(estate: Estate, log: AdmissionLog, *, refilled: bool = False) -
     flowing = Stream(estate, log, refilled=refilled)
     task = asyncio.create_task(flowing.run())
     try:
-        await eventually(lambda: len(estate.admitted()) > GPUS // 2, 30, what="the pool is nearly full")
+        await eventually(lambda: len(estate.admitted()) > GPUS // 2, 60, what="the pool is nearly full")
         yield flowing
     finally:
         task.cancel()
@@ -170,7 +170,7 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
             await eventually(lambda: passed(log, events) >= GPUS, 60, what="small jobs go on")
             await eventually(
                 lambda: len(of_kind(events, Reserving.TAKEN)) >= passed(log, events) // 2,
-                30,
+                60,
                 what="by passes",
             )
             flowing.long_is_over = True
@@ -193,8 +193,8 @@ async def test_where_gaps_are_filled_the_gang_starves(kube_lab: KubeLab) -> None
             before = len(log.admitted)
             await eventually(lambda: len(log.admitted) > before + GPUS, 60, what="small jobs start")
             flowing.long_is_over = True
-            await eventually(lambda: len(log.admitted) > before + 5 * GPUS, 90, what="many more do")
-            assert LONG not in estate.admitted()
+            await eventually(lambda: len(log.admitted) > before + 5 * GPUS, 240, what="many more do")
+            await eventually(lambda: LONG not in estate.admitted(), 60, what="the long one has ended")
         assert started(log, LARGE) is None, log.steps
 
 

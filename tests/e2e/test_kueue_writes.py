@@ -21,7 +21,7 @@ from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_poli
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
 from fairlead_testkit.kubelab.audit import AuditLine
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 1.0, "team-b": 1.0}
 FRONT = 4
@@ -39,6 +39,12 @@ def names(lines: Iterable[AuditLine]) -> list[str]:
     return [line.name for line in lines]
 
 
+def level_in(line: AuditLine) -> int:
+    """The level that a write gives a job with no priority of its own."""
+    annotations = (line.body or {})["metadata"].get("annotations", {})
+    return int(annotations[things.PRIORITY_BOOST] or 0)
+
+
 async def test_where_first_come_first_served_is_right_nothing_is_written(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
@@ -47,9 +53,14 @@ async def test_where_first_come_first_served_is_right_nothing_is_written(
         estate.workload("keeper", "keeper", 2)
         log.wait(1)
         mark = kube_lab.audit_mark()
+        for number in range(4):
+            estate.workload("team-a", f"a-{number}")
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1}, pool))
         async with fleet.running() as bus:
-            for number in range(10):
+            for number in range(4, 10):
+                # Of one second, the younger may stand before the older: by its UID. Where a decision on such a one is
+                # late by a second, what was decided on is lifted over it.
+                await a_second_passes()
                 estate.workload("team-a", f"a-{number}")
             estate.finish("keeper", "keeper")
             for more in range(8):
@@ -86,19 +97,22 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
         async with fleet.running() as bus, levels_written(bus) as written:
-            await eventually(lambda: alternating(estate), 30, what="the tenants take turns")
+            await eventually(lambda: alternating(estate), 60, what="the tenants take turns")
+            # Kueue would give quota that comes free to whom it just tries, and may so start two of one tenant.
+            await front_stands(bus, estate, FRONT)
             estate.finish("keeper", "keeper")
             log.wait(3)
-            await eventually(lambda: alternating(estate), 30, what="the tenants take turns again")
+            await eventually(lambda: alternating(estate), 60, what="the tenants take turns again")
             # An event comes after its write, and the order may stand before its last write.
             await front_stands(bus, estate, FRONT)
 
-            def untold() -> Counter[str]:
-                told = Counter(event.job for event in written if event.pool == POOL)
-                done = Counter(names(level_patches(estate, mark)))
-                return (told - done) + (done - told)
+            def told() -> bool:
+                events = Counter((event.job, event.level) for event in written if event.pool == POOL)
+                writes = Counter((line.name, level_in(line)) for line in level_patches(estate, mark))
+                # A level that still stood when it was asked for again, after a lost lead, is told and not written.
+                return not (writes - events) and events.keys() == writes.keys()
 
-            await eventually(lambda: not untold(), 60, what="an event of each write, and no other")
+            await eventually(told, 60, what="an event of each write, and of no other level")
             patches = level_patches(estate, mark)
         # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are.
         assert 0 < len(patches) <= 12
@@ -111,7 +125,7 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
 async def a_second_passes() -> None:
     """Kueue's ties go by whole seconds, then by UID: what is made after this stands behind what was made before."""
     last = int(time.time())
-    await eventually(lambda: int(time.time()) > last, 30)
+    await eventually(lambda: int(time.time()) > last, 30, what="another second has begun")
 
 
 def alternating(estate: Estate) -> bool:
@@ -153,12 +167,15 @@ async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_pa
                 estate.workload(tenant, f"{tenant}-{number}")
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
         async with fleet.running():
-            await eventually(lambda: alternating(estate), 30)
+            await eventually(lambda: alternating(estate), 60, what="the tenants take turns")
             last = estate.kueue_order()[-1]
             tenant = estate.tenant_of(estate.waiting()[last])
             path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces[tenant]}/workloads/{last}"
             kube_lab.api.patch(path, {"metadata": {"annotations": {things.PRIORITY_BOOST: "99000000"}}})
-            await eventually(lambda: estate.kueue_order()[0] != last and alternating(estate), 30)
+            # Where nobody saw our level before it was overwritten, it takes the admitter ten seconds to doubt it.
+            await eventually(
+                lambda: estate.kueue_order()[0] != last and alternating(estate), 60, what="it is put back"
+            )
 
 
 async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, tmp_path: Path) -> None:
@@ -169,7 +186,7 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
         log.wait(1)
         for number in range(6):
             estate.job("team-a", f"a-{number}", seconds=1)
-        await eventually(lambda: len(estate.waiting()) == 6, 20)
+        await eventually(lambda: len(estate.waiting()) == 6, 60, what="Kueue has made all Workloads")
         await a_second_passes()
         for number in range(6):
             estate.job("team-b", f"b-{number}", seconds=1)
@@ -178,9 +195,9 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
         )
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
         async with fleet.running():
-            await eventually(lambda: alternating(estate), 30)
+            await eventually(lambda: alternating(estate), 60, what="the tenants take turns")
             estate.job("team-b", "now", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
-            await eventually(lambda: len(estate.waiting()) == 13, 30)
+            await eventually(lambda: len(estate.waiting()) == 13, 60, what="its Workload is there")
             first = estate.kueue_order()[0]
             assert first.startswith("job-now-")
             levels = [effective_priority(item) for name, item in estate.waiting().items() if name != first]
@@ -192,7 +209,7 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
                 found = [item for name, item in estate.waiting().items() if name.startswith("job-pushy-")]
                 return bool(found) and effective_priority(found[0]) < 100_000
 
-            await eventually(pushy, 30, what="the ungranted job is in everybody's class")
+            await eventually(pushy, 60, what="the ungranted job is in everybody's class")
             await eventually(
                 lambda: (
                     "ClassNotGranted"
@@ -206,4 +223,5 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
                     )
                 ),
                 60,
+                what="its object says why",
             )
