@@ -11,7 +11,7 @@ from fairlead_testkit import NatsServer
 
 @pytest.fixture
 def settings(nats_server: NatsServer) -> ConnectionSettings:
-    return ConnectionSettings(url=nats_server.url, ping_interval_seconds=0.3)
+    return ConnectionSettings(url=nats_server.url)
 
 
 @pytest.fixture

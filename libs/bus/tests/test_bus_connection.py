@@ -41,7 +41,7 @@ async def test_a_lone_server_has_a_new_incarnation_after_each_start(
 
     forget = bus.on_connection(changed)
     await asyncio.to_thread(nats_server.restart)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(40):
         await up.wait()
     assert bus.connected
     assert bus.incarnation not in {"", before}
@@ -81,11 +81,11 @@ async def test_a_publish_that_was_sent_and_not_acked_is_uncertain_at_once(
     nats_server: NatsServer, bus: Bus
 ) -> None:
     nats_server.pause()
-    publishing = asyncio.create_task(bus.publish(NODE, b"x", timeout=30))
+    publishing = asyncio.create_task(bus.publish(NODE, b"x", timeout=300))
     await eventually(lambda: bus.wire._client.pending_data_size == 0 and bus.wire.replies._waiting)
     nats_server.kill()
-    with pytest.raises(PublishUncertainError):  # long before its 30 s
-        await asyncio.wait_for(publishing, 10)
+    with pytest.raises(PublishUncertainError):  # long before its 300 s
+        await asyncio.wait_for(publishing, 40)
 
 
 async def test_a_paused_server_is_noticed_and_left_for_another(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_a_paused_server_is_noticed_and_left_for_another(tmp_path: Path) -
                     with contextlib.suppress(PublishUncertainError, DisconnectedError):
                         await bus.publish(NODE, b"x" * 900_000, timeout=0.01)
                 await eventually(
-                    lambda: bus.connected and bus.incarnation != before, on=tally.heard, timeout=20
+                    lambda: bus.connected and bus.incarnation != before, on=tally.heard, timeout=40
                 )
 
 
@@ -123,7 +123,7 @@ async def test_a_dead_port_ends_the_first_connect_in_time(nats_server: NatsServe
 async def test_a_closed_connection_says_so_and_refuses(settings: ConnectionSettings) -> None:
     async with connect(settings, name="ops") as bus:
         await bus.wire.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await bus.wait_closed()
         with pytest.raises(ClosedError):
             await bus.publish(NODE, b"x")
@@ -173,12 +173,18 @@ async def test_who_we_are(tmp_path: Path) -> None:
         settings = ConnectionSettings(url=server.url, nkey_seed=str(seed))
         async with connect(settings, name="scorer", observer=tally) as bus:
             with pytest.raises(DeniedError):  # trap: to nats-py this is a timeout
-                await asyncio.wait_for(bus.request("Denied.Here", b"", timeout=30), 5)
+                await asyncio.wait_for(bus.request("Denied.Here", b"", timeout=300), 30)
             assert tally.counts["bus.denied"] == 1
         wrong = ConnectionSettings(url=server.url, user="me", password="no", connect_timeout_seconds=0.5)  # noqa: S106 - a test's
-        with pytest.raises(ConnectFailedError, match="Authorization"):
-            async with connect(wrong, name="ops"):
-                raise AssertionError("let in")
+
+        async def refused() -> bool:
+            """Whether the server's words were heard in the time that the first connect has."""
+            with pytest.raises(ConnectFailedError) as failed:
+                async with connect(wrong, name="ops"):
+                    raise AssertionError("let in")
+            return "Authorization" in str(failed.value)
+
+        await eventually(refused)
     with NatsServer(tmp_path / "token", config="authorization { token: t }") as server:
         async with connect(ConnectionSettings(url=server.url, token="t"), name="ops") as bus:  # noqa: S106 - a test's
             assert bus.connected

@@ -3,12 +3,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
 
-from fairlead_bus import Bucket, Bus, KeyExistsError, Leadership, Membership, Roster, Tally
+from fairlead_bus import Bucket, Bus, Follower, KeyExistsError, Leadership, Membership, Roster, Tally
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.instants import from_seconds
 from fairlead_contracts.members import LEASE_SECONDS, MemberLease
@@ -17,10 +17,8 @@ from fairlead_testkit import NatsServer, eventually
 
 pytestmark = pytest.mark.integration
 
-ALLOWED = 3
-"""Takeover aims at 4 s; a busy machine gets three times that."""
-HANDED_OVER = 0.6 * LEASE_SECONDS
-"""At most, and mostly a tenth: a lease was renewed a second before at most, so who waits for its end takes longer."""
+ALLOWED = 30.0
+"""Takeover aims at 4 s; a busy machine gets more."""
 
 
 def lease(replica: str) -> MemberLease:
@@ -40,10 +38,32 @@ async def background(*runners: "Membership | Leadership | Roster") -> AsyncItera
 
 async def led_by(leader: Leadership, wake: asyncio.Event) -> int:
     """Its epoch, once it leads."""
-    await eventually(lambda: leader.epoch, on=wake, timeout=4 * ALLOWED)
-    epoch = leader.epoch
+    epoch = await eventually(lambda: leader.epoch, on=wake, timeout=ALLOWED)
     assert epoch is not None
     return epoch
+
+
+@asynccontextmanager
+async def let_go(bus: Bus, key: str) -> AsyncIterator[None]:
+    """Within the block a lease is taken away by who has it; nobody waits for its end.
+
+    Told by what is written, and not by the time: a machine may stand still for as long as a lease.
+    """
+    written: list[Mapping[str, str]] = []
+    follower = Follower(bus, stream="KV_members", filter=kv_subject("members", key))
+
+    async def read() -> None:
+        async for delivery in follower:
+            written.append(delivery.headers)  # noqa: PERF401 - one after the other, and read meanwhile
+
+    reading = asyncio.create_task(read())
+    try:
+        await follower.ready.wait()
+        yield
+        await eventually(lambda: any(one.get("KV-Operation") == "DEL" for one in written))
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
 
 
 async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:
@@ -53,14 +73,11 @@ async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:
     async with background(roster):
         await roster.wait_complete()
         assert roster.complete
-        async with background(member):
+        async with let_go(bus, member_key("scorer", "a.b c")), background(member):
             await eventually(lambda: "a.b c" in roster.members("scorer"), on=wake)
-            await eventually(lambda: member.trusted)
-            assert member.visible
+            await eventually(lambda: member.trusted and member.visible)
             assert roster.members("admitter") == {}
-        left = time.monotonic()
         await eventually(lambda: not roster.members("scorer"), on=wake)
-        assert time.monotonic() - left < HANDED_OVER
         assert not member.trusted
 
 
@@ -73,14 +90,17 @@ async def test_a_lease_that_nobody_renews_expires_for_all_who_watch_and_is_free_
     bucket, key = Bucket(bus, "members"), leader_key("sim", "c1")
     async with background(roster):
         await bus.publish(kv_subject("members", member_key("scorer", "dead")), b"not a lease")
-        await bus.publish(kv_subject("members", member_key("scorer", "r1")), to_json(lease("r1")))
         await bucket.create(key, b"not a lease either")
         with pytest.raises(KeyExistsError):
             await bucket.create(key, b"second")
-        await eventually(lambda: "r1" in roster.members("scorer"), on=wake)
-        died = time.monotonic()
-        await eventually(lambda: not roster.members("scorer"), on=wake, timeout=4 * ALLOWED)
-        assert time.monotonic() - died < 4 * ALLOWED
+
+        async def shown() -> bool:
+            """Renewed until it was seen: a machine may stand still for as long as a lease."""
+            await bus.publish(kv_subject("members", member_key("scorer", "r1")), to_json(lease("r1")))
+            return "r1" in roster.members("scorer")
+
+        await eventually(shown)
+        await eventually(lambda: not roster.members("scorer"), on=wake, timeout=ALLOWED)
 
     async def marker() -> bool:
         found = await bus.last("KV_members", kv_subject("members", key))
@@ -97,7 +117,7 @@ async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
     one = Leadership(bus, role="sim", cluster="c1", replica="one", wake=wake_one)
     two = Leadership(bus, role="sim", cluster="c1", replica="two", wake=wake_two)
     async with background(one) as (task,):
-        epoch = await led_by(one, wake_one)
+        await led_by(one, wake_one)
         async with background(two):
             await eventually(lambda: two._key.complete, on=two._seen)
             assert two.epoch is None
@@ -105,11 +125,11 @@ async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
             roster = Roster(bus, wake=wake)
             async with background(roster):
                 # The first renewal tells the epoch; a lease that is renewed stays.
-                await eventually(lambda: _told_epoch(roster) == ("one", epoch), on=wake)
-            left = time.monotonic()
-            task.cancel()
+                await eventually(lambda: one.epoch and _told_epoch(roster) == ("one", one.epoch), on=wake)
+            epoch = await led_by(one, wake_one)
+            async with let_go(bus, leader_key("sim", "c1")):
+                task.cancel()
             following = await led_by(two, wake_two)
-            assert time.monotonic() - left < HANDED_OVER
             assert following > epoch
             assert one.epoch is None
 
@@ -142,7 +162,7 @@ async def a_leading_child(server: NatsServer) -> AsyncIterator[tuple[asyncio.sub
     )
     assert child.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             while (epoch := int(await child.stdout.readline())) == 0:
                 pass
         yield child, epoch
@@ -160,16 +180,14 @@ async def test_a_paused_leader_is_followed_and_does_not_trust_itself_when_it_goe
     async with a_leading_child(nats_server) as (child, epoch), background(standby):
         await eventually(lambda: standby._key.values, on=standby._seen)
         os.kill(child.pid, signal.SIGSTOP)
-        paused = time.monotonic()
         following = await led_by(standby, wake)
         assert following > epoch
-        assert time.monotonic() - paused < 4 * ALLOWED
         os.kill(child.pid, signal.SIGCONT)
         assert child.stdout is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             # Its own clock says that the trust is over, before any word of the new leader has reached it.
             assert int(await child.stdout.readline()) == 0
-        assert standby.epoch == following
+        assert await led_by(standby, wake) >= following
 
 
 async def test_a_leader_that_cannot_renew_stops_trusting_itself_before_the_lease_ends(
@@ -184,7 +202,7 @@ async def test_a_leader_that_cannot_renew_stops_trusting_itself_before_the_lease
         cut = time.monotonic()
         with nats_server.paused():
             await eventually(lambda: leader.epoch is None, on=wake)  # woken, not polled
-            assert time.monotonic() - cut < LEASE_SECONDS
+            assert leader._trusted_until < cut + LEASE_SECONDS
         # Nobody else took the key in between: either the same epoch goes on or a later one begins.
         assert await led_by(leader, wake) >= epoch
 
@@ -200,12 +218,14 @@ async def test_two_leaders_are_never_trusted_at_once(nats_server: NatsServer, ta
     candidates = [candidate(name) for name in "abc"]
     async with background(*candidates) as tasks:
         for _ in range(2):
-            found = await eventually(lambda: [one for one in candidates if one.epoch], on=wake, timeout=12)
-            assert len(found) == 1
-            epochs.append(found[0].epoch or 0)
-            tasks[candidates.index(found[0])].cancel()
-            await asyncio.wait([tasks[candidates.index(found[0])]])
-            assert found[0].epoch is None
+            found = await eventually(
+                lambda: [(one, epoch) for one in candidates if (epoch := one.epoch)], on=wake, timeout=ALLOWED
+            )
+            [(leader, epoch)] = found
+            epochs.append(epoch)
+            tasks[candidates.index(leader)].cancel()
+            await asyncio.wait([tasks[candidates.index(leader)]])
+            assert leader.epoch is None
     assert epochs == sorted(set(epochs))
     del nats_server, tally
 
@@ -221,7 +241,7 @@ async def test_a_lapse_of_trust_wakes_and_so_does_its_end(bus: Bus, nats_server:
     async with background(leader):
         await led_by(leader, wake)
         with nats_server.paused():
-            await eventually(lambda: leader.epoch is None, timeout=4 * ALLOWED)
+            await eventually(lambda: leader.epoch is None, timeout=ALLOWED)
             wake.clear()
-        await eventually(lambda: leader.epoch is not None, timeout=4 * ALLOWED)
+        await eventually(lambda: leader.epoch is not None, timeout=ALLOWED)
         assert wake.is_set()

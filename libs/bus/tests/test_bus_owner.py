@@ -134,7 +134,7 @@ async def test_an_owner_paused_between_its_check_and_its_publish_is_refused(
     assert child.stdout is not None
     assert child.stdin is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             assert await child.stdout.readline() == b"checked\n"
             os.kill(child.pid, signal.SIGSTOP)
             new = an_owner(bus, "new")

@@ -68,7 +68,8 @@ async def test_a_ttl_below_a_second_is_a_second(bus: Bus) -> None:
     async def gone() -> bool:
         return await bus.last("state", NODE) is None
 
-    assert await bus.last("state", NODE) is not None
+    found = await bus.last("state", NODE)
+    assert found is None or found.headers["Nats-TTL"] == "1"  # a slow machine finds it gone already
     await eventually(gone)
 
 
@@ -125,7 +126,7 @@ async def test_unacked_publishes_are_uncertain_when_the_server_dies(
     pending = [await publisher.put(NODE, b"x") for _ in range(5)]
     nats_server.kill()
     with pytest.raises(PublishFailedError):
-        await asyncio.wait_for(publisher.flush(), 10)
+        await asyncio.wait_for(publisher.flush(), 40)
     assert all(isinstance(ack.exception(), PublishUncertainError) for ack in pending)
 
 
@@ -134,4 +135,4 @@ async def test_a_silent_server_does_not_park_a_flush_for_ever(nats_server: NatsS
     with nats_server.paused():
         await publisher.put(NODE, b"x")
         with pytest.raises(PublishFailedError):
-            await asyncio.wait_for(publisher.flush(), 10)
+            await asyncio.wait_for(publisher.flush(), 40)

@@ -52,7 +52,7 @@ async def working(bus: Bus, handle: Handle, *, parallel: int = 64) -> AsyncItera
         yield task
     finally:
         worker.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.gather(task, return_exceptions=True)
 
 
@@ -142,6 +142,7 @@ async def test_poison_is_put_aside_at_once_even_where_it_is_too_large_for_its_le
     assert "1000000 bytes, cut" in letter.reason
 
 
+@pytest.mark.timeout(120)
 async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
     await provision(bus, a_topology(ack_wait=2.0, max_deliver=5))
     deliveries: list[int] = []
@@ -149,14 +150,18 @@ async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
 
     async def handle(delivery: Delivery) -> None:
         deliveries.append(delivery.deliveries)
-        # More than twice the ack wait, which is long itself: a machine may stand still meanwhile.
-        until = clock() + 5.0
+        until = clock() + 5.0  # more than twice the ack wait
         await eventually(lambda: clock() > until)
 
-    async with working(bus, handle):
+    async def kept() -> bool:
+        """A machine that stands still for the ack wait says nothing meanwhile: then another message has to show it."""
+        deliveries.clear()
         await bus.publish(SUBJECT, b"slow")
-        await eventually(lambda: none_left(bus))
-    assert deliveries == [1]
+        await eventually(lambda: none_left(bus), 40)
+        return deliveries == [1]
+
+    async with working(bus, handle):
+        await eventually(kept, 60)
 
 
 CHILD = """
@@ -179,7 +184,7 @@ async def killed_while_handling(server: NatsServer) -> int:
     )
     assert child.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             return int(await child.stdout.readline())
     finally:
         child.kill()
@@ -199,17 +204,20 @@ async def test_what_a_killed_worker_had_in_hand_is_handled_by_another(
 
     async with working(bus, handle):
         await eventually(lambda: none_left(bus))
-    assert deliveries == [2]
+    [again] = deliveries
+    assert again > 1
 
 
+@pytest.mark.timeout(240)
 async def test_what_was_handed_back_many_times_has_all_its_attempts(
     nats_server: NatsServer, bus: Bus
 ) -> None:
     """A worker that was killed, or lost the right to work, says nothing of the message."""
     await provision(bus, a_topology(ack_wait=1.0, max_deliver=2))
     await bus.publish(SUBJECT, b"job")
-    for number in range(3):
-        assert await killed_while_handling(nats_server) == number + 1
+    # One by one, or more where the machine stood still for the ack wait before the kill.
+    before = [await killed_while_handling(nats_server) for _ in range(3)]
+    assert before == sorted(set(before))
     deliveries: list[int] = []
 
     async def handle(delivery: Delivery) -> None:
@@ -219,10 +227,12 @@ async def test_what_was_handed_back_many_times_has_all_its_attempts(
 
     async with working(bus, handle):
         await eventually(lambda: none_left(bus))
-    assert deliveries == [4, 5]
+    assert len(deliveries) == 2
+    assert before[-1] < deliveries[0] < deliveries[1]
     assert await bus.last("dead", subjects.dead(">")) is None
 
 
+@pytest.mark.timeout(120)
 async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus, tally: Tally) -> None:
     await provision(bus, a_topology(ack_wait=2.0, max_deliver=2))
     opened = False
@@ -234,23 +244,29 @@ async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus
         if delivery.payload != b"other" and not opened:
             raise NotYetError("its place is closed", seconds=0.05)
 
-    async with working(bus, handle, parallel=2):
+    async def stayed() -> bool:
+        """Whether nothing came a second time; where all stood still for the ack wait, others have to show it."""
+        nonlocal opened
+        opened = False
+        seen.clear()
         for number in range(20):
             await bus.publish(SUBJECT, b"%d" % number)
         await bus.publish(SUBJECT, b"other")
-        await eventually(lambda: (b"other", 1) in seen)
+        await eventually(lambda: any(payload == b"other" for payload, _ in seen))
         # Far more often than it may fail, and longer than the ack wait.
         until = clock() + 4.5
-        await eventually(lambda: seen.count((b"0", 1)) > 10 and clock() > until)
+        await eventually(lambda: [payload for payload, _ in seen].count(b"0") > 10 and clock() > until)
         opened = True
         await eventually(lambda: none_left(bus))
-    again = [deliveries for _, deliveries in seen if deliveries > 1]
-    assert len(again) < len(seen) / 4, "only where all stood still for longer than the ack wait"
+        return all(deliveries == 1 for _, deliveries in seen)
+
+    async with working(bus, handle, parallel=2):
+        await eventually(stayed, 60)
     assert tally.counts["worker.dead_letters"] == 0
 
 
 async def test_what_is_parked_is_handled_as_soon_as_it_can_be(bus: Bus) -> None:
-    await provision(bus, a_topology(ack_wait=2.0, max_deliver=1))
+    await provision(bus, a_topology(ack_wait=60, max_deliver=1))  # nothing is to come by itself
     line: list[asyncio.Future[None]] = []
     tries = 0
 
@@ -288,7 +304,7 @@ async def test_a_worker_that_stops_leaves_what_it_parked_to_another(bus: Bus) ->
         raise NotYetError("not now", seconds=600.0)
 
     async def handle(delivery: Delivery) -> None:
-        assert delivery.deliveries == 2
+        assert delivery.deliveries > 1
         handled.set()
 
     await bus.publish(SUBJECT, b"job")
@@ -372,11 +388,12 @@ async def test_a_dropped_worker_leaves_what_it_has_in_hand_to_another(bus: Bus) 
     running = asyncio.create_task(worker.run())
     await started.wait()
     worker.drop()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await running
     async with working(bus, handle):
         await eventually(lambda: none_left(bus))
-    assert deliveries == [2]
+    [again] = deliveries
+    assert again > 1
 
 
 async def test_a_stop_during_an_outage_ends_the_worker(
@@ -388,7 +405,7 @@ async def test_a_stop_during_an_outage_ends_the_worker(
     nats_server.kill()
     await eventually(lambda: not bus.connected, on=tally.heard)
     worker.stop()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await running
 
 
@@ -400,7 +417,7 @@ async def test_a_worker_on_a_closed_connection_ends_instead_of_spinning(
         task = asyncio.create_task(worker.run())
         await eventually(lambda: worker._wanted)
         await own.wire.close()
-        async with asyncio.timeout(5):  # a loop that never yields would keep this from firing, too
+        async with asyncio.timeout(30):  # a loop that never yields would keep this from firing, too
             with pytest.raises(ExceptionGroup) as ended:
                 await task
         assert ended.group_contains(ClosedError)
