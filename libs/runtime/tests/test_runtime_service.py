@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_runtime import ask_health
-from fairlead_testkit import ServiceProcess
+from fairlead_runtime import HealthReport, ask_health
+from fairlead_testkit import ServiceProcess, eventually
 
 type Start = Callable[..., ServiceProcess]
+
+NO_ANSWER = "does not answer"
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 
 
 def get(port: int, path: str, accept: str = "") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
     try:
         connection.request("GET", path, headers={"Accept": accept})
         answer = connection.getresponse()
@@ -76,17 +78,36 @@ async def test_health_readiness_and_metrics_over_http(demo: Start) -> None:
 async def asked_from_outside(process: ServiceProcess) -> tuple[int, str]:
     """The exit code and the words of `--health-check`."""
     port = str(await process.health_port())
-    check = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "demo_service", "--health-check", "--health-port", port, stdout=subprocess.PIPE
-    )
-    said, _ = await check.communicate()
-    return check.returncode or 0, said.decode()
+
+    async def answer() -> tuple[int, str] | None:
+        check = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "demo_service", "--health-check", "--health-port", port),
+            stdout=subprocess.PIPE,
+        )
+        said, _ = await check.communicate()
+        return None if NO_ANSWER in said.decode() else (check.returncode or 0, said.decode())
+
+    found = await eventually(answer, 40, what="there is an answer in time")
+    assert found is not None
+    return found
+
+
+async def told(process: ServiceProcess) -> HealthReport:
+    """What it says of its health; asked again where a machine that stood still kept the answer back."""
+
+    async def answer() -> HealthReport | None:
+        report = await process.health()
+        return None if NO_ANSWER in str(report.reasons) else report
+
+    found = await eventually(answer, 40, what="there is an answer in time")
+    assert found is not None
+    return found
 
 
 async def test_the_reasons_for_not_being_ready_are_given(demo: Start) -> None:
     process = demo(mode="refuse")
     await process.logged("serving")
-    report = await process.health()
+    report = await told(process)
     assert not report.ready
     assert report.reasons == {"state": "the replay is not complete"}
     assert await asked_from_outside(process) == (1, "state: the replay is not complete\n")
@@ -142,7 +163,7 @@ async def test_a_second_signal_ends_it_at_once(demo: Start) -> None:
     await process.ready()
     process.signal(signal.SIGINT)
     await process.logged("not yet")
-    assert (await process.health()).reasons == {"stop": "the service is stopping"}
+    assert (await told(process)).reasons == {"stop": "the service is stopping"}
     process.signal(signal.SIGTERM)
     assert await process.ended() == 128 + signal.SIGTERM
 
