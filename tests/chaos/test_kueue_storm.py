@@ -31,7 +31,7 @@ SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "20"))
 DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or DRAWN
 
-pytestmark = [pytest.mark.kube, pytest.mark.chaos, pytest.mark.timeout(int(5 * SECONDS) + 420)]
+pytestmark = [pytest.mark.kube, pytest.mark.chaos, pytest.mark.timeout(int(5 * SECONDS) + 600)]
 
 GPUS = 12
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
@@ -131,7 +131,7 @@ async def all_have_run(lab: KubeLab, estate: Estate, load: Load) -> None:
         async def fewer(before: int = before) -> bool:
             return len(await asyncio.to_thread(missing)) < before
 
-        await eventually(fewer, 60, what=f"one more of these has run: {sorted(left)[:10]} ({before} in all)")
+        await eventually(fewer, 120, what=f"one more of these has run: {sorted(left)[:10]} ({before} in all)")
         left = await asyncio.to_thread(missing)
     names = [job["metadata"]["name"] for job in jobs_of(lab, estate)]
     assert len(names) == len(set(names))
@@ -157,7 +157,7 @@ async def the_order_is_right(bus: Bus, fleet: KubeFleet, estate: Estate) -> None
             and (await asyncio.to_thread(estate.kueue_order))[:4] == wanted[:4]
         )
 
-    await eventually(same, 60, what="the order, and Kueue's front, equal those computed from scratch")
+    await eventually(same, 120, what="the order, and Kueue's front, equal those computed from scratch")
     for name, item in list(estate.waiting().items())[::3]:
         estate.lab.api.delete(
             f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{item['metadata']['namespace']}/workloads/{name}"
@@ -165,4 +165,4 @@ async def the_order_is_right(bus: Bus, fleet: KubeFleet, estate: Estate) -> None
     await asyncio.to_thread(fleet.server.restart)
     for service in fleet.services.values():
         await service.ready(60)
-    await eventually(same, 60, what="the order without the deleted ones")
+    await eventually(same, 120, what="the order without the deleted ones")

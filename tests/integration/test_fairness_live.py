@@ -13,17 +13,23 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import Aging, Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.instants import from_datetime
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 GPUS = 6
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
-SHARE_PER_HOUR = 36.0
-"""A second of waiting is worth a hundredth of the pool: aging takes part within the seconds of a test."""
-REACTION = 1.0
-"""Seconds: somebody starts in the room there is while the order with who has just come, or ended, is on its way."""
+SHARE_PER_HOUR = 9.0
+"""Four seconds of waiting are worth a hundredth of the pool: aging takes part within the time of a test."""
+REACTION = 4.0
+"""Seconds: somebody starts in the room there is while the order with who has just come, or ended, is on its way.
+
+Mostly some tenths; but a busy machine lets a process stand still for seconds, while the cluster goes on.
+"""
+RUN_SECONDS = (3.0, 6.0)
+"""Of the flood: with the reaction, so that what is judged by is mostly what everybody knew."""
 POLICY = PolicyDocument(
     aging=Aging(share_per_hour=SHARE_PER_HOUR, cap_hours=None),
     pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
@@ -37,18 +43,19 @@ CONFIG = {
 }
 
 
-async def told(bus: Bus, count: int) -> list[AnyEvent]:
-    """The cluster's events from its first on, until `count` jobs ended."""
+async def tell(bus: Bus, count: int, events: list[AnyEvent]) -> None:
+    """Add the cluster's events, from its first on, until `count` jobs ended."""
     follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    events: list[AnyEvent] = []
-    ended = 0
     async for delivery in follower:
-        event = EVENT.decode(delivery.payload)
-        events.append(event)
-        ended += isinstance(event, JobEnded)
-        if ended == count:
-            return events
+        events.append(EVENT.decode(delivery.payload))
+        if jobs_of(events, JobEnded) >= count:
+            return
     raise AssertionError("the events ended")
+
+
+def jobs_of(events: Sequence[AnyEvent], kind: type[AnyEvent]) -> int:
+    """How many jobs came to wait, started or ended."""
+    return sum(isinstance(event, kind) for event in events)
 
 
 def replayed(events: Sequence[AnyEvent]) -> FairReplay:
@@ -71,21 +78,23 @@ def replayed(events: Sequence[AnyEvent]) -> FairReplay:
 def spread(jobs: Sequence[dict[str, object]], seed: int) -> list[Mapping[str, object]]:
     """The same jobs with run times that differ, so that not all end at one instant."""
     rng = random.Random(seed)
-    return [job | {"run_seconds": rng.uniform(0.8, 1.6)} for job in jobs]
+    return [job | {"run_seconds": rng.uniform(*RUN_SECONDS)} for job in jobs]
 
 
 async def test_three_tenants_that_flood_at_different_times_stay_within_one_job(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    events: list[AnyEvent] = []
     async with fleet.running() as bus:
-        telling = asyncio.create_task(told(bus, 66))
-        await submit_all(bus, "team-a", spread(equal_jobs("a", 30, run_seconds=1), 1))
-        await asyncio.sleep(1.5)  # the flood of the second tenant comes later: that is the case, not a wait
-        await submit_all(bus, "team-b", spread(equal_jobs("b", 20, run_seconds=1), 2))
-        await asyncio.sleep(1.5)
-        await submit_all(bus, "team-c", spread(equal_jobs("c", 16, run_seconds=1), 3))
-        replay = replayed(await telling)
+        telling = asyncio.create_task(tell(bus, 42, events))
+        await submit_all(bus, "team-a", spread(equal_jobs("a", 20, run_seconds=1), 1))
+        await asyncio.sleep(4)  # the flood of the second tenant comes later: that is the case, not a wait
+        await submit_all(bus, "team-b", spread(equal_jobs("b", 12, run_seconds=1), 2))
+        await asyncio.sleep(4)
+        await submit_all(bus, "team-c", spread(equal_jobs("c", 10, run_seconds=1), 3))
+        await telling
+    replay = replayed(events)
     assert sorted(replay.started) == sorted(set(replay.started))
-    assert len(replay.started) == 66
+    assert len(replay.started) == 42
     assert replay.breaches == []
 
 
@@ -101,17 +110,23 @@ async def test_urgent_goes_before_normal_and_who_comes_late_with_no_use_is_serve
     tmp_path: Path,
 ) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    events: list[AnyEvent] = []
     async with fleet.running() as bus:
-        telling = asyncio.create_task(told(bus, 12 + 1 + 2))
+        telling = asyncio.create_task(tell(bus, 12 + 1 + 2, events))
+        # The first six last until the others' levels are long written, on a slow machine, too.
         lasting = [
-            job | {"run_seconds": 3 + number / 10}
+            job | {"run_seconds": 10 + number / 10 if number < GPUS else 0.5}
             for number, job in enumerate(equal_jobs("a", 12, run_seconds=1))
         ]
-        await submit_all(bus, "team-a", lasting)
+        await submit_all(bus, "team-a", lasting[:GPUS])
+        await eventually(lambda: jobs_of(events, JobStarted) == GPUS, 30, what="the cluster is full")
+        await submit_all(bus, "team-a", lasting[GPUS:])
+        # What is published later may be made before, where many are made at once.
+        await eventually(lambda: jobs_of(events, JobQueued) == 12, 30, what="the flood waits")
         await submit_all(bus, "team-b", equal_jobs("b", 1, run_seconds=0.5))
         urgent = [job | {"class": "urgent"} for job in equal_jobs("c", 2, run_seconds=0.5)]
         await submit_all(bus, "team-c", urgent)
-        events = await telling
+        await telling
     queued = [event.job for event in events if isinstance(event, JobQueued)]
     started = [event.job for event in events if isinstance(event, JobStarted)]
     assert all(job.startswith("a") for job in started[:GPUS])

@@ -1,6 +1,7 @@
 """Real processes on a real nats-server: who used much lately waits for who did not, and everybody is told why."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from fairlead_policy import order_snapshot
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 GPU = "nvidia.com/gpu"
 TENANTS = ("busy", "calm", "blocker")
+BLOCK_SECONDS = 35.0
+"""How long nobody else can start: what is asked meanwhile takes a third of it on a machine that is not busy."""
 POLICY = PolicyDocument(
     aging=Aging(share_per_hour=0.06),
     half_life_hours=1 / 60,
@@ -35,15 +38,19 @@ CONFIG = {
 }
 
 
-async def events_until(bus: Bus, ended: str) -> list[AnyEvent]:
-    """The events from the first on, in their order, until a job ended."""
+async def events_until(bus: Bus, kind: type[JobStarted | JobEnded], *jobs: str) -> list[AnyEvent]:
+    """The events from the first on, in their order, until each of these jobs has started, or ended."""
     follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
     found: list[AnyEvent] = []
-    async for delivery in follower:
-        event = EVENT.decode(delivery.payload)
-        found.append(event)
-        if isinstance(event, JobEnded) and event.job == ended:
-            break
+    left = set(jobs)
+    async with asyncio.timeout(90):
+        async for delivery in follower:
+            event = EVENT.decode(delivery.payload)
+            found.append(event)
+            if isinstance(event, kind):
+                left.discard(event.job)
+            if not left:
+                break
     return found
 
 
@@ -56,13 +63,25 @@ async def tick_of_shards(bus: Bus) -> int:
     return min(one.basis.past for one in decisions if one.basis is not None)
 
 
+async def ticks_pass(bus: Bus) -> tuple[datetime, datetime]:
+    """Some ticks of past use; gives when the first of them began and the last was decided for."""
+    since, begun = datetime.now(UTC), await tick_of_shards(bus)
+
+    async def passed() -> bool:
+        return await tick_of_shards(bus) > begun + 2
+
+    await eventually(passed, 30, what="past use fades")
+    return since, datetime.now(UTC)
+
+
 async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
     async with fleet.running() as bus:
-        await submit_all(bus, "busy", equal_jobs("past", 4, run_seconds=4))
-        await submit_all(bus, "blocker", equal_jobs("block", 1, run_seconds=20, gpus=4))
-        async with asyncio.timeout(60):
-            await events_until(bus, "past-0003")
+        past_jobs = equal_jobs("past", 4, run_seconds=4)
+        names = await submit_all(bus, "busy", past_jobs)
+        await events_until(bus, JobStarted, *names)  # or the blocker might be made before the last of them
+        await submit_all(bus, "blocker", equal_jobs("block", 1, run_seconds=BLOCK_SECONDS, gpus=4))
+        await events_until(bus, JobEnded, *names)
         # The busy tenant asks first; by what runs now alone, it would go first.
         await submit_all(bus, "busy", equal_jobs("busy", 2, run_seconds=1, gpus=2))
         await submit_all(bus, "calm", equal_jobs("calm", 2, run_seconds=1, gpus=2))
@@ -72,29 +91,30 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
 
         await eventually(all_wait, 30, what="four jobs wait")
         question = to_json(TenantsQuestion(pool="gpu"))
-        reply = TENANTS_REPLY.decode(await bus.request(subjects.ask("tenants"), question, timeout=5.0))
-        past = {line.standing.tenant: line.standing.past for line in reply.pools[0].tenants}
+
+        async def told() -> Mapping[str, Mapping[str, int]]:
+            """What tenants used, once the tick is over in which the jobs ended."""
+            reply = TENANTS_REPLY.decode(await bus.request(subjects.ask("tenants"), question, timeout=30.0))
+            found = {line.standing.tenant: line.standing.past for line in reply.pools[0].tenants}
+            return found if found.get("busy") else {}
+
+        past = await eventually(told, 30, what="past use is told")
         assert 0 < past["busy"][GPU] < 4000, "some of four GPUs"
         assert past["calm"] == {}
         asked = to_json(ExplainQuestion(job="busy-0000"))
-        found = EXPLAIN_REPLY.decode(await bus.request(subjects.ask("explain"), asked, timeout=5.0)).found
+        found = EXPLAIN_REPLY.decode(await bus.request(subjects.ask("explain"), asked, timeout=30.0)).found
         assert any("of past use" in reason for reason in found[0].reasons), found[0].reasons
         snapshot = await taken(bus, "gpu")
         assert {one.name: bool(one.past_use) for one in snapshot.tenants}["busy"]
         [pool] = order_snapshot(snapshot)
         assert [place.id for place in pool.places] == ["calm-0000", "busy-0000", "calm-0001", "busy-0001"]
-        since, begun = datetime.now(UTC), await tick_of_shards(bus)
-
-        async def ticks_pass() -> bool:
-            return await tick_of_shards(bus) > begun + 3
-
-        await eventually(ticks_pass, 30, what="past use fades, and the order stays")
-        until = datetime.now(UTC)
-        async with asyncio.timeout(60):
-            events = await events_until(bus, "busy-0001")
+        spans = [await ticks_pass(bus) for _ in range(3)]
+        events = await events_until(bus, JobEnded, "calm-0001", "busy-0001")
         order = [event.job for event in events if isinstance(event, JobStarted)]
         rest = order[order.index("block-0000") + 1 :]
         assert rest.index("calm-0000") < rest.index("busy-0000"), rest
         assert rest.index("calm-0001") < rest.index("busy-0001"), rest
         writes = [event.at for event in events if isinstance(event, LevelWritten)]
-        assert [at for at in writes if since < at < until] == []
+        # The first writes may come late, and the block may end early, where the machine stands still.
+        quiet = [not any(since < at < until for at in writes) for since, until in spans]
+        assert any(quiet), (spans, writes)

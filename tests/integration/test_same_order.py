@@ -1,7 +1,9 @@
 """One, two and four scorers give the same order, to the byte, and so do those that take over from dead ones."""
 
+import asyncio
+import contextlib
 import random
-import time
+import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -12,14 +14,15 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.decisions import DECISION
 from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.questions import PoolQueue
+from fairlead_contracts.state import Phase
+from fairlead_sim.jobs import SimJob
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(360)]
 
 TENANTS = [f"team-{number}" for number in range(12)]
 JOBS = 25
-RESTS_SECONDS = 1.5
 POLICY = PolicyDocument(
     pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
     tenants=[Tenant(name=name, weight=1 + number % 3) for number, name in enumerate(TENANTS)],
@@ -32,8 +35,8 @@ CONFIG = {
 }
 
 
-async def flood(bus: Bus) -> int:
-    """Many unequal jobs that outlive the test; gives how many wait."""
+async def flood(bus: Bus) -> None:
+    """Many unequal jobs that outlive the test."""
     rng = random.Random(7)
     for tenant in TENANTS:
         bodies = [
@@ -46,27 +49,32 @@ async def flood(bus: Bus) -> int:
             for number in range(JOBS)
         ]
         await submit_all(bus, tenant, bodies)
-    return len(TENANTS) * JOBS
 
 
-async def settled(bus: Bus, submitted: int) -> PoolQueue:
-    """The order once all submissions are queued or run and every shard answers."""
+def waiting(store: Path) -> set[str]:
+    """The uids of the jobs that the simulated cluster did not start, once it has made all; empty before.
 
-    stood: tuple[bytes, float] = (b"", 0.0)
+    It starts all that fits in the same moment in which it makes them, and nothing ends: these wait for good.
+    """
+    with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT body FROM jobs").fetchall()
+    jobs = [msgspec.msgpack.decode(body, type=SimJob) for (body,) in rows]
+    made = len(jobs) == JOBS * len(TENANTS)
+    return {job.uid for job in jobs if job.phase is Phase.WAITING} if made else set()
 
-    async def quiet() -> PoolQueue | None:
-        nonlocal stood
+
+async def settled(bus: Bus, fleet: Fleet) -> PoolQueue:
+    """The order once all submissions wait or run, every shard answers, and the scorers know who runs."""
+
+    async def complete() -> PoolQueue | None:
+        wanted = await asyncio.to_thread(waiting, fleet.store)
         found = await whole_queue(bus, "gpu")
-        if found.silent_shards or found.waiting != len(found.places) or found.waiting < submitted - 16:
-            return None
-        now, told = time.monotonic(), msgspec.json.encode(found)
-        if told != stood[0]:
-            stood = told, now
-        # Jobs are still started one by one when the first answers are alike.
-        return found if now - stood[1] >= RESTS_SECONDS else None
+        known = {ranked.place.uid for ranked in found.places}
+        return found if wanted and known == wanted and not found.silent_shards else None
 
-    order = await eventually(quiet, 60, what="the order comes to rest")
+    order = await eventually(complete, 60, what="the order has all that wait, and no more")
     assert order is not None
+    assert order.waiting == len(order.places)
     return order
 
 
@@ -83,7 +91,8 @@ async def owners(bus: Bus) -> set[str]:
 async def test_the_order_is_the_same_to_the_byte_with_one_two_and_four_scorers(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=1)
     async with fleet.running() as bus:
-        alone = msgspec.json.encode(await settled(bus, await flood(bus)))
+        await flood(bus)
+        alone = msgspec.json.encode(await settled(bus, fleet))
         for count in (2, 4):
             while len(fleet.named("scorer")) < count:
                 await fleet.another_scorer()
@@ -91,13 +100,13 @@ async def test_the_order_is_the_same_to_the_byte_with_one_two_and_four_scorers(t
             async def all_own(count: int = count) -> bool:
                 return len(await owners(bus)) == count
 
-            await eventually(all_own, 30, what=f"{count} scorers own shards")
-            assert msgspec.json.encode(await settled(bus, 0)) == alone
+            await eventually(all_own, 60, what=f"{count} scorers own shards")
+            assert msgspec.json.encode(await settled(bus, fleet)) == alone
         for victim in fleet.named("scorer")[1:]:
             victim.kill()
 
         async def one_owns() -> bool:
             return len(await owners(bus)) == 1
 
-        await eventually(one_owns, 30, what="the last scorer owns every shard")
-        assert msgspec.json.encode(await settled(bus, 0)) == alone
+        await eventually(one_owns, 60, what="the last scorer owns every shard")
+        assert msgspec.json.encode(await settled(bus, fleet)) == alone
