@@ -220,6 +220,7 @@ async def test_silence_and_absence_are_told_apart(server: ScriptedServer, tmp_pa
     async with client_of(server, tmp_path, patience=0.2) as client:
         with pytest.raises(TimedOutError):
             await client.get(NODES, "n")
+    async with client_of(server, tmp_path) as client:
         with pytest.raises(UnreachableError):
             await client.create(NODES, {})
     server.port = 1
@@ -449,7 +450,7 @@ async def test_a_watch_gone_silent_is_opened_anew(server: ScriptedServer, tmp_pa
         streams(event("ADDED", "a"), bookmark("9", ends=True)),
         streams(event("ADDED", "b", "10")),
     ]
-    async with following(server, tmp_path, Heard(), silence=0.3) as found:
+    async with following(server, tmp_path, Heard(), silence=2.0) as found:
         await found.until("a", "b")
     assert server.asked[1].query["resourceVersion"] == "9"
 

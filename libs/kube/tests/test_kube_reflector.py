@@ -91,7 +91,7 @@ class Mirrored:
         wanted = truth()
         await eventually(
             lambda: self.reflector.complete and self.reflector.values == wanted,
-            30,
+            60,
             on=self.wake,
             what="the mirror",
         )
@@ -171,7 +171,7 @@ async def test_a_killed_api_server_costs_nothing_but_time(
     async with mirrored(client, namespace, streams=streams) as found:
         await agree(found, client, namespace)
         lab.process("kube-apiserver").kill()
-        await eventually(lambda: not found.reflector.following, 30, on=found.wake)
+        await eventually(lambda: not found.reflector.following, 60, on=found.wake)
         assert len(found.reflector.values) == 20
         with pytest.raises(RetryableKubeError):
             await client.list(THINGS, namespace)
@@ -200,7 +200,9 @@ async def test_a_forgotten_version_is_listed_anew_and_no_delete_is_missed(
         proxy.flow()
         proxy.cut()
         await agree(found, client, namespace)
-        assert found.heard.counts["reflector.gone"] == found.reflector.relists == 1
+        # Once, or more often where the server, just started, broke off the list.
+        assert found.heard.counts["reflector.gone"] >= 1
+        assert found.reflector.relists >= 1
         assert Key(namespace, "a9") not in found.known
 
 
