@@ -40,6 +40,7 @@ def cached(tmp_path: Path) -> list[str]:
 
 
 @needs_go
+@pytest.mark.timeout(600)  # Go builds its own library first, where its cache is empty
 def test_two_builds_at_once_build_once(tmp_path: Path, toolset: Toolset) -> None:
     reports: list[str] = []
     kits: list[Kit] = []
@@ -56,6 +57,7 @@ def test_two_builds_at_once_build_once(tmp_path: Path, toolset: Toolset) -> None
 
 
 @needs_go
+@pytest.mark.timeout(600)
 def test_what_is_built_needs_no_go_and_what_differs_is_built_anew(
     toolset: Toolset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +73,7 @@ def test_what_is_built_needs_no_go_and_what_differs_is_built_anew(
 
 
 @needs_go
+@pytest.mark.timeout(600)
 def test_a_failed_build_leaves_nothing(tmp_path: Path, toolset: Toolset) -> None:
     (Path(toolset.folder) / "hello" / "main.go").write_text("no Go at all")
     with pytest.raises(BuildError, match="expected 'package'"):

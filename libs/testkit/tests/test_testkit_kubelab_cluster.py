@@ -13,6 +13,7 @@ from fairlead_testkit.kubelab import (
     WATCHER,
     ApiError,
     ApiUnreachableError,
+    AuditLine,
     KubectlError,
     KubeLab,
     KubeObject,
@@ -69,7 +70,7 @@ def test_a_job_is_suspended_admitted_run_for_its_time_and_finished(kube_lab: Kub
     assert made["spec"]["suspend"]  # by Kueue's webhook, before anything else could see it
 
     path = f"{JOBS.format(tenant)}/short"
-    kube_lab.until(lambda: things.condition(kube_lab.api.get(path), "Complete"), 40, "the Job is complete")
+    kube_lab.until(lambda: things.condition(kube_lab.api.get(path), "Complete"), 90, "the Job is complete")
     pods = kube_lab.api.items(f"/api/v1/namespaces/{tenant}/pods")
     terminated = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
     assert len(pods) == 2
@@ -77,7 +78,7 @@ def test_a_job_is_suspended_admitted_run_for_its_time_and_finished(kube_lab: Kub
     assert all(state["finishedAt"] > state["startedAt"] for state in terminated)
     kube_lab.until(
         lambda: all(things.condition(item, "Finished") for item in workloads(kube_lab, tenant)),
-        20,
+        60,
         "finished",
     )
 
@@ -89,39 +90,40 @@ def test_a_gang_of_pods_is_admitted_whole_and_runs(kube_lab: KubeLab, tenant: st
     def phases() -> list[str]:
         return [pod["status"]["phase"] for pod in kube_lab.api.items(f"/api/v1/namespaces/{tenant}/pods")]
 
-    kube_lab.until(lambda: phases() == ["Succeeded"] * 3, 40, "the three pods succeed")
+    kube_lab.until(lambda: phases() == ["Succeeded"] * 3, 90, "the three pods succeed")
     assert admitted(kube_lab, tenant) == ["gang"]
 
 
 def test_a_pytorchjob_is_admitted_whole(kube_lab: KubeLab, tenant: str) -> None:
     made = kube_lab.api.create(things.pytorch_job("train", tenant, "main", {GPU: 2}))
     assert made["spec"]["runPolicy"]["suspend"]
-    [name] = kube_lab.until(lambda: admitted(kube_lab, tenant), 30, "the PyTorchJob's Workload is admitted")
+    [name] = kube_lab.until(lambda: admitted(kube_lab, tenant), 60, "the PyTorchJob's Workload is admitted")
     sets = kube_lab.api.get(f"{WORKLOADS.format(tenant)}/{name}")["spec"]["podSets"]
     assert {(each["name"], each["count"]) for each in sets} == {("master", 1), ("worker", 2)}
 
 
 def test_a_boost_decides_who_is_next(kube_lab: KubeLab, tenant: str) -> None:
     kube_lab.api.create(things.workload("holder", tenant, "main", {GPU: 8}))
-    kube_lab.until(lambda: admitted(kube_lab, tenant) == ["holder"], 20, "the holder is admitted")
+    kube_lab.until(lambda: admitted(kube_lab, tenant) == ["holder"], 60, "the holder is admitted")
     for name in ("first", "second", "third"):
         kube_lab.api.create(things.workload(name, tenant, "main", {GPU: 8}))
     # Who is just being tried when quota comes free takes it, whatever its place is.
-    kube_lab.until(lambda: put_aside(kube_lab, tenant) == 3, 20, "Kueue has tried all")
+    kube_lab.until(lambda: put_aside(kube_lab, tenant) == 3, 60, "Kueue has tried all")
     boosted = {"metadata": {"annotations": {things.PRIORITY_BOOST: "10"}}}
     kube_lab.api.patch(f"{WORKLOADS.format(tenant)}/third", boosted)
 
     kube_lab.api.delete(f"{WORKLOADS.format(tenant)}/holder")
-    kube_lab.until(lambda: admitted(kube_lab, tenant), 20, "the next is admitted")
-    assert admitted(kube_lab, tenant) == ["third"]
+    # What is deleted may stand for a while yet.
+    found = kube_lab.until(lambda: set(admitted(kube_lab, tenant)) - {"holder"}, 60, "the next is admitted")
+    assert found == {"third"}
 
 
 def test_a_raw_workload_can_be_finished_by_hand(kube_lab: KubeLab, tenant: str) -> None:
     kube_lab.api.create(things.workload("one", tenant, "main", {GPU: 8}))
-    kube_lab.until(lambda: admitted(kube_lab, tenant) == ["one"], 20, "the first is admitted")
+    kube_lab.until(lambda: admitted(kube_lab, tenant) == ["one"], 60, "the first is admitted")
     kube_lab.api.create(things.workload("two", tenant, "main", {GPU: 8}))
     kube_lab.api.patch(f"{WORKLOADS.format(tenant)}/one/status", things.finished("2026-01-31T12:00:00Z"))
-    kube_lab.until(lambda: "two" in admitted(kube_lab, tenant), 20, "the second is admitted")
+    kube_lab.until(lambda: "two" in admitted(kube_lab, tenant), 60, "the second is admitted")
 
 
 def test_versions_are_converted_by_kueue(kube_lab: KubeLab, tenant: str) -> None:
@@ -170,7 +172,7 @@ def test_the_admitter_acts_as_the_submitter_of_a_namespace_opened_to_it(
         create("fairlead-submitter")
     kube_lab.open_to_submissions(tenant)
     mark = kube_lab.audit_mark()
-    kube_lab.until(lambda: _succeeds(lambda: create("fairlead-submitter")), 10, "the rights have arrived")
+    kube_lab.until(lambda: _succeeds(lambda: create("fairlead-submitter")), 60, "the rights have arrived")
     with pytest.raises(KubectlError, match="cannot impersonate"):
         create("default")
     [made] = [
@@ -194,7 +196,12 @@ def test_the_audit_log_says_who_wrote_what_and_how_long_it_took(kube_lab: KubeLa
     kube_lab.api_as(ADMITTER).patch(f"{WORKLOADS.format(tenant)}/mine", change)
     kube_lab.api_as(ADMITTER).patch(f"{WORKLOADS.format(tenant)}/mine", change, dryRun="All")
 
-    lines = kube_lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
+    def patched() -> list[AuditLine]:
+        """A long answer is on its way before its line is written."""
+        found = kube_lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
+        return found if len(found) > 1 else []
+
+    lines = kube_lab.until(patched, 60, "both are in the log")
     assert [(line.name, line.code, line.dry_run, line.body) for line in lines] == [
         ("mine", 200, False, change),
         ("mine", 200, True, change),
@@ -203,9 +210,9 @@ def test_the_audit_log_says_who_wrote_what_and_how_long_it_took(kube_lab: KubeLa
 
 
 def test_kueues_metrics_can_be_read(kube_lab: KubeLab, tenant: str) -> None:
-    assert f'kueue_cluster_queue_status{{cluster_queue="{tenant}"' in kube_lab.until(
-        lambda: text if tenant in (text := kube_lab.kueue_metrics()) else "", 20, "the queue has metrics"
-    )
+    # One figure after the other: another of the queue's own may be there first.
+    status = f'kueue_cluster_queue_status{{cluster_queue="{tenant}"'
+    kube_lab.until(lambda: status in kube_lab.kueue_metrics(), 60, "the queue has metrics")
 
 
 def test_a_watch_that_is_not_opened_is_no_end_of_one(kube_lab: KubeLab) -> None:

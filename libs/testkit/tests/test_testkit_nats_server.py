@@ -12,7 +12,7 @@ pytestmark = pytest.mark.integration
 
 
 def server_info(server: NatsServer) -> dict[str, object]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         line = connection.makefile("rb").readline()
     found = json.loads(line.removeprefix(b"INFO "))
     assert isinstance(found, dict)
