@@ -190,7 +190,7 @@ async def test_a_kind_that_need_not_be_there_has_no_objects_while_it_is_not(
         await eventually(taker.whole("x"))
         server.version = None
         server.move_on()
-        await eventually(taker.whole(), 20)
+        await eventually(taker.whole(), 30)
         assert taker.source.age_seconds() == 0
 
 
@@ -203,7 +203,7 @@ async def test_a_kind_that_is_denied_once_or_twice_is_not_forgotten(
         await eventually(taker.whole("x"))
         server.denials = BELIEVED_DENIALS - 1
         server.move_on()
-        await eventually(lambda: not server.denials and taker.whole("x")(), 20)
+        await eventually(lambda: not server.denials and taker.whole("x")(), 30)
         assert any("does not serve" in trouble for trouble in taker.troubles)
         assert taker.gone == []
 
@@ -217,7 +217,7 @@ async def test_another_version_takes_over_and_what_it_lacks_is_gone(
         await eventually(taker.whole("x", "y"))
         server.version, server.names = "v1beta2", ["y", "z"]
         server.move_on()
-        await eventually(taker.whole("y", "z"), 20)
+        await eventually(taker.whole("y", "z"), 30)
 
 
 async def test_a_kind_that_may_not_be_read_says_so_and_is_read_once_it_may(
@@ -229,7 +229,7 @@ async def test_a_kind_that_may_not_be_read_says_so_and_is_read_once_it_may(
         await eventually(lambda: "Forbidden" in (taker.source.missing or ""))
         assert taker.tally.said("source.refused")
         server.forbids = False
-        await eventually(taker.whole("x"), 20)
+        await eventually(taker.whole("x"), 30)
 
 
 @contextlib.asynccontextmanager
@@ -277,11 +277,11 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
         async with asyncio.TaskGroup() as tasks:
             parts = (leadership, announcer, sources, watcher)
             started = [tasks.create_task(part.run()) for part in parts]
-            await eventually(lambda: leadership.epoch, 10)
-            await eventually(lambda: "Forbidden" in (watcher.unknown() or ""), 10)
+            await eventually(lambda: leadership.epoch, 30)
+            await eventually(lambda: "Forbidden" in (watcher.unknown() or ""), 30)
             assert announcer.why_not_ready() is not None
             server.forbids = False
-            await eventually(lambda: announcer.why_not_ready() is None, 20)
+            await eventually(lambda: announcer.why_not_ready() is None, 30)
             assert watcher.unknown() is None
             assert list(view.stated.values()) == [
                 TenantState(cluster="c1", epoch=0, rev=0, name="x", scope="a", queue="cq")
