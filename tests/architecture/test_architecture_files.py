@@ -28,7 +28,7 @@ def committed() -> tuple[Path, ...]:
         pytest.skip("not a git checkout")
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607 # git, wherever it is
-        cwd=ROOT, capture_output=True, text=True, check=True, timeout=30,
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=50,
     )  # fmt: skip
     return tuple(path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file())
 

@@ -65,10 +65,11 @@ def distributions() -> Mapping[str, set[str]]:
     return others | ours
 
 
+@pytest.mark.timeout(240)
 def test_import_linters_contracts_hold() -> None:
     found = subprocess.run(
         [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--no-logo"],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=180,
     )  # fmt: skip
     assert found.returncode == 0, found.stdout
     assert "0 broken" in found.stdout
