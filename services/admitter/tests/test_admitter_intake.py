@@ -41,7 +41,7 @@ from fairlead_testkit.builders import (
 from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, HandPlayedCluster
 from fairlead_testkit.people import put_policy, submit
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
@@ -295,7 +295,7 @@ async def test_a_tenant_whose_submissions_hang_keeps_no_other_waiting(
         assert len(cluster.creations) <= 8 // 4 * 2
         for number in range(20):
             await submit(bus, a_body(id=f"b{number}", tenant="team-b"), tenant="team-b")
-        await eventually(lambda: len(answers) == 20, 30, what="the other tenant's are all accepted")
+        await eventually(lambda: len(answers) == 20, 30, what="the other tenant's are accepted")
         assert {answer.tenant for answer in answers} == {"team-b"}
         assert "team-a" in admitter.readiness.details()["intake"]
         assert "frontend" not in admitter.readiness.reasons()
@@ -470,15 +470,19 @@ async def test_killed_in_the_middle_of_the_intake_each_submission_is_one_job(
     cluster.hold_replies.set()
     with ServiceProcess("admitter", tmp_path, settings, name="second") as second:
         await second.ready()
-        await eventually(lambda: len({answer.id for answer in answers}) == count, 40)
-        await eventually(lambda: sum(isinstance(answer, Started) for answer in answers) == 3, 20)
-        async with asyncio.timeout(30):
-            await all_acked(bus)
+        await eventually(lambda: len({answer.id for answer in answers}) == count, 60)
+
+        def started() -> set[str]:
+            return {answer.id for answer in answers if isinstance(answer, Started)}
+
+        await eventually(lambda: len(started()) == 3)
+        await all_acked(bus)
         assert await second.stop() == 0
     assert len(cluster.jobs) == count
     by_id: dict[str, list[type]] = {}
     for answer in answers:
         by_id.setdefault(answer.id, []).append(type(answer))
     for number in range(count):
-        started = f"team-a/x{number}" in early
-        assert by_id[f"x{number}"] == ([Accepted, Started] if started else [Accepted])
+        # What was in hand for two seconds comes again, and its sender hears again where it stands.
+        heard_of = list(dict.fromkeys(by_id[f"x{number}"]))
+        assert heard_of == ([Accepted, Started] if f"team-a/x{number}" in early else [Accepted])

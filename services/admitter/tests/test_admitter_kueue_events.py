@@ -13,7 +13,7 @@ from fairlead_testkit.hand_played import HandPlayedScorer
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
 from fairlead_testkit.kueue_team import HandPlayedKueue, Team
 
-pytestmark = [pytest.mark.kube, pytest.mark.integration]
+pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
@@ -42,7 +42,7 @@ def kinds_and_reasons(team: Team) -> list[tuple[str, str]]:
 async def a_queued_job(team: Team, cluster: HandPlayedKueue, **changes: object) -> JobState:
     """A Job that is too large to be admitted, with the Workload that Kueue made of it."""
     team.lab.api.create(things.job("greedy", team.name, "main", {"cpu": 1000}))
-    await eventually(lambda: len(team.workloads()) == 1, 30)
+    await eventually(lambda: len(team.workloads()) == 1, 60)
     return await cluster.state_workload(team.workloads()[0], **changes)
 
 

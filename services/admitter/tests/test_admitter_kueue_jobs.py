@@ -40,7 +40,7 @@ from fairlead_testkit.kubelab import ADMITTER, BATCH_JOB, RUN_SECONDS, KubeLab, 
 from fairlead_testkit.kueue_team import Team
 from fairlead_testkit.people import submit
 
-pytestmark = [pytest.mark.kube, pytest.mark.integration]
+pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 type LabFactory = Callable[[LabOptions], KubeLab]
@@ -109,7 +109,7 @@ async def test_a_submission_runs_to_its_end_and_its_sender_hears_of_it(
         await submit(bus, a_body(id="Train", template=a_template(), pods=1), tenant=team.name)
         await submit(bus, a_body(id="none"), tenant=team.name)
         await submit(bus, a_body(id="lost", queue="lost", template=a_template()), tenant=team.name)
-        await eventually(lambda: len(answers) == 3, 30)
+        await eventually(lambda: len(answers) == 3, 60)
         by_id = {answer.id: answer for answer in answers}
         accepted, refused, lost = by_id["Train"], by_id["none"], by_id["lost"]
         assert isinstance(accepted, Accepted)
@@ -138,7 +138,7 @@ async def test_a_submission_runs_to_its_end_and_its_sender_hears_of_it(
             an_ended_event(id="e", **named),
         ):
             await cluster.bus.publish(subject, msgspec.json.encode(event))
-        await eventually(lambda: len(answers) == 5, 30)
+        await eventually(lambda: len(answers) == 5, 60)
         assert [type(answer) for answer in answers if answer.id == "Train"] == [Accepted, Started, Ended]
 
 
@@ -164,7 +164,7 @@ async def test_killed_in_the_middle_of_a_flood_each_submission_is_one_job(
             await submit(bus, body, tenant=team.name)
         for number in range(count):
             await submit(bus, a_body(id=f"x{number}", template=a_template(seconds=60)), tenant=team.name)
-        await eventually(lambda: len(team.pods()) + len(team.jobs()) >= 15, 30)
+        await eventually(lambda: len(team.pods()) + len(team.jobs()) >= 15, 60)
         first.kill()
     assert len(team.jobs()) < count
     with ServiceProcess("admitter", tmp_path, given | fast, name="second") as second:
@@ -176,7 +176,7 @@ async def test_killed_in_the_middle_of_a_flood_each_submission_is_one_job(
             found = msgspec.json.decode(await bus.jetstream.call(info))
             return bool(found["num_pending"] == 0 and found["num_ack_pending"] == 0)
 
-        await eventually(none_left, 30)
+        await eventually(none_left, 60)
         assert await second.stop() == 0
     assert {type(answer) for answer in answers} == {Accepted}
     assert sorted(job["metadata"]["name"] for job in team.jobs()) == sorted(f"x{n}" for n in range(count))
@@ -194,9 +194,9 @@ async def test_an_order_is_one_admitted_job_however_often_it_is_carried_out(
     order = an_order(team.name, template=a_template(kind))
     outcomes = [(await jobs.create(order)).outcome for _ in range(3)]
     assert outcomes == [Creation.CREATED, Creation.EXISTS, Creation.EXISTS]
-    await eventually(lambda: [things.condition(one, "Admitted") for one in team.workloads()] == [True], 30)
+    await eventually(lambda: [things.condition(one, "Admitted") for one in team.workloads()] == [True], 60)
     if kind != "pytorch-job":  # no operator makes its pods here
-        await eventually(lambda: things.condition(team.workloads()[0], "Finished"), 30)
+        await eventually(lambda: things.condition(team.workloads()[0], "Finished"), 60)
         assert len(team.pods()) == 2
     assert (await jobs.create(order)).outcome is Creation.EXISTS
     other = an_order(team.name, template=a_template(kind), demand={"cpu": 4})
@@ -224,7 +224,7 @@ async def test_a_group_that_was_left_half_made_is_completed(jobs: KueueJobs, tea
         team.lab.api.create({"apiVersion": "v1", "kind": "Pod", **pod})
     assert (await jobs.create(order)).outcome is Creation.EXISTS
     assert len(team.pods()) == 4
-    await eventually(lambda: [things.condition(one, "Finished") for one in team.workloads()] == [True], 30)
+    await eventually(lambda: [things.condition(one, "Finished") for one in team.workloads()] == [True], 60)
 
 
 async def test_a_group_that_cannot_be_whole_is_taken_away(jobs: KueueJobs, team: Team) -> None:
@@ -257,7 +257,7 @@ async def test_a_group_that_cannot_be_whole_is_taken_away(jobs: KueueJobs, team:
     # Of groups that got in before, some may wait for quota.
     await eventually(
         lambda: not [pod for pod in team.pods() if pod["metadata"]["name"].startswith(order.submission.id)],
-        30,
+        60,
     )
 
 
@@ -273,7 +273,7 @@ async def test_a_group_whose_name_a_pod_of_somebody_else_has_is_refused(jobs: Ku
     )
     problem = await refusal(jobs, an_order(team.name, template=a_template("pod-group")))
     assert (problem.field, problem.value) == ("id", "x")
-    await eventually(lambda: [pod["metadata"]["name"] for pod in team.pods()] == ["x-1"], 30)
+    await eventually(lambda: [pod["metadata"]["name"] for pod in team.pods()] == ["x-1"], 60)
 
 
 # --- refusals
@@ -300,7 +300,7 @@ async def test_a_missing_right_of_the_account_is_named(jobs: KueueJobs, team: Te
             return error.problem.field == "tenant" and "may not create pytorchjobs.kubeflow.org" in str(error)
         return False
 
-    await eventually(named, 30)
+    await eventually(named, 60)
     assert (await jobs.create(an_order(team.name))).outcome is Creation.CREATED
 
 

@@ -36,7 +36,7 @@ from fairlead_testkit.kubelab import (
     things,
 )
 
-pytestmark = pytest.mark.kube
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 type LabFactory = Callable[[LabOptions], KubeLab]
 type Client = Callable[..., KubeClient]
@@ -79,6 +79,8 @@ class Estate:
     def clear(self) -> None:
         """Nothing is left of it: other tests of the session steer whatever stands in the lab."""
         self.lab.api.delete(self.path)
+        # Kueue lets go of them a moment later; a sweep counts what is still there.
+        self.lab.until(lambda: not self.lab.api.items(self.path), 60, "the Workloads are gone")
         self.lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{self.name}")
 
     def workload(self, name: str) -> KubeObject:
@@ -173,10 +175,10 @@ class Estate:
         last = f"last-{uuid4().hex[:8]}"
         waiting = self._waiting()
         self.lab.api.create(things.workload(last, self.name, "main", {"cpu": 1}, priority=-1000))
-        await eventually(lambda: self._counted() == waiting + 1, 30, what="Kueue has seen what was written")
+        await eventually(lambda: self._counted() == waiting + 1, 60, what="Kueue has seen what was written")
         self.lab.api.delete(f"{self.path}/{last}")
         await eventually(
-            lambda: self._counted() == waiting and self.at_rest(), 30, what="Kueue has tried all"
+            lambda: self._counted() == waiting and self.at_rest(), 60, what="Kueue has tried all"
         )
 
     def _waiting(self) -> int:
@@ -193,7 +195,7 @@ class Estate:
         )
 
     async def runs_other_than(self, name: str) -> None:
-        await eventually(lambda: self.admitted() not in ([], [name]), 30)
+        await eventually(lambda: self.admitted() not in ([], [name]), 60, what="another runs")
 
 
 @pytest.fixture
@@ -261,7 +263,7 @@ async def test_another_workload_of_the_same_name_is_not_written_to(
     job = estate.known("a")
     estate.lab.api.delete(f"{estate.path}/a")
     await eventually(
-        lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)], 30
+        lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)], 60
     )
     writer = levels(client)
     assert await writer.write(job, 7) is None
@@ -276,7 +278,7 @@ async def test_a_workload_that_was_admitted_meanwhile_waits_no_more(
     estate.add("a")
     job = estate.known("a")
     estate.finish("blocker")
-    await eventually(lambda: estate.admitted() == ["a"], 30)
+    await eventually(lambda: estate.admitted() == ["a"], 60)
     writer = levels(client)
     assert await writer.write(job, 7) is None
     # As one that runs it can be lifted.

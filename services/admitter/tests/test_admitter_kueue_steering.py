@@ -35,7 +35,7 @@ from fairlead_testkit.kubelab import (
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import put_policy, say
 
-pytestmark = [pytest.mark.kube, pytest.mark.integration]
+pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
@@ -77,6 +77,7 @@ class Watched:
     def clear(self) -> None:
         """Nothing is left of it: other tests of the session steer whatever stands in the lab."""
         self.lab.api.delete(self.path)
+        self.lab.until(lambda: not self.lab.api.items(self.path), 60, "the Workloads are gone")
         if self.queue == self.name:
             self.lab.api.delete(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{self.name}")
 
@@ -197,7 +198,7 @@ def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
 
 async def decide(scorer: HandPlayedScorer, watched: Watched, wanted: list[str]) -> None:
     uids = [watched.uid(name) for name in wanted]
-    await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), 30, what="the jobs are stated")
+    await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), 60, what="the jobs are stated")
     await scorer.decide(watched.cluster, uids)
 
 
@@ -220,7 +221,7 @@ async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
     mark = watched.lab.audit_mark()
     async with admitter_on(watched.lab, run_admitter) as admitter:
         await decide(scorer, watched, wanted)
-        await eventually(lambda: "not cleared" in admitter.readiness.details().get("withheld", ""), 30)
+        await eventually(lambda: "not cleared" in admitter.readiness.details().get("withheld", ""), 60)
         assert watched.marked() == []
         await clear(bus, lever)
         await follows(watched, wanted)
@@ -230,7 +231,7 @@ async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
         assert sample(admitter, "levels_written_total", pool=POOL, kind="raised") >= len(watched.marked())
         assert sample(admitter, "drift_seen_total") == 0
         await say(bus, Mode.RELEASED)
-        await eventually(lambda: watched.marked() == [], timeout=30.0)
+        await eventually(lambda: watched.marked() == [], timeout=60.0)
         assert watched.order() == wanted[::-1]
 
 
@@ -248,7 +249,7 @@ async def test_another_writer_is_corrected_and_a_fight_is_ended_with_an_alarm(
         assert sample(admitter, "drift_seen_total") > FIGHT_ROUNDS
         assert sample(admitter, "fights_total") == 1
         watched.patch(wanted[0], "-700")
-        await eventually(lambda: watched.stated(wanted[0]) == -700, 30)
+        await eventually(lambda: watched.stated(wanted[0]) == -700, 60)
         await passes(admitter)
         assert watched.level(wanted[0]) == -700
 
@@ -266,7 +267,7 @@ async def fought(watched: Watched, admitter: Lifecycle, wanted: list[str]) -> in
             return corrected
         # What nobody saw standing is not seen to be overwritten: it is noticed much later.
         level = watched.level(wanted[0])
-        await eventually(lambda level=level: watched.stated(wanted[0]) == level, 30)  # type: ignore[misc] # binds the loop's value
+        await eventually(lambda level=level: watched.stated(wanted[0]) == level, 60)  # type: ignore[misc] # binds the loop's value
         await passes(admitter, 0)
         watched.patch(wanted[0], str(-5 - corrected))
     raise AssertionError("nobody gave in")
@@ -286,10 +287,10 @@ async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
     async with admitter_on(watched.lab, run_admitter) as admitter:
         await decide(scorer, watched, wanted)
         await follows(watched, wanted)
-        await eventually(lambda: watched.level("blocker") == TOP, 30)
+        await eventually(lambda: watched.level("blocker") == TOP, 60)
         assert all(watched.level(name) < TOP for name in wanted)
         await eventually(
-            lambda: sample(admitter, "levels_written_total", pool=POOL, kind="protected") >= 1, 30
+            lambda: sample(admitter, "levels_written_total", pool=POOL, kind="protected") >= 1, 60
         )
         assert watched.writes(mark).count("blocker") == 1
 
@@ -338,25 +339,25 @@ async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_or
         async def decide_on(wanted: list[str]) -> list[str]:
             """The jobs of the bad namespace first."""
             uids = [*(bad.uid(name) for name in ("z", "y", "x")), *(watched.uid(name) for name in wanted)]
-            await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), 30, what="the jobs are stated")
+            await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), 60, what="the jobs are stated")
             await scorer.decide(watched.cluster, uids)
             return uids
 
         # The API server needs a moment for a webhook to be in the way.
-        await eventually(lambda: not patches(bad, "x"), 30, what="the webhook is in the way")
+        await eventually(lambda: not patches(bad, "x"), 60, what="the webhook is in the way")
         for wanted in (good[::-1], [good[1], good[0], good[2]], [good[2], good[0], good[1]]):
             await decide_on(wanted)
             await follows(watched, wanted)
-        await eventually(lambda: bad.name in admitter.readiness.details().get("resting", ""), 30)
-        await eventually(lambda: "levels" not in admitter.readiness.reasons(), 30)
-        await eventually(lambda: sample(admitter, "resting") >= 2, 30)
+        await eventually(lambda: bad.name in admitter.readiness.details().get("resting", ""), 60)
+        await eventually(lambda: "levels" not in admitter.readiness.reasons(), 60)
+        await eventually(lambda: sample(admitter, "resting") >= 2, 60)
         watched.lab.api.delete(
             f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{bad.name}"
         )
         # What rests is tried again by itself.
         await eventually(lambda: bad.order() == ["z", "y", "x"], timeout=60.0)
         await eventually(lambda: min(map(bad.level, "xyz")) > max(map(watched.level, "abc")), timeout=60.0)
-        await eventually(lambda: "resting" not in admitter.readiness.details(), 30)
+        await eventually(lambda: "resting" not in admitter.readiness.details(), 60)
 
 
 def patches(watched: Watched, name: str) -> bool:
@@ -401,9 +402,9 @@ async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_wri
             lambda: "does not read boosts" in admitter.readiness.details().get("withheld", ""), timeout=60.0
         )
         await eventually(
-            lambda: "the cluster obeys priority" in admitter.readiness.details().get("lever", ""), 30
+            lambda: "the cluster obeys priority" in admitter.readiness.details().get("lever", ""), 60
         )
-        await eventually(lambda: sample(admitter, "lever_ineffective") == 1, 30)
+        await eventually(lambda: sample(admitter, "lever_ineffective") == 1, 60)
         written = levels_written(admitter)
         await decide(scorer, watched, [second, third, first])
         more = answered("priority") + 2
@@ -412,7 +413,7 @@ async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_wri
 
         await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": True})
         await follows(watched, [second, third, first])
-        await eventually(lambda: sample(admitter, "lever_ineffective") == 0, 30)
+        await eventually(lambda: sample(admitter, "lever_ineffective") == 0, 60)
 
 
 async def test_a_leave_given_anew_for_the_lever_that_is_obeyed_ends_the_withholding(
@@ -433,7 +434,7 @@ async def test_a_leave_given_anew_for_the_lever_that_is_obeyed_ends_the_withhold
         await decide(scorer, watched, wanted)
         await clear(bus, "priority")
         await follows(watched, wanted)
-        await eventually(lambda: "withheld" not in admitter.readiness.details(), 30)
+        await eventually(lambda: "withheld" not in admitter.readiness.details(), 60)
 
 
 def levels_written(admitter: Lifecycle) -> float:

@@ -17,7 +17,7 @@ from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab, th
 from fairlead_testkit.kueue_team import Team
 from fairlead_testkit.people import put_policy, submit
 
-pytestmark = [pytest.mark.kube, pytest.mark.integration]
+pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import RemoteError
+from fairlead_bus import RemoteError, assign
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.cards import CardState
 from fairlead_contracts.clearance import Clearance
@@ -35,7 +35,7 @@ from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOON, NOW, a_document, a_job, a_mark, a_node, a_pool, a_queue
 from fairlead_testkit.people import say
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 MINUTE = 60_000_000
 
 
@@ -54,8 +54,8 @@ async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]
         await opened.mark()
         for name in ("s1", "s2"):
             await scorers.enter_async_context(opened.serving(main, ScorerSettings, name, answer_seconds=1.0))
-        await opened.owned_by("s1", "s2")
-        await opened.settled()
+        await opened.owned_by("s1", "s2", timeout=60)
+        await opened.settled(timeout=60)
         yield opened
 
 
@@ -63,25 +63,25 @@ async def ask_queue(
     arena: Arena, question: QueueQuestion | None = None, tenant: str | None = None
 ) -> QueueReply:
     payload = to_json(question or QueueQuestion())
-    return QUEUE_REPLY.decode(await arena.bus.request(subjects.ask("queue", tenant), payload, timeout=5))
+    return QUEUE_REPLY.decode(await arena.bus.request(subjects.ask("queue", tenant), payload, timeout=30))
 
 
 async def ask_tenants(arena: Arena, tenant: str | None = None) -> TenantsReply:
     subject = subjects.ask("tenants", tenant)
-    return TENANTS_REPLY.decode(await arena.bus.request(subject, to_json(TenantsQuestion()), timeout=5))
+    return TENANTS_REPLY.decode(await arena.bus.request(subject, to_json(TenantsQuestion()), timeout=30))
 
 
 async def explain(arena: Arena, job: str, tenant: str | None = None) -> list[Explanation]:
     subject = subjects.ask("explain", tenant)
     reply: ExplainReply = EXPLAIN_REPLY.decode(
-        await arena.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=5)
+        await arena.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=30)
     )
     return reply.found
 
 
 async def refused(arena: Arena, subject: str, payload: bytes) -> Problem:
     with pytest.raises(RemoteError) as caught:
-        await arena.bus.request(subject, payload, timeout=5)
+        await arena.bus.request(subject, payload, timeout=30)
     assert caught.value.code == 400
     return PROBLEM.decode(caught.value.payload)
 
@@ -215,7 +215,7 @@ async def state_cards_and_who_asks_for_them(arena: Arena) -> None:
         a_job("broke", demand={"cpu": 120_000}, pods=2),
     )
     await eventually(lambda: explain(arena, "broke"), what="the jobs are known")
-    await arena.settled()
+    await arena.settled(timeout=60)
 
 
 async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_is_full(arena: Arena) -> None:
@@ -275,7 +275,18 @@ async def test_invalid_questions_are_refused_with_field_and_reason(arena: Arena)
 
 async def test_shards_whose_owner_is_silent_are_named(arena: Arena) -> None:
     with arena.process("scorer", "doomed") as doomed:
-        await arena.owned_by("s1", "s2", "doomed", timeout=20)
+        await arena.owned_by("s1", "s2", "doomed", timeout=60)
+
+        items = {number: f"c1/gpu/{number}" for number in range(arena.document.shards)}
+        given = assign(list(items.values()), ("s1", "s2", "doomed"))
+        wanted = {number: given[item] for number, item in items.items()}
+
+        def at_rest() -> bool:
+            decided = {decision.shard: decision.owner for decision in arena.shards()}
+            return arena.owners() == wanted == decided
+
+        # All have some before each has its own: what changes hands when its owner dies is not looked at here.
+        await eventually(at_rest, 60, on=arena.changed, what="each has its own, and has decided")
         silent = sorted(shard for shard, owner in arena.owners().items() if owner == "doomed")
         doomed.kill()
         # Its lease still stands: nobody has taken its shards over yet.

@@ -17,7 +17,7 @@ from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_document, a_job, a_mark, a_pool, a_queue
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ async def metrics(process: ServiceProcess) -> dict[str, float]:
 async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanly(arena: Arena) -> None:
     await arena.mark()
     with arena.process("scorer", "s1") as scorer:
-        await eventually(lambda: _only_policy_is_missing(scorer), 20)
+        await eventually(lambda: _only_policy_is_missing(scorer), 60)
         await arena.policy(a_document())
         await scorer.ready()
-        await arena.settled()
+        await arena.settled(timeout=60)
 
         async def counted() -> bool:
             return (await metrics(scorer))["fairlead_scorer_owned_shards"] == 16
@@ -75,7 +75,7 @@ async def test_a_dry_run_says_what_it_would_publish_and_owns_and_publishes_nothi
             lines = [line for line in scorer.events() if line["event"] == "would publish"]
             return {str(line["shard"]) for line in lines}
 
-        await eventually(lambda: len(said()) == 16)
+        await eventually(lambda: len(said()) == 16, 60)
         assert arena.shards() == []
         assert arena.owners() == {}
 
@@ -88,7 +88,7 @@ async def test_a_missing_or_stale_mark_withholds_the_order(arena: Arena) -> None
         assert (line["pool"], line["clusters"]) == ("c1/gpu", ["c1"])
         assert arena.shards() == []
         await arena.mark()
-        await arena.settled()
+        await arena.settled(timeout=60)
 
 
 async def test_a_pool_of_two_clusters_waits_for_both(arena: Arena) -> None:
@@ -104,7 +104,7 @@ async def test_a_pool_of_two_clusters_waits_for_both(arena: Arena) -> None:
         await eventually(lambda: arena.members.values)
         assert arena.shards("both") == []
         await arena.mark("c2")
-        await arena.settled("both")
+        await arena.settled("both", timeout=60)
         assert arena.shards("both")[0].revision.keys() == {"c1", "c2"}
 
 
@@ -112,15 +112,15 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
     await arena.policy(a_document())
     await arena.mark()
     with arena.process("scorer", "s1") as scorer:
-        await arena.settled()
+        await arena.settled(timeout=60)
         bad = b'{"tenants": [{"name": "team-a", "weight": -1}], "shards": 0}'
         await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
         line = await scorer.logged("policy refused, the one before it stays")
         assert "shards" in str(line["why"])
         assert "weight" in str(line["why"])
-        assert (await scorer.health()).ready
+        await scorer.ready()
         await arena.state(a_job("c"))
-        await arena.settled()
+        await arena.settled(timeout=60)
         await arena.policy(PolicyDocument(tenants=[Tenant(name="team-b", weight=9.0)], window=1, shards=4))
         await eventually(lambda: {d.basis and d.basis.policy for d in arena.shards()[:4]} == {arena.revision})
 
@@ -131,17 +131,17 @@ async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_tha
     await arena.policy(a_document())
     await arena.mark()
     with arena.process("scorer", "s1") as first:
-        await arena.settled()
+        await arena.settled(timeout=60)
         bad = b'{"shards": 0}'
         await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
         await first.logged("policy refused, the one before it stays")
         with arena.process("scorer", "s2") as second:
-            await eventually(lambda: _only_policy_is_missing(second), 20)
+            await eventually(lambda: _only_policy_is_missing(second), 60)
             await arena.state(a_job("c"))
-            await arena.settled()
+            await arena.settled(timeout=60)
             assert {lease.replica for lease in arena.members.values.values()} == {"s1"}
             await arena.policy(a_document())
-            await arena.owned_by("s1", "s2")
+            await arena.owned_by("s1", "s2", timeout=60)
 
 
 def test_the_command_line_documents_its_settings() -> None:

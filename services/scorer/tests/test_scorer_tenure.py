@@ -146,7 +146,7 @@ class Stand:
         ]
 
     async def wrote(self, *versions: tuple[int, int, int]) -> None:
-        await eventually(lambda: self.versions() == list(versions), 5, what=f"{versions} are written")
+        await eventually(lambda: self.versions() == list(versions), 20, what=f"{versions} are written")
 
 
 @asynccontextmanager
@@ -254,7 +254,7 @@ async def test_nothing_leaves_while_it_may_not() -> None:
 
 async def test_a_shard_that_is_given_up_ends_its_tenure() -> None:
     stand = Stand()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(stand.tenure.run())
         stand.tenure.give_up()
     assert stand.subject.claims == 0
