@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_a_short_demo_loses_nothing_and_prints_the_figures_alone(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     command = [
@@ -22,7 +22,7 @@ def test_a_short_demo_loses_nothing_and_prints_the_figures_alone(tmp_path: Path)
         str(page),
     ]
     ended = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=110, env={"TMPDIR": str(tmp_path)}
+        command, capture_output=True, text=True, check=False, timeout=220, env={"TMPDIR": str(tmp_path)}
     )
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)

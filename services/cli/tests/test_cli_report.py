@@ -112,7 +112,7 @@ def test_names_are_escaped(report: Report) -> None:
 
 
 def test_the_text_has_the_same_figures(report: Report) -> None:
-    console = Console(file=io.StringIO(), width=140)
+    console = Console(file=io.StringIO(), width=140, force_terminal=False)
     console.print(render_text(report))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
@@ -131,7 +131,7 @@ def test_without_contention_there_is_no_share_to_judge() -> None:
     assert report.figures.jain is None
     assert all(tenant.share is None for tenant in report.figures.tenants)
     assert UNCONTENDED in render_page(report)
-    console = Console(file=io.StringIO(), width=140)
+    console = Console(file=io.StringIO(), width=140, force_terminal=False)
     console.print(render_text(report))
     assert isinstance(console.file, io.StringIO)
     assert UNCONTENDED in console.file.getvalue()

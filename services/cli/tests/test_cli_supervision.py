@@ -62,10 +62,10 @@ def is_running(pid: int) -> bool:
 async def test_a_child_that_dies_is_said_and_started_again(tmp_path: Path) -> None:
     said: list[str] = []
     async with kept(FOREVER, tmp_path, said) as supervisor:
-        await eventually(lambda: "child" in supervisor.children, 20)
+        await eventually(lambda: "child" in supervisor.children, 40)
         first = supervisor.children["child"].process.pid
         os.kill(first, signal.SIGKILL)
-        await eventually(lambda: supervisor.restarts == 1 and "child" in supervisor.children, 20)
+        await eventually(lambda: supervisor.restarts == 1 and "child" in supervisor.children, 40)
         second = supervisor.children["child"].process.pid
     assert second != first
     assert said == [
@@ -100,7 +100,7 @@ def test_when_the_parent_is_killed_no_child_is_left(tmp_path: Path) -> None:
     assert all(is_running(pid) for pid in pids)
     parent.kill()
     parent.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 40
     while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [pid for pid in pids if is_running(pid)] == []

@@ -58,7 +58,7 @@ TENANTS = TenantsReply(
 
 
 def shown(view: RenderableType, *, width: int = 160) -> str:
-    console = Console(file=io.StringIO(), width=width)
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
     console.print(view)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
