@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from math import lcm
 from typing import NamedTuple, Protocol
 
@@ -21,6 +20,8 @@ from fairlead_policy.rules import NOTHING, PoolRules
 type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
 type Flags = NDArray[np.bool_]
+type Tie = tuple[str, int]
+"""What settles equal keys and submit instants: a uid, and a position among those that count by it."""
 type Names = NDArray[np.object_]
 """Strings by reference: picking many of them is then one call."""
 
@@ -126,6 +127,19 @@ def _offset(part: Rows) -> Ints:
     return np.zeros(len(part), np.int64) if part.offset is None else part.offset
 
 
+class Shared(NamedTuple):
+    """Of rows that may count by the uid of another: what is known of their ties without looking at uids."""
+
+    counted: Ints
+    """By row, a number: the same where they count by the same uid."""
+    position: Ints
+    """By row: what settles the order of these."""
+
+    def take(self, rows: Ints) -> "Shared":
+        """Of some of the rows."""
+        return Shared(self.counted[rows], self.position[rows])
+
+
 class Ranking:
     """Puts rows in their order at one instant.
 
@@ -143,17 +157,18 @@ class Ranking:
         self._aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
         self._keys = self._rounded_keys()
 
-    def order(self, tie_of: Callable[[int], tuple[str, int]]) -> Ints:
+    def order(self, tie_of: Callable[[int], Tie], shared: Shared | None = None) -> Ints:
         """The rows' numbers, first job first.
 
         Args:
-            tie_of: the uid of a row, or more; asked only where everything else is equal, or cannot be told apart by
-                floats.
+            tie_of: the uid that a row counts by, and its position among those that count by it; asked only where
+                everything else is equal, or cannot be told apart by floats.
+            shared: the same as numbers, where many rows count by few uids.
         """
         order = self._roughly_sorted()
         near = self._near(order)
         if near.any():
-            _settle(order, near, self, tie_of)
+            _settle(order, near, self, _Ties(tie_of, shared))
         return order
 
     def likely_first(self, count: int) -> Ints:
@@ -250,7 +265,14 @@ class _Doubt(NamedTuple):
         return _Doubt(self.slots[chosen], self.cluster[chosen], self.rows[chosen])
 
 
-def _settle(order: Ints, near: Flags, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]) -> None:
+class _Ties(NamedTuple):
+    """See `Ranking.order`."""
+
+    of: Callable[[int], Tie]
+    shared: Shared | None
+
+
+def _settle(order: Ints, near: Flags, ranking: Ranking, ties: _Ties) -> None:
     """Sorts each cluster of near rows exactly, in place."""
     clusters = np.cumsum(np.insert(~near, 0, True))
     slots = np.flatnonzero(np.append(near, False) | np.insert(near, 0, False))
@@ -258,36 +280,35 @@ def _settle(order: Ints, near: Flags, ranking: Ranking, tie_of: Callable[[int], 
     pairs = np.flatnonzero(near)
     other_tag = pairs[~ranking.same_tag(order[pairs], order[pairs + 1])]
     mixed = np.isin(doubt.cluster, clusters[other_tag])
-    _settle_equal_tags(order, doubt.of(~mixed), ranking, tie_of)
-    _settle_mixed(order, doubt.of(mixed), ranking, tie_of)
+    _settle_equal_tags(order, doubt.of(~mixed), ranking, ties)
+    _settle_mixed(order, doubt.of(mixed), ranking, ties)
 
 
-def _settle_equal_tags(
-    order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]
-) -> None:
+def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, ties: _Ties) -> None:
     """Equal tags leave the submit instant, by which keys ascend too, and then the uid."""
     submitted = ranking.submitted(doubt.rows)
-    by_submit = np.lexsort((submitted, doubt.cluster))
-    rows, submitted, cluster = doubt.rows[by_submit], submitted[by_submit], doubt.cluster[by_submit]
+    shared = None if ties.shared is None else ties.shared.take(doubt.rows)
+    numbered = () if shared is None else (shared.position, shared.counted)
+    line = np.lexsort((*numbered, submitted, doubt.cluster))
+    rows, submitted, cluster = doubt.rows[line], submitted[line], doubt.cluster[line]
     tied = (submitted[1:] == submitted[:-1]) & (cluster[1:] == cluster[:-1])
-    if tied.any():
-        starts = np.flatnonzero(np.insert(~tied, 0, True)).tolist()
-        for start, end in pairwise([*starts, len(rows)]):
-            if end - start > 1:
-                rows[start:end] = sorted(rows[start:end].tolist(), key=tie_of)
+    untold = tied if shared is None else tied & (np.diff(shared.counted[line]) != 0)
+    if untold.any():
+        starts = np.flatnonzero(np.append(np.insert(~tied, 0, True), True))
+        for group in np.unique(np.searchsorted(starts, np.flatnonzero(untold), side="right") - 1).tolist():
+            one = slice(starts[group], starts[group + 1])
+            rows[one] = sorted(rows[one].tolist(), key=ties.of)
     order[doubt.slots] = rows
 
 
-def _settle_mixed(
-    order: Ints, doubt: _Doubt, ranking: Ranking, tie_of: Callable[[int], tuple[str, int]]
-) -> None:
+def _settle_mixed(order: Ints, doubt: _Doubt, ranking: Ranking, ties: _Ties) -> None:
     numbers = doubt.rows.tolist()
     settled = sorted(
         zip(
             doubt.cluster.tolist(),
             ranking.exact_keys(doubt.rows),
             ranking.submitted(doubt.rows).tolist(),
-            map(tie_of, numbers),
+            map(ties.of, numbers),
             numbers,
             strict=True,
         )

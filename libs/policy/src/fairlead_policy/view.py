@@ -14,7 +14,7 @@ from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.places import place_at
 from fairlead_policy.plain_places import Line, plain_places
-from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
+from fairlead_policy.ranking import Ints, Names, Ranking, Rows, Shared, Tie, join
 from fairlead_policy.scoring import Measure
 from fairlead_policy.sequence import Sequence as JobSequence
 
@@ -69,12 +69,15 @@ class View:
 
     def ranked(self) -> Ints:
         """The view's rows in order."""
-        return self._ranking(self.rows).order(self._tie_of)
+        return self._ranking(self.rows).order(self._tie_of, self._shared())
 
     def first(self, rows: Ints, count: int) -> Ints:
         """The first `count` of some rows, in order."""
         likely = rows[self._ranking(self.rows.take(rows)).likely_first(count)]
-        order = self._ranking(self.rows.take(likely)).order(lambda row: self._tie_of(likely.item(row)))
+        shared = self._shared()
+        order = self._ranking(self.rows.take(likely)).order(
+            lambda row: self._tie_of(likely.item(row)), None if shared is None else shared.take(likely)
+        )
         return likely[order[:count]]
 
     def places(self, rows: Ints) -> list[Place]:
@@ -136,8 +139,20 @@ class View:
         order = self._ranking(joined).order(lambda row: (uids[row], 0))
         return first_flip(joined.take(order), self._measure.rules, self._measure.multipliers)
 
-    def _tie_of(self, row: int) -> tuple[str, int]:
+    def _tie_of(self, row: int) -> Tie:
         return self._parts[self._part.item(row)].tie_at(self._at.item(row))
+
+    def _shared(self) -> Shared | None:
+        """Where sequences have many jobs that count as few: which of them, numbered through all parts."""
+        if not self._families:
+            return None
+        counted = self._at.copy()
+        bounds = pairwise(np.searchsorted(self._part, np.arange(len(self._parts) + 1)).tolist())
+        for part, (start, end) in zip(self._parts, bounds, strict=True):
+            if isinstance(part, JobSequence):
+                counted[start:end] = part.lifter[self._at[start:end]]
+        counted += np.cumsum([0, *map(len, self._parts)])[self._part]
+        return Shared(counted, self._at)
 
     def _ranking(self, rows: Rows) -> Ranking:
         return Ranking(rows, self._measure.rules, self._measure.multipliers, self._now)
