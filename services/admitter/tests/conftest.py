@@ -39,6 +39,8 @@ async def cluster(bus: Bus, policy: int) -> AsyncIterator[HandPlayedCluster]:
     await cluster.declare()
     yield cluster
     cluster.hold_replies.set()
+    for heard in cluster.deaf_to.values():  # of a test that failed: its creations would hang for good
+        heard.set()
     await cluster.go_down()
 
 

@@ -297,8 +297,9 @@ async def test_a_tenant_whose_submissions_hang_keeps_no_other_waiting(
             await submit(bus, a_body(id=f"b{number}", tenant="team-b"), tenant="team-b")
         await eventually(lambda: len(answers) == 20, 30, what="the other tenant's are accepted")
         assert {answer.tenant for answer in answers} == {"team-b"}
-        assert "team-a" in admitter.readiness.details()["intake"]
         assert "frontend" not in admitter.readiness.reasons()
+        # A lead that was in doubt for a moment begins with no trouble, and runs into it again.
+        await eventually(lambda: "team-a" in admitter.readiness.details().get("intake", ""))
         cluster.deaf_to.pop("team-a").set()
         await eventually(lambda: len(answers) == many + 20, 30, what="what was held is accepted, too")
         await all_acked(bus)
