@@ -1,9 +1,10 @@
-"""`fairlead order` prints a flat pool from columns: to the byte what it prints from places, one by one."""
+"""`fairlead order` prints from columns, to the byte what it prints from places, one by one."""
 
 import random
 from collections.abc import Iterator
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,8 @@ from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot, read_snapshot
-from fairlead_policy import PlainPlaces
+from fairlead_policy import PlaceColumns
+from fairlead_policy.tree_places import TreePlaces
 from fairlead_testkit.cases import cases
 from fairlead_testkit.mangled import Plain, a_snapshot
 
@@ -35,11 +37,11 @@ def entries(document: Plain, key: str) -> list[Plain]:
     return found
 
 
-def a_flat_snapshot(rng: random.Random) -> Snapshot | None:
-    """One that is right, without a tree in most cases; None where reserve mode or cards refuse it."""
+def a_right_snapshot(rng: random.Random) -> Snapshot | None:
+    """One that is right, half of them without a tree; None where reserve mode or cards refuse it."""
     document = a_snapshot(rng)
     jobs = entries(document, "jobs")
-    if rng.random() < 0.8:
+    if rng.random() < 0.5:
         policy = document["policy"]
         assert isinstance(policy, dict)
         for key in ("class_mode", "class_weights", "hierarchy", "mode", "reserve", "grants"):
@@ -60,7 +62,7 @@ def a_flat_snapshot(rng: random.Random) -> Snapshot | None:
 @given(st.integers(0, 2**32).map(random.Random), st.booleans())
 @settings(max_examples=cases())
 def test_columns_and_places_print_the_same(rng: random.Random, levels: bool) -> None:
-    snapshot = a_flat_snapshot(rng)
+    snapshot = a_right_snapshot(rng)
     if snapshot is None:
         return
     try:
@@ -97,9 +99,69 @@ def test_so_do_many_parts_of_a_large_pool() -> None:
     for of_nobody in (False, True):
         snapshot = a_large_pool(3000, of_nobody=of_nobody)
         [planned] = order(snapshot, levels=False)
-        kinds = [isinstance(part, PlainPlaces) for part in planned.pool.parts()]
+        kinds = [isinstance(part, PlaceColumns) for part in planned.pool.parts()]
         assert kinds.count(True) > 5
         assert (False in kinds) == of_nobody, "who has an infinite share is told of as an object"
         compared = one_by_one(planned)
         assert b"".join(as_json([planned], snapshot.now)) == b"".join(as_json([compared], snapshot.now))
         assert list(as_lines([planned], snapshot)) == list(as_lines([compared], snapshot))
+
+
+SHAPES: dict[str, Plain] = {
+    "a tree": {},
+    "a tree, additive": {
+        "class_mode": "additive",
+        "class_weights": {"urgent": 0, "normal": 0.25, "spare": 1},
+    },
+    "a tree, multiplicative": {
+        "class_mode": "multiplicative",
+        "class_weights": {"urgent": 8, "normal": 1, "spare": 0.5},
+    },
+}
+
+
+def a_large_tree(policy: Plain, *, of_nobody: bool) -> Snapshot:
+    """Of two top-level tenants with three levels below, and one that stands alone; jobs of each class, some with a number."""
+    jobs = list(many_jobs(2000, of_nobody=of_nobody))
+    for number, job in enumerate(jobs):
+        job["class"] = ("urgent", "normal", "spare")[number % 17 % 3]
+        if policy and number % 23 == 0:
+            job["priority_override"] = 3.5
+    classes = ["urgent", "normal", "spare"]
+    names = ["org-a", "org-b", "unit", "nobody", *(f"team-{number}" for number in range(7))]
+    above = {
+        "unit": "org-a",
+        "nobody": "unit",
+        "team-0": "unit",
+        "team-1": "unit",
+        "team-2": "org-a",
+        "team-3": "org-b",
+    }
+    document = {
+        "now": NOW,
+        "policy": {
+            "aging": {"cap_hours": CAP_HOURS},
+            "classes": classes,
+            "grants": [{"tenant": name, "classes": classes, "priority_override": True} for name in names],
+            **policy,
+        },
+        "pools": [{"name": "gpu", "capacity": {"cpu": 512, "memory": "4Ti", GPU: 64}}],
+        "tenants": [
+            {"name": name, "weight": 0 if name == "nobody" else 1 + number % 3, "parent": above.get(name)}
+            for number, name in enumerate(names)
+        ],
+        "jobs": jobs,
+    }
+    return read_snapshot(document)
+
+
+@pytest.mark.parametrize("policy", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("of_nobody", [False, True])
+def test_so_do_many_parts_of_a_large_tree(policy: Plain, of_nobody: bool) -> None:
+    snapshot = a_large_tree(policy, of_nobody=of_nobody)
+    [planned] = order(snapshot, levels=False)
+    kinds = [isinstance(part, TreePlaces) for part in planned.pool.parts()]
+    assert (False in kinds) == of_nobody, "who has an infinite share is told of as an object"
+    compared = one_by_one(planned)
+    assert b"".join(as_json([planned], snapshot.now)) == b"".join(as_json([compared], snapshot.now))
+    assert list(as_lines([planned], snapshot)) == list(as_lines([compared], snapshot))

@@ -7,8 +7,9 @@ be wrong.
 Where to find what: `rulebook` applies the document to facts, `rules` are what one pool is scored by. `order` is one pool,
 made of a `lane` for each tenant, and of a `family` for each tree of them: `merging` makes the sequences of its nodes, and
 `sequence` is that of its top. `columns` take in many jobs at once, `scoring` gives start tags, `ranking` sorts exactly. A flat
-pool that is not kept is put in order at once: `whole`, and its places by `whole_places`, as columns by `plain_places`. A
-`view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
+pool that is not kept is put in order at once: `whole`, and its places by `whole_places`, as columns by `plain_places`.
+Those of trees are made from what `gathering` finds, by `gathered`, as columns by `tree_places`; `nearest` gives their figures, `worth`
+what these are made of. A `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
 within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows. `snapshots` and
 `snapshot_levels` do all of that with one document, `stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
@@ -34,7 +35,7 @@ from fairlead_policy.operators import OperatorWords, clearance_of, is_word, leve
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.past import Decay, PastUse, RunKey, tick_of
 from fairlead_policy.places import merge_places, sort_key
-from fairlead_policy.plain_places import PlainPlaces
+from fairlead_policy.plain_places import PlaceColumns
 from fairlead_policy.preemption import preempting_settings
 from fairlead_policy.prospects import (
     NEIGHBOURS,
@@ -111,7 +112,7 @@ __all__ = [
     "OrderedPool",
     "Pass",
     "PastUse",
-    "PlainPlaces",
+    "PlaceColumns",
     "PlannedLevels",
     "PoolOrder",
     "PoolRules",

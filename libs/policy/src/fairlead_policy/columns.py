@@ -5,17 +5,25 @@ Read in the order in which the jobs were told: a million objects are then passed
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import DEMAND, GRADE, LACKING, QUEUE, RANK, SUBMITTED, QueueNumbers
-from fairlead_policy.ranking import Ints
-from fairlead_policy.rules import FARTHEST, LARGEST, override_of
+from fairlead_policy.ranking import Ints, Names
+from fairlead_policy.rules import FARTHEST, LARGEST
 from fairlead_policy.scoring import Measure, lacking_of
 
-type Batch = tuple[str, list[WaitingJob], Ints]
-"""A tenant, jobs of it in its own order, and the same as columns."""
+
+class Batch(NamedTuple):
+    """Jobs of one tenant, in its own order."""
+
+    tenant: str
+    jobs: list[WaitingJob]
+    columns: Ints
+    terms: list[int]
+    """What the own order goes by after what is in `RANK`."""
 
 
 def by_tenant(jobs: Sequence[WaitingJob], measure: Measure, queues: QueueNumbers) -> Iterator[Batch]:
@@ -23,38 +31,25 @@ def by_tenant(jobs: Sequence[WaitingJob], measure: Measure, queues: QueueNumbers
     if not jobs:
         return
     columns = _columns(jobs, measure, queues)
+    terms = _own_terms(columns, measure)
     numbers: dict[str, int] = {}
     tenant = np.array([numbers.setdefault(job.tenant, len(numbers)) for job in jobs], np.int64)
-    line = _line(jobs, tenant, columns, measure)
+    line = _line(jobs, tenant, columns, terms)
     names, ordered = list(numbers), tenant[line]
-    columns = columns[:, line]
+    columns, terms = columns[:, line], terms[line]
     for start, end in pairwise([0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(jobs)]):
         own = [jobs[number] for number in line[start:end].tolist()]
-        yield names[ordered[start]], own, columns[:, start:end]
+        yield Batch(names[ordered[start]], own, columns[:, start:end], terms[start:end].tolist())
 
 
-def _line(jobs: Sequence[WaitingJob], tenant: Ints, columns: Ints, measure: Measure) -> Ints:
+def _line(jobs: Sequence[WaitingJob], tenant: Ints, columns: Ints, terms: Ints | Names) -> Ints:
     """The jobs by tenant, and by its own order."""
-    rules = measure.rules
-    if not rules.strict:
-        keys = [
-            (
-                number,
-                *rules.own_terms(
-                    job.urgency,
-                    override_of(job.override),
-                    at,
-                    blocked=rules.asks_for_saturated(job.demand),
-                ),
-                at,
-                job.uid,
-            )
-            for number, at, job in zip(tenant.tolist(), columns[SUBMITTED].tolist(), jobs, strict=True)
-        ]
-        return np.array(sorted(range(len(jobs)), key=keys.__getitem__))
-    line = np.lexsort((columns[SUBMITTED], columns[RANK], tenant))
+    if terms.dtype == np.object_:
+        terms = np.unique(terms, return_inverse=True)[1]
+    by = columns[SUBMITTED], terms, columns[RANK], tenant
+    line = np.lexsort(by)
     same = np.ones(len(line) - 1, np.bool_)
-    for column in (tenant, columns[RANK], columns[SUBMITTED]):
+    for column in by:
         same &= column[line[1:]] == column[line[:-1]]
     if same.any():
         starts = np.flatnonzero(np.insert(~same, 0, True)).tolist()
@@ -64,25 +59,41 @@ def _line(jobs: Sequence[WaitingJob], tenant: Ints, columns: Ints, measure: Meas
     return line
 
 
+def _own_terms(columns: Ints, measure: Measure) -> Ints | Names:
+    """Of each job, what its tenant's own order goes by after what is in `RANK`; objects where 64 bits do not hold it."""
+    rules, submitted = measure.rules, columns[SUBMITTED]
+    if rules.strict:
+        return np.zeros(len(submitted), np.int64)
+    grades, which = np.unique(columns[GRADE], return_inverse=True)
+    weights = [rules.own_weight(measure.multipliers.exact[grade]) for grade in grades.tolist()]
+    rate, farthest = rules.own_rate, max(-int(submitted.min()), int(submitted.max()))
+    if max(map(abs, weights)) + rate * farthest <= LARGEST:
+        terms: Ints = np.array(weights, np.int64)[which] + rate * submitted
+        return terms
+    large: Names = np.array(weights, np.object_)[which]
+    large += rate * submitted.astype(np.object_)
+    return large
+
+
 def _columns(jobs: Sequence[WaitingJob], measure: Measure, queues: QueueNumbers) -> Ints:
     rules = measure.rules
     ranks = rules.ranks if rules.strict else {}
     last = len(rules.classes) if rules.strict else 0
-    demands = [job.demand for job in jobs]
-    known = rules.unit_share_by_name.keys()
+    # A snapshot's jobs share what they ask for: each is looked at once.
+    numbers: dict[int, int] = {}
+    asked = np.array([numbers.setdefault(id(job.demand), len(numbers)) for job in jobs], np.int64)
+    demands = list({id(job.demand): job.demand for job in jobs}.values())
     columns = np.zeros((DEMAND + len(rules.resources), len(jobs)), np.int64)
     columns[RANK] = [ranks.get(job.urgency, last) * 2 for job in jobs]
     if rules.saturated:
-        columns[RANK] += [rules.asks_for_saturated(demand) for demand in demands]
+        columns[RANK] += np.array([rules.asks_for_saturated(demand) for demand in demands])[asked]
     columns[SUBMITTED] = bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST)
     columns[QUEUE] = [queues.number(job.queue) for job in jobs]
-    columns[LACKING] = [
-        not demand.keys() <= known and lacking_of(demand, rules) is not None for demand in demands
-    ]
+    columns[LACKING] = np.array([lacking_of(demand, rules) is not None for demand in demands])[asked]
     if not rules.strict:
         columns[GRADE] = [measure.grades.grade(job) for job in jobs]
     for at, name in enumerate(rules.resources, start=DEMAND):
-        columns[at] = bounded([demand.get(name, 0) for demand in demands], 0, LARGEST)
+        columns[at] = bounded([demand.get(name, 0) for demand in demands], 0, LARGEST)[asked]
     return columns
 
 

@@ -4,45 +4,32 @@ A million of them at once take gigabytes. They are made from columns, as `place_
 something is infinite, of which there is more to say, it is left to these two.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.decisions import Lift, Place, Within
 from fairlead_contracts.instants import Micros
-from fairlead_policy.gathering import NOBODY, Depth, Gathering
+from fairlead_policy.gathering import NOBODY, Depth, Gathered, Gathering
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
+from fairlead_policy.nearest import Figures
 from fairlead_policy.places import lift_at, lift_within, place_at
 from fairlead_policy.places_in_order import PlacesInOrder
-from fairlead_policy.ranking import Ints, ratio
-from fairlead_policy.rules import PoolRules, override_of
+from fairlead_policy.ranking import Ints
+from fairlead_policy.rules import PoolRules
 from fairlead_policy.sequence import Sequence as JobSequence
-
-type Pair = tuple[int, int]
-"""Numerator and denominator."""
-
-
-class _Own(NamedTuple):
-    """A job's own terms, and the positions of the jobs that it counts as."""
-
-    job: WaitingJob
-    rank: int
-    use: int
-    dominant: int
-    submitted: Micros
-    lifted: int
-    late: int
+from fairlead_policy.tree_places import Below, TreePlaces
+from fairlead_policy.worth import ClassWeights, UnitShares
 
 
-class _Below(NamedTuple):
-    """The terms of a tenant below the top-level one before a job."""
+class _Others(NamedTuple):
+    """By job, the jobs that it counts as, and what its tenant and those above it stand at."""
 
-    at: int
-    use: int
-    dominant: int
-    lifter: int
+    lifted: Sequence[Lift | None]
+    late: Sequence[Lift | None]
+    within: Sequence[list[Within]]
 
 
 class GatheredPlaces(PlacesInOrder):
@@ -74,49 +61,96 @@ class GatheredPlaces(PlacesInOrder):
         self._part = np.repeat(np.arange(len(parts)), lengths)
         self._tenants = gathering.tenants
         self._tops = [one.tenant if isinstance(one, Lane) else one.top for one in parts]
-        self._units = [self._units_of(tenant) for tenant in self._tops]
-        """What a unit of use is worth, by part and resource."""
-        self._units_below = [self._units_of(tenant) for tenant in self._tenants]
-        self._weights: dict[tuple[str, float | None], Pair] = {}
-        """Of classes, and of the numbers that stand in their place."""
+        self._alone = [isinstance(one, Lane) for one in parts]
+        self._units = UnitShares(rules, self._tops)
+        self._units_below = UnitShares(rules, self._tenants)
+        self._weights = None if rules.strict else ClassWeights(rules)
         self._lifts: dict[int, Lift | None] = {}
         """By number of the job."""
         self._lifts_below: dict[tuple[int, int], Lift] = {}
         """By tenant and position in its sequence."""
 
-    def _units_of(self, tenant: str) -> list[Pair]:
-        weight = self._rules.weight_of(tenant)
-        if not weight:
-            return []  # its share is infinite
-        worth = [share / weight for share in self._rules.unit_shares]
-        return [(one.numerator, one.denominator) for one in worth]
+    def parts(self) -> Iterator[TreePlaces | list[Place]]:
+        """All of them, some hundred at a time; as objects where a share is infinite, of which there is more to say."""
+        for numbers in self._together():
+            found = self._gathered.take(numbers)
+            yield self._columns(found, numbers) if found.finite.all() else self._made(numbers)
+
+    def _columns(self, found: Gathered, numbers: Ints) -> TreePlaces:
+        """Right where the share is finite."""
+        parts = self._part[numbers]
+        jobs: list[WaitingJob] = found.jobs.tolist()
+        overrides = [job.override for job in jobs]
+        tags = Figures(found.use, self._units.of(parts, found.dominant), self._rules)
+        return TreePlaces(
+            jobs=jobs,
+            dominant=self._names(found.dominant, found.use),
+            use=found.use.tolist(),
+            tag=tags.tags(),
+            key=self._keys(tags, jobs, found, parts),
+            submitted=found.submitted.tolist(),
+            top=[self._tops[part] for part in parts.tolist()],
+            override=overrides,
+            behind=self._behind(found, parts, numbers),
+            below=[self._below(depth) for depth in found.depths],
+        )
+
+    def _names(self, dominant: Ints, use: Ints) -> list[str]:
+        names = self._rules.resources
+        return [names[at] if used else "" for at, used in zip(dominant.tolist(), use.tolist(), strict=True)]
+
+    def _keys(self, tags: Figures, jobs: Sequence[WaitingJob], found: Gathered, parts: Ints) -> list[float]:
+        """What the class makes of the tags, and the waiting."""
+        rules, submitted = self._rules, found.submitted
+        aged = submitted if rules.cap is None else np.maximum(submitted, self._now - rules.cap)
+        if self._weights is None:
+            return tags.keys(aged)
+        weights = self._weights.of(jobs)
+        if rules.class_mode == "additive":
+            return tags.keys(aged, weights)
+        divided = self._weights.dividing(self._units.of(parts, found.dominant), weights)
+        return Figures(found.use, divided, rules).keys(aged)
+
+    def _behind(self, found: Gathered, parts: Ints, numbers: Ints) -> list[str]:
+        behind = [""] * len(numbers)
+        others = self._first[parts] + found.counted
+        for at in np.flatnonzero(others != numbers).tolist():
+            other = self._gathered.jobs[others.item(at)]
+            behind[at] = other.id or other.uid
+        return behind
+
+    def _below(self, depth: Depth) -> Below:
+        there = depth.tenant != NOBODY
+        tenant, use = np.where(there, depth.tenant, 0), np.where(there, depth.use, 0)
+        names = self._tenants
+        return Below(
+            tenant=[names[one] if one != NOBODY else "" for one in depth.tenant.tolist()],
+            dominant=self._names(depth.dominant, use),
+            tag=Figures(use, self._units_below.of(tenant, depth.dominant), self._rules).tags(),
+        )
 
     def _made(self, numbers: Ints) -> list[Place]:
         found = self._gathered.take(numbers)
-        part = self._part[numbers]
-        parts, at = part.tolist(), (numbers - self._first[part]).tolist()
-        own = map(
-            _Own,
-            found.jobs.tolist(),
-            found.rank.tolist(),
-            found.use.tolist(),
-            found.dominant.tolist(),
-            found.submitted.tolist(),
-            found.lifted.tolist(),
-            found.late.tolist(),
+        told, part = self._columns(found, numbers), self._part[numbers]
+        at = numbers - self._first[part]
+        others = _Others(
+            lifted=self._lifted(part, found.lifted, at),
+            late=self._lifted(part, found.late, found.lifted),
+            within=self._within(part, found.depths, told.below),
         )
-        columns = parts, at, own, self._within(parts, found.depths), found.finite.tolist()
+        columns = part.tolist(), at.tolist(), found.finite.tolist(), found.rank.tolist()
         return [
-            self._place(part, position, terms, within)
+            self._place(told, row, others, alone=self._alone[number], at=position, blocked=bool(rank & 2))
             if finite
-            else place_at(self._parts[part], position, self._now)
-            for part, position, terms, within, finite in zip(*columns, strict=True)
+            else place_at(self._parts[number], position, self._now)
+            for row, (number, position, finite, rank) in enumerate(zip(*columns, strict=True))
         ]
 
-    def _place(self, part: int, at: int, own: _Own, within: list[Within]) -> Place:
-        job, use = own.job, own.use
-        alone, top = isinstance(self._parts[part], Lane), self._tops[part]
-        over, under = self._units[part][own.dominant] if use else (0, 1)
+    @staticmethod
+    def _place(
+        told: TreePlaces, row: int, others: "_Others", *, alone: bool, at: int, blocked: bool
+    ) -> Place:
+        job, top = told.jobs[row], told.top[row]
         return Place(
             uid=job.uid,
             scope=job.scope,
@@ -124,67 +158,43 @@ class GatheredPlaces(PlacesInOrder):
             tenant=job.tenant,
             urgency=job.urgency,
             override=None if alone else job.override,
-            dominant=self._rules.resources[own.dominant] if use else "",
-            use=use,
-            tag=ratio(use * over, under),
-            key=self._key(use * over, under, job, own.submitted),
-            submitted=own.submitted,
-            blocked=bool(own.rank & 2),
+            dominant=told.dominant[row],
+            use=told.use[row],
+            tag=told.tag[row],
+            key=told.key[row],
+            submitted=told.submitted[row],
+            blocked=blocked,
             demand=job.demand,
             top="" if top == job.tenant else top,
             position=0 if alone else at,
-            lifted=None if own.lifted == at else self._lift(part, own.lifted),
-            lifted_late=None if own.late == own.lifted else self._lift(part, own.late),
-            within=within,
+            lifted=others.lifted[row],
+            lifted_late=others.late[row],
+            within=others.within[row],
         )
 
-    def _key(self, over: int, under: int, job: WaitingJob, submitted: Micros) -> float:
-        """Of a tag, given as a fraction: what the class makes of it, and the waiting."""
-        rules = self._rules
-        if not rules.strict:
-            weight, parts = self._weight_of(job)
-            if rules.class_mode == "additive":
-                over, under = over * parts + weight * under, under * parts
-            else:
-                over, under = over * parts, under * weight
-        rate = rules.rate
-        waited = rules.aged(submitted, self._now) * rate.numerator * under
-        return ratio(over * rate.denominator + waited, under * rate.denominator)
+    def _lifted(self, part: Ints, lifter: Ints, known: Ints) -> list[Lift | None]:
+        """The jobs at these positions, as far as they are others than those at the known ones."""
+        columns = part.tolist(), lifter.tolist(), (lifter == known).tolist()
+        return [None if same else self._lift(number, at) for number, at, same in zip(*columns, strict=True)]
 
-    def _weight_of(self, job: WaitingJob) -> Pair:
-        known = self._weights.get((job.urgency, job.override))
-        if known is None:
-            exact = self._rules.class_weight(job.urgency, override_of(job.override))
-            known = self._weights[job.urgency, job.override] = exact.numerator, exact.denominator
-        return known
-
-    def _within(self, parts: Sequence[int], depths: Sequence[Depth]) -> list[list[Within]]:
+    def _within(self, part: Ints, depths: Sequence[Depth], below: Sequence[Below]) -> list[list[Within]]:
         """What each job's tenant and those above it stand at, that tenant first."""
-        found: list[list[Within]] = [[] for _ in parts]
-        for depth in reversed(depths):
-            below = map(
-                _Below,
-                depth.at.tolist(),
-                depth.use.tolist(),
-                depth.dominant.tolist(),
-                depth.lifter.tolist(),
-            )
-            columns = found, parts, depth.tenant.tolist(), below, depth.finite.tolist()
-            for within, part, tenant, terms, finite in zip(*columns, strict=True):
-                if finite and tenant != NOBODY:
-                    within.append(self._one_within(part, tenant, terms))
+        found: list[list[Within]] = [[] for _ in part]
+        for depth, told in zip(reversed(depths), reversed(below), strict=True):
+            there = np.flatnonzero(depth.finite & (depth.tenant != NOBODY)).tolist()
+            lifter, same = depth.lifter.tolist(), (depth.lifter == depth.at).tolist()
+            for row in there:
+                number = depth.tenant.item(row)
+                found[row].append(
+                    Within(
+                        tenant=told.tenant[row],
+                        dominant=told.dominant[row],
+                        use=depth.use.item(row),
+                        tag=told.tag[row],
+                        lifted=None if same[row] else self._lift_below(part.item(row), number, lifter[row]),
+                    )
+                )
         return found
-
-    def _one_within(self, part: int, tenant: int, terms: _Below) -> Within:
-        use = terms.use
-        over, under = self._units_below[tenant][terms.dominant] if use else (0, 1)
-        return Within(
-            tenant=self._tenants[tenant],
-            dominant=self._rules.resources[terms.dominant] if use else "",
-            use=use,
-            tag=ratio(use * over, under),
-            lifted=None if terms.lifter == terms.at else self._lift_below(part, tenant, terms.lifter),
-        )
 
     def _lift(self, part: int, at: int) -> Lift | None:
         row = self._first.item(part) + at

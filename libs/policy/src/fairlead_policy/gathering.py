@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,14 @@ class Depth:
         )
 
 
+class Lifters(NamedTuple):
+    """Positions of the jobs that each counts as: as submitted, far beyond the cap, and now."""
+
+    lifted: Ints
+    late: Ints
+    counted: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """Jobs of tenants that stand alone, and of top-level tenants' sequences, as equal columns."""
@@ -62,17 +71,20 @@ class Gathered:
     lifted: Ints
     """Positions in the sequence of the jobs that it counts as: as submitted, and far beyond the cap."""
     late: Ints
+    counted: Ints
+    """The same now."""
     depths: Sequence[Depth]
     """From the top down."""
 
     @classmethod
-    def of(cls, jobs: Names, scores: Scores, lifted: Ints, late: Ints, depths: Sequence[Depth]) -> "Gathered":
+    def of(cls, jobs: Names, scores: Scores, lifters: Lifters, depths: Sequence[Depth]) -> "Gathered":
         """Jobs as they are scored."""
         finite = scores.finite
         for depth in depths:
             finite = finite & depth.finite
         rows = scores.rows
-        return cls(jobs, finite, rows.rank, scores.use, scores.dominant, rows.submitted, lifted, late, depths)
+        own = rows.rank, scores.use, scores.dominant, rows.submitted
+        return cls(jobs, finite, *own, *lifters, depths)
 
     def take(self, rows: Ints) -> "Gathered":
         """Some of the jobs."""
@@ -85,6 +97,7 @@ class Gathered:
             self.submitted[rows],
             self.lifted[rows],
             self.late[rows],
+            self.counted[rows],
             [depth.take(rows) for depth in self.depths],
         )
 
@@ -108,7 +121,8 @@ class Gathering:
     def _of(self, part: Lane | JobSequence) -> Gathered:
         if isinstance(part, Lane):
             positions = np.arange(len(part))
-            return Gathered.of(_objects(part.jobs_at(positions)), part.scored(), positions, positions, [])
+            lifters = Lifters(positions, positions, positions)
+            return Gathered.of(_objects(part.jobs_at(positions)), part.scored(), lifters, [])
         counts = np.diff(part.field.starts).tolist()
         numbered = [
             job
@@ -117,7 +131,8 @@ class Gathering:
         ]
         at, scores = part.stretch.at, part.stretch.scores
         depths = [depth.take(at) for depth in self._depths_of(part)]
-        return Gathered.of(_objects(numbered)[at], scores, part.as_submitted, part.by_tag, depths)
+        lifters = Lifters(part.as_submitted, part.by_tag, part.lifter)
+        return Gathered.of(_objects(numbered)[at], scores, lifters, depths)
 
     def _depths_of(self, sequence: JobSequence) -> list[Depth]:
         """By number in the field."""
@@ -157,6 +172,7 @@ def _joined(parts: Sequence[Gathered]) -> Gathered:
         np.concatenate([part.submitted for part in parts]),
         np.concatenate([part.lifted for part in parts]),
         np.concatenate([part.late for part in parts]),
+        np.concatenate([part.counted for part in parts]),
         [
             _joined_depths([one or Depth.of_nobody(n) for one, n in zip(depths, lengths, strict=True)])
             for depths in by_depth

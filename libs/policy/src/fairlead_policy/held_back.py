@@ -8,6 +8,7 @@ from fairlead_contracts.quantities import format_quantity
 from fairlead_policy.figures import percent
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.terms import counted_as
+from fairlead_policy.tree_places import TreePlaces
 
 
 def infinite_in_words(place: Place, rules: PoolRules) -> str:
@@ -50,8 +51,7 @@ def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[
         yield _below(one, rules.parents.get(one.tenant, place.top), rules)
     lifter = counted_as(place, rules, now)
     if lifter.uid != place.uid:
-        top, name = place.top or place.tenant, lifter.id or lifter.uid or "another job"
-        yield f"{top} serves {name} before it: it counts as that one, and goes right behind it at the earliest."
+        yield behind_in_words(place.top or place.tenant, lifter.id or lifter.uid or "another job")
     if place.blocked:
         others = "the jobs of its class" if rules.strict else "all jobs"
         yield (
@@ -60,14 +60,39 @@ def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[
         )
 
 
+def columns_in_words(places: TreePlaces, rules: PoolRules) -> Iterator[tuple[int, str]]:
+    """What holds each of many jobs back, as sentences with the number of the job, in their order for each of them."""
+    for below in places.below:
+        for number, (tenant, dominant, tag) in enumerate(
+            zip(below.tenant, below.dominant, below.tag, strict=True)
+        ):
+            if tenant:
+                yield number, below_in_words(rules.parents[tenant], tenant, dominant, tag)
+    for number, name in enumerate(places.behind):
+        if name:
+            yield number, behind_in_words(places.top[number], name)
+
+
+def behind_in_words(top: str, name: str) -> str:
+    """Of a job that counts as another one."""
+    return f"{top} serves {name} before it: it counts as that one, and goes right behind it at the earliest."
+
+
+def below_in_words(parent: str, tenant: str, dominant: str, tag: float, stands: str = "stands") -> str:
+    """What a tenant below another stands at before a job."""
+    at = f"{percent(tag)} of {dominant} by its weight" if dominant else "nothing before it"
+    return f"Below {parent}, {tenant} {stands} at {at}."
+
+
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
     """Where a tenant stands among its siblings."""
     cause = _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
         return f"Below {parent}, {one.tenant} {cause}: it goes behind {others} of siblings whose share is finite."
-    at = f"{percent(one.tag)} of {one.dominant} by its weight" if one.dominant else "nothing before it"
-    return f"Below {parent}, {one.tenant} {'counts by H-DRF' if one.share else 'stands'} at {at}."
+    return below_in_words(
+        parent, one.tenant, one.dominant, one.tag, "counts by H-DRF" if one.share else "stands"
+    )
 
 
 def _cause_within(one: Within) -> str:

@@ -150,18 +150,20 @@ class Lane:
         self._add_demand(row[DEMAND:], 1)
         self._forget_scores()
 
-    def wait_all(self, jobs: Sequence[WaitingJob], columns: Ints) -> None:
-        """These jobs wait; none of them waited here before. Both in the tenant's own order."""
+    def wait_all(self, jobs: Sequence[WaitingJob], columns: Ints, terms: Sequence[int]) -> None:
+        """These jobs wait; none of them waited here before. All in the tenant's own order.
+
+        Args:
+            jobs: of the tenant.
+            columns: the same as numbers.
+            terms: what the own order goes by after what is in `RANK`; see `PoolRules.own_terms`.
+        """
         self._sort_in()
-        if self.rules.strict:
-            ranks, submits = columns[RANK].tolist(), columns[SUBMITTED].tolist()
-            keys: list[OwnKey] = [
-                (rank, 0, at, job.uid) for rank, at, job in zip(ranks, submits, jobs, strict=True)
-            ]
-        else:
-            keys = [self.own_key(job) for job in jobs]
-        self._jobs.update((job.uid, job) for job in jobs)
-        self._placed.update((key[_UID], key) for key in keys)
+        ranks, submits = columns[RANK].tolist(), columns[SUBMITTED].tolist()
+        uids = [job.uid for job in jobs]
+        keys: list[OwnKey] = list(zip(ranks, terms, submits, uids, strict=True))
+        self._jobs.update(zip(uids, jobs, strict=True))
+        self._placed.update(zip(uids, keys, strict=True))
         numbers, counts = np.unique(columns[QUEUE], return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             self.waiting_by_queue[self._queues.queues[number]] += count

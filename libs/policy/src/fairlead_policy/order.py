@@ -79,16 +79,12 @@ class PoolOrder:
 
     def wait_all(self, jobs: Iterable[WaitingJob]) -> None:
         """All these jobs wait; many at once cost a fraction of one after another."""
-        fresh: dict[str, WaitingJob] = {}
-        for job in jobs:
-            uid = job.uid
-            if uid in self._waiting or uid in self._running:
-                self.wait(job)
-            else:
-                fresh[uid] = job
+        fresh = {job.uid: job for job in jobs}
+        for uid in [uid for uid in fresh if uid in self._waiting or uid in self._running]:
+            self.wait(fresh.pop(uid))
         self._waiting.update(fresh)
-        for tenant, own, columns in by_tenant(list(fresh.values()), self._measure, self._queues):
-            self._lane(tenant).wait_all(own, columns)
+        for batch in by_tenant(list(fresh.values()), self._measure, self._queues):
+            self._lane(batch.tenant).wait_all(batch.jobs, batch.columns, batch.terms)
 
     def run(self, uid: str, tenant: str, demand: Mapping[str, int]) -> None:
         """The job runs: its demand, in base units, counts as its tenant's use."""

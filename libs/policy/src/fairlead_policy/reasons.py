@@ -9,9 +9,15 @@ from fairlead_contracts.decisions import Place, Standing
 from fairlead_contracts.instants import HOUR, SECOND, Micros
 from fairlead_contracts.quantities import format_quantity, quantity_format
 from fairlead_policy.figures import duration, percent
-from fairlead_policy.held_back import held_back_in_words, infinite_in_words, rescaled_in_words
-from fairlead_policy.plain_places import PlacedJob, PlainPlaces
+from fairlead_policy.held_back import (
+    columns_in_words,
+    held_back_in_words,
+    infinite_in_words,
+    rescaled_in_words,
+)
+from fairlead_policy.plain_places import PlaceColumns, PlacedJob
 from fairlead_policy.rules import FULL, PoolRules, override_of
+from fairlead_policy.tree_places import TreePlaces
 
 _WHOLE_MINUTE = 60 * SECOND
 
@@ -79,13 +85,13 @@ class Wording:
             found += _too_large(place, self._rules.capacity)
         return found
 
-    def of_plain(self, places: PlainPlaces[PlacedJob]) -> list[list[str]]:
+    def of_columns(self, places: PlaceColumns[PlacedJob]) -> list[list[str]]:
         """The reasons of each of these places: the same words, at a fraction of the cost."""
-        classes = {urgency: self._class(urgency) for urgency in {job.urgency for job in places.jobs}}
-        urgencies = [classes[job.urgency] for job in places.jobs]
-        found = list(
-            map(list, zip(urgencies, self._by_uses(places), self._waited(places.submitted), strict=True))
-        )
+        columns = self._urgencies(places), self._by_uses(places), self._waited(places.submitted)
+        found = list(map(list, zip(*columns, strict=True)))
+        if isinstance(places, TreePlaces):
+            for number, words in columns_in_words(places, self._rules):
+                found[number].append(words)
         if self._oversized:
             for told, job in zip(found, places.jobs, strict=True):
                 told.extend(_too_large(job, self._rules.capacity))
@@ -94,6 +100,16 @@ class Wording:
     def terms(self, place: Place) -> list[str]:
         """The same without what the class does."""
         return self.reasons(place)[1:]
+
+    def _urgencies(self, places: PlaceColumns[PlacedJob]) -> list[str]:
+        names = [job.urgency for job in places.jobs]
+        classes = {urgency: self._class(urgency) for urgency in set(names)}
+        if not isinstance(places, TreePlaces):
+            return [classes[urgency] for urgency in names]
+        return [
+            classes[urgency] if override is None else self._class(urgency, override)
+            for urgency, override in zip(names, places.override, strict=True)
+        ]
 
     def _class(self, urgency: str, override: float | None = None) -> str:
         told = _class(urgency, override, self._rules)
@@ -113,9 +129,10 @@ class Wording:
         before, written, behind, end = self._frame(tenant, dominant)
         return f"{before}{written(use)}{behind}{tag:.4f}{end}"
 
-    def _by_uses(self, places: PlainPlaces[PlacedJob]) -> list[str]:
+    def _by_uses(self, places: PlaceColumns[PlacedJob]) -> list[str]:
         """What `_by_use` says of each."""
-        frames = map(self._frame, [job.tenant for job in places.jobs], places.dominant)
+        tops = places.top if isinstance(places, TreePlaces) else [job.tenant for job in places.jobs]
+        frames = map(self._frame, tops, places.dominant)
         return [
             f"{before}{written(use)}{behind}{tag:.4f}{end}"
             for (before, written, behind, end), use, tag in zip(frames, places.use, places.tag, strict=True)

@@ -133,20 +133,18 @@ class PoolRules:
         """
         if self.class_mode == "strict":
             return self.rank_of(urgency) * 2 + blocked, 0
-        known = self._own_weights.get(urgency) if override is None else None
-        weight = round(self.class_weight(urgency, override) * self._common) if known is None else known
-        if self.class_mode == "multiplicative":
-            return blocked, -weight
-        return blocked, weight + self._own_rate * submitted
+        weight = self.own_weight(self.class_weight(urgency, override))
+        return blocked, weight + self.own_rate * submitted
+
+    def own_weight(self, weight: Fraction) -> int:
+        """What the weight of a job's class does to its place in its tenant's own order; classes are not strict."""
+        own = round(weight * self._common)
+        return -own if self.class_mode == "multiplicative" else own
 
     @cached_property
-    def _own_weights(self) -> Mapping[str, int]:
-        """Of classes, over the common denominator: looked up for each of a million jobs."""
-        return {urgency: round(weight * self._common) for urgency, weight in self.class_weights.items()}
-
-    @cached_property
-    def _own_rate(self) -> int:
-        return round(self.rate * self._common)
+    def own_rate(self) -> int:
+        """What a microsecond of waiting less does to that place: by other modes than additive nothing."""
+        return round(self.rate * self._common) if self.class_mode == "additive" else 0
 
     @cached_property
     def _common(self) -> int:

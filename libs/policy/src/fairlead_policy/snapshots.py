@@ -12,10 +12,11 @@ from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.snapshot_tenants import pools_of_tenants
 from fairlead_policy.card_shares import with_card_shares
+from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.places_in_order import AT_ONCE, PlacesInOrder
-from fairlead_policy.plain_places import PlainPlaces
+from fairlead_policy.plain_places import PlaceColumns, PlacedJob
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.whole_places import WholePlaces, whole_places
@@ -30,15 +31,15 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     rules: PoolRules
     places: Sequence[Place]
-    """In order. Of a flat pool each is made when it is looked at: a million of them at once take a gigabyte. See `parts`."""
+    """In order. Mostly each is made when it is looked at: a million of them at once take a gigabyte. See `parts`."""
     standings: dict[str, Standing]
     """Of each tenant that waits or runs there."""
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
 
-    def parts(self) -> Iterator[PlainPlaces[SnapshotJob] | Sequence[Place]]:
+    def parts(self) -> Iterator[PlaceColumns[PlacedJob] | Sequence[Place]]:
         """The places, some hundred at a time: as columns where that tells all of them."""
-        if isinstance(self.places, WholePlaces):
+        if isinstance(self.places, WholePlaces | GatheredPlaces):
             yield from self.places.parts()
             return
         for start in range(0, len(self.places), AT_ONCE):

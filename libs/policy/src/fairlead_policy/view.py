@@ -12,6 +12,7 @@ from fairlead_policy.flips import first_flip
 from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
+from fairlead_policy.nearest import Fractions
 from fairlead_policy.places import place_at
 from fairlead_policy.plain_places import Line, plain_places
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, Shared, Tie, join
@@ -86,7 +87,9 @@ class View:
         plain = len(lanes) == len(self._parts) and self._measure.rules.strict
         if plain and len(rows) > _FEW and not (self.rows.rank[rows] & 3).any():
             terms = [(one.numerator, one.denominator) for one in self._measure.multipliers.exact]
-            return plain_places(self._line(lanes, rows), self._measure.rules, terms, self._now).places()
+            return plain_places(
+                self._line(lanes, rows), self._measure.rules, Fractions(terms), self._now
+            ).places()
         parts = self._parts
         return [
             place_at(parts[part], at, self._now)

@@ -9,6 +9,7 @@ import numpy as np
 from fairlead_contracts.decisions import Place, UnboundedBy
 from fairlead_contracts.instants import Micros
 from fairlead_policy.columns import bounded
+from fairlead_policy.nearest import Fractions
 from fairlead_policy.places_in_order import PlacesInOrder
 from fairlead_policy.plain_places import Line, PlacedJob, PlainPlaces, plain_places
 from fairlead_policy.ranking import Flags, Ints
@@ -112,7 +113,7 @@ class WholePlaces[J: PlacedJob](PlacesInOrder):
         self._counted = counted
         self._rules = rules
         self._now = now
-        self._terms = _Terms(whole.multipliers)
+        self._multipliers = Fractions(_Terms(whole.multipliers))
 
     def in_order(self) -> Iterator[J]:
         """The jobs themselves, first job first."""
@@ -133,7 +134,7 @@ class WholePlaces[J: PlacedJob](PlacesInOrder):
         whole, jobs = self._whole, self._jobs
         rows = whole.rows.take(at)
         line = Line([jobs[number] for number in whole.line[at].tolist()], rows, whole.dominant[at])
-        plain = plain_places(line, self._rules, self._terms, self._now)
+        plain = plain_places(line, self._rules, self._multipliers, self._now)
         return plain, np.flatnonzero(rows.rank & 1).tolist()
 
     def _with_unbounded(self, plain: PlainPlaces[J], unbounded: list[int], at: Ints) -> list[Place]:

@@ -51,10 +51,26 @@ def reason(place: Place, counts_as: Lift | Place | None = None) -> str:
         place: of the job.
         counts_as: the job by whose terms it counts now, itself or another, where that is known to whoever asks.
     """
-    at = f"is below {place.top}, which {_at(place)}" if place.top else _at(place)
+    at = tree_reason(place.top, _at(place))
     if place.within or place.position or place.blocked:
         return "; ".join([at, *_held_back(place, counts_as)])
     return at
+
+
+def tree_reason(top: str, at: str, behind: str = "") -> str:
+    """The same of a tenant that may stand below others.
+
+    Args:
+        top: the top-level tenant; empty where it is the job's own.
+        at: what that stands at.
+        behind: the job that this one counts as; empty where it counts by itself.
+    """
+    held = f"is below {top}, which {at}" if top else at
+    return f"{held}; {_behind(behind, top)}" if behind else held
+
+
+def _behind(job: str, top: str) -> str:
+    return f"behind {job}, which {top or 'it'} serves first"
 
 
 def _at(place: Place) -> str:
@@ -102,7 +118,7 @@ def _held_back(place: Place, counts_as: Lift | Place | None) -> Iterator[str]:
         known = (place.lifted, place.lifted_late) if place.lifted is not None else ()
         lifters = list(dict.fromkeys(_named(one) for one in known if one is not None))
     if lifters:
-        yield f"behind {' or '.join(lifters)}, which {place.top or 'it'} serves first"
+        yield _behind(" or ".join(lifters), place.top)
     if place.blocked:
         yield "the job asks for what is used up"
 

@@ -7,13 +7,14 @@ from fairlead_cli.ordering.fitting import fit_cell, fit_reasons
 from fairlead_cli.ordering.planned import PlannedPool, ids_of, jobs_of
 from fairlead_cli.ordering.reserving import reserve_words
 from fairlead_cli.ordering.results import withheld_lines
-from fairlead_cli.words import duration, reason, share_in_words, short_resource
+from fairlead_cli.words import duration, reason, share_in_words, short_resource, tree_reason
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob
-from fairlead_policy import PlainPlaces, PlannedLevels
+from fairlead_policy import PlaceColumns, PlannedLevels
 from fairlead_policy.plain_places import PlacedJob
 from fairlead_policy.terms import counted_as
+from fairlead_policy.tree_places import TreePlaces
 
 type Columns = list[list[str]]
 """Cells of some lines, none of them empty."""
@@ -45,7 +46,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
     rank, ages = 1, _Ages(now)
     for part in planned.pool.parts():
         jobs = jobs_of(part)
-        *terms, why = _plain_cells(part) if isinstance(part, PlainPlaces) else _cells(part, planned, now)
+        *terms, why = _column_cells(part) if isinstance(part, PlaceColumns) else _cells(part, planned, now)
         yield [
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
@@ -53,7 +54,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
             [job.urgency for job in jobs],
             *terms,
             *_standing(jobs, planned),
-            ages.of(part.submitted if isinstance(part, PlainPlaces) else [job.submitted for job in jobs]),
+            ages.of(part.submitted if isinstance(part, PlaceColumns) else [job.submitted for job in jobs]),
             why,
         ]
         rank += len(jobs)
@@ -67,7 +68,7 @@ def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[
         yield [fit_cell(planned.fits[job.uid]) for job in jobs]
 
 
-def _plain_cells(part: PlainPlaces[SnapshotJob]) -> tuple[list[str], ...]:
+def _column_cells(part: PlaceColumns[PlacedJob]) -> tuple[list[str], ...]:
     """Tag, key, dominant resource and reason."""
     short: dict[str, str | None] = {name: short_resource(name) for name in set(part.dominant)}
     resources = [short[name] if use else None for name, use in zip(part.dominant, part.use, strict=True)]
@@ -75,8 +76,19 @@ def _plain_cells(part: PlainPlaces[SnapshotJob]) -> tuple[list[str], ...]:
         [f"{tag:.6f}" for tag in part.tag],
         [f"{key:.6f}" for key in part.key],
         [name or "-" for name in resources],
-        list(map(share_in_words, part.tag, resources)),
+        _tree_reasons(part, resources)
+        if isinstance(part, TreePlaces)
+        else list(map(share_in_words, part.tag, resources)),
     )
+
+
+def _tree_reasons(part: TreePlaces, resources: Sequence[str | None]) -> list[str]:
+    """What `reason` says of each place."""
+    columns = part.jobs, part.top, part.tag, resources, part.behind
+    return [
+        tree_reason("" if top == job.tenant else top, share_in_words(tag, resource), behind)
+        for job, top, tag, resource, behind in zip(*columns, strict=True)
+    ]
 
 
 def _cells(part: Sequence[Place], planned: PlannedPool, now: Micros) -> tuple[list[str], ...]:

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.snapshot import SnapshotJob
-from fairlead_policy import JobFit, OrderedPool, PlainPlaces, PlannedLevels
+from fairlead_policy import JobFit, OrderedPool, PlaceColumns, PlannedLevels
 from fairlead_policy.plain_places import PlacedJob
 from fairlead_policy.reserve_snapshots import PaperReservation
 
-type Part = PlainPlaces[SnapshotJob] | Sequence[Place]
+type Part = PlaceColumns[PlacedJob] | Sequence[Place]
 """Of an order: see `OrderedPool.parts`."""
 
 
@@ -27,7 +26,7 @@ class PlannedPool(msgspec.Struct, frozen=True):
 
 def jobs_of(part: Part) -> Sequence[PlacedJob]:
     """What a part of an order is about."""
-    return part.jobs if isinstance(part, PlainPlaces) else part
+    return part.jobs if isinstance(part, PlaceColumns) else part
 
 
 def ids_of(pool: OrderedPool) -> dict[str, str]:

@@ -9,7 +9,7 @@ from fairlead_cli.ordering.fitting import FitLine, fit_line
 from fairlead_cli.ordering.planned import Part, PlannedPool, ids_of, jobs_of
 from fairlead_cli.ordering.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.instants import Micros
-from fairlead_policy import PlainPlaces, PlannedLevels, Wording
+from fairlead_policy import PlaceColumns, PlannedLevels, Wording
 
 
 class JobLine(msgspec.Struct, frozen=True, rename={"urgency": "class"}, gc=False):
@@ -103,14 +103,14 @@ def _job_lines(first: int, part: Part, planned: PlannedPool, wording: Wording) -
         *_terms(part),
         repeat(msgspec.UNSET) if plan is None else [plan.levels[uid] for uid in uids],
         repeat(msgspec.UNSET) if fits is None else [fit_line(fits[uid]) for uid in uids],
-        wording.of_plain(part) if isinstance(part, PlainPlaces) else map(wording.reasons, part),
+        wording.of_columns(part) if isinstance(part, PlaceColumns) else map(wording.reasons, part),
     )
     return list(map(JobLine, *columns))
 
 
 def _terms(part: Part) -> tuple[Sequence[float | None], Sequence[float | None], Sequence[str]]:
     """Tags, keys and dominant resources."""
-    if isinstance(part, PlainPlaces):
+    if isinstance(part, PlaceColumns):
         return part.tag, part.key, part.dominant
     return (
         [None if place.unbounded else place.tag for place in part],
