@@ -167,9 +167,7 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
             snapshot, warned = await eventually(taken, 60, what="a snapshot is taken")
             holder = f"/api/v1/namespaces/{namespace}/pods/holder-1"
             # First: who is still to be started would be said to run, over what is said here.
-            await eventually(
-                lambda: kube_lab.api.get(holder)["status"]["phase"] == "Running", 60, what="the pod runs"
-            )
+            await eventually(lambda: kube_lab.api.get(holder)["status"]["phase"] == "Running", 60)
             kube_lab.api.patch(f"{holder}/status", {"status": {"phase": "Succeeded"}})
 
             async def has_room() -> bool:
@@ -178,9 +176,8 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
                 return bool(found) and found[0]["no_room"] == []
 
             await eventually(has_room, 60, what="a pod that is over holds nothing, though its note stands")
-            refused = [
-                line for line in fleet.services["watcher-1"].log.splitlines() if "cards.refused" in line
-            ]
+            log = fleet.services["watcher-1"].log.splitlines()
+            refused = [line for line in log if "cards.refused" in line]
         assert len(refused) == 1, "once, however often the node is heard of"
         assert f'node \\"{estate.named("hami")}-1\\"' in refused[0], "with its name"
         explained_by_cards(full=full, large=large)
