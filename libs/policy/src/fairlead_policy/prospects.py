@@ -94,8 +94,8 @@ def _tried(place: Place) -> bool:
 
 def higher_classes(place: Place, rules: PoolRules) -> list[str]:
     """The classes that it may be worth to be granted, the next higher one first; few of them."""
-    if not rules.strict:
-        return []
+    if place.override is not None and not rules.strict:
+        return []  # a number of its own counts, whatever the class
     return list(reversed(rules.classes[: rules.rank_of(place.urgency)]))[:_MOST_CLASSES]
 
 
