@@ -106,44 +106,80 @@ class _Kin:
         self._counted = [name not in rules.saturated for name in rules.resources]
         self._started = [0] * len(children)
         self._shares: dict[int, Fraction] = {}
-        """Of the live children."""
+        """Of the live children that the lowest share is looked for among."""
+        self._rounded: dict[int, float] = {}
+        """The same as floats: only where these are equal, fractions have to be compared."""
+        self._mixes: dict[int, Vector] = {}
+        """What each live child that uses something would hold at a share of 1."""
         self._as_it_is = list(own)
         """What counts in full."""
         self._along = [NOTHING] * len(own)
-        """What the live children would hold at a share of 1, each by its own mix."""
+        """The sum of the mixes."""
         for number in range(len(children)):
-            self._put(number, 1)
+            self._put(number)
 
     def start(self, number: int) -> None:
         """The child's next job starts."""
-        self._put(number, -1)
+        self._take(number)
         self._started[number] += 1
-        self._put(number, 1)
+        self._put(number)
 
     def held(self) -> Vector:
         """What the node counts to hold."""
-        all_too = self._rules.lowest_of_live
-        lowest = min((share for share in self._shares.values() if share or all_too), default=NOTHING)
+        lowest = self._lowest()
         total = (full + mix * lowest for full, mix in zip(self._as_it_is, self._along, strict=True))
         return [_bounded(amount) for amount in total]
 
-    def _put(self, number: int, sign: int) -> None:
-        """Adds the child as it stands, or takes it out."""
+    def _lowest(self) -> Fraction:
+        least = min(self._rounded.values(), default=None)
+        return min(
+            (self._shares[number] for number, one in self._rounded.items() if one == least), default=NOTHING
+        )
+
+    def _put(self, number: int) -> None:
+        """Adds the child as it stands."""
+        held, live, weight = self._standing(number)
+        if not (live and weight):
+            self._as_it_is = _sum(self._as_it_is, self._in_full(held, live=live))
+            return
+        share = max(held, default=NOTHING) / weight
+        if share or self._rules.lowest_of_live:
+            self._shares[number], self._rounded[number] = share, ratio(share.numerator, share.denominator)
+        if share:
+            mix = self._mixes[number] = [part / share for part in held]
+            self._along = _sum(self._along, mix)
+
+    def _take(self, number: int) -> None:
+        """Takes it out again."""
+        held, live, weight = self._standing(number)
+        if not (live and weight):
+            self._as_it_is = _difference(self._as_it_is, self._in_full(held, live=live))
+            return
+        self._shares.pop(number, None)
+        self._rounded.pop(number, None)
+        mix = self._mixes.pop(number, None)
+        if mix is not None:
+            self._along = _difference(self._along, mix)
+
+    def _standing(self, number: int) -> tuple[Vector, bool, Fraction]:
+        """What the child holds, whether it is live, and its weight."""
         course, weight = self._children[number]
         at = self._started[number]
-        held, live = course.held[at], course.live[at]
-        self._shares.pop(number, None)
-        if live and weight:
-            share = max(held, default=NOTHING) / weight
-            if sign > 0:
-                self._shares[number] = share
-            if share:
-                self._along = [mix + sign * part / share for mix, part in zip(self._along, held, strict=True)]
-            return
-        self._as_it_is = [
-            full + sign * part if live or counted else full
-            for full, part, counted in zip(self._as_it_is, held, self._counted, strict=True)
-        ]
+        return course.held[at], course.live[at], weight
+
+    def _in_full(self, held: Vector, *, live: bool) -> Vector:
+        """What counts of a child that is not scaled."""
+        if live:
+            return held
+        return [part if counted else NOTHING for part, counted in zip(held, self._counted, strict=True)]
+
+
+def _sum(one: Vector, other: Vector) -> Vector:
+    return [a + b if b else a for a, b in zip(one, other, strict=True)]
+
+
+def _difference(one: Vector, other: Vector) -> Vector:
+    return [a - b if b else a for a, b in zip(one, other, strict=True)]
 
 
 def scored(stretch: Stretch, field: Field, course: Course, node: Node) -> Stretch:
