@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 
 from fairlead_cli.live import Pulse, dashboard
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
-from fairlead_cli.words import demand, duration, reason, share_bar
+from fairlead_cli.words import ahead_in_words, demand, duration, reason, share_bar
 from fairlead_contracts.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.instants import from_datetime
@@ -265,3 +265,15 @@ def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
     assert "·" in tenant
     place = next(line for line in text.splitlines() if "train [red]" in line)
     assert "is at 25.00% of gpu by weight" in place
+
+
+@pytest.mark.parametrize(
+    ("tenants", "told"),
+    [
+        (1, "9 of t0"),
+        (7, "9 of t0, 8 of t1, 7 of t2, 6 of t3, 5 of t4, 4 of t5, 3 of t6"),
+        (8, "9 of t0, 8 of t1, 7 of t2, 6 of t3, 5 of t4, 4 of t5, 5 of 2 others"),
+    ],
+)
+def test_of_many_tenants_before_a_job_the_first_are_named(tenants: int, told: str) -> None:
+    assert ahead_in_words([(f"t{number}", 9 - number) for number in range(tenants)]) == told

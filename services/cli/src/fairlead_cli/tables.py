@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairlead_cli.words import (
     BAR_WIDTH,
+    ahead_in_words,
     demand,
     duration,
     job_name,
@@ -185,7 +186,7 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
         holds = f"dominant share {found.standing.share:.1%}{late}"
         yield "its tenant", f"weight {found.standing.weight:g}, {holds}"
     if found.ahead:
-        yield "before it", ", ".join(f"{part.jobs} of {part.tenant}" for part in found.ahead)
+        yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
     yield "level", str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)"
     if found.steering is not None:
         yield from _steering_facts(found.steering)

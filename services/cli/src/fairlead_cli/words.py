@@ -1,6 +1,6 @@
 """Places, shares and durations in words and bars."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from rich.text import Text
@@ -11,6 +11,8 @@ from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.questions import Steering
 
 BAR_WIDTH = 28
+_TENANTS_NAMED = 6
+"""On one line."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -34,6 +36,20 @@ def demand(amounts: dict[str, int]) -> str:
     """A demand on one line, scarce resources first."""
     names = sorted(amounts, key=lambda name: (name in ("cpu", "memory"), name))
     return " ".join(f"{short_resource(name)}={format_quantity(name, amounts[name])}" for name in names)
+
+
+def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
+    """How many jobs of whom stand before one, those with most of them first; all but the first are counted together.
+
+    Args:
+        ahead: tenants with their numbers of jobs, the largest first.
+    """
+    named = ahead if len(ahead) == _TENANTS_NAMED + 1 else ahead[:_TENANTS_NAMED]
+    others = ahead[len(named) :]
+    parts = [f"{jobs} of {tenant}" for tenant, jobs in named]
+    if others:
+        parts.append(f"{sum(jobs for _, jobs in others)} of {len(others)} others")
+    return ", ".join(parts)
 
 
 def waited(place: Place, now: datetime) -> str:

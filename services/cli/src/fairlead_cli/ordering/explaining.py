@@ -13,6 +13,7 @@ from fairlead_cli.ordering.arranging import Arranged, ArrangedPool, arranged
 from fairlead_cli.ordering.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.reserving import reserve_reasons
+from fairlead_cli.words import ahead_in_words
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.snapshot import Snapshot
@@ -103,7 +104,7 @@ def _lines(one: ExplainedJob, fits: Mapping[str, JobFit] | None) -> Iterator[str
     place = one.place
     yield f"{place.id} of {place.tenant}: number {one.rank + 1} of {one.waiting} in pool {one.pool}"
     if one.ahead:
-        yield f"  before it: {', '.join(f'{count} of {tenant}' for tenant, count in one.ahead.items())}"
+        yield f"  before it: {ahead_in_words(list(one.ahead.items()))}"
     for reason in one.reasons:
         yield f"  · {reason}"
     if fits is not None:
