@@ -1,6 +1,6 @@
 """What holds a job back beside its tenant's share, in words: an infinite one, the levels of a tree, and what is used up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fairlead_contracts.decisions import Place, Within
 from fairlead_contracts.instants import Micros
@@ -60,17 +60,20 @@ def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[
         )
 
 
-def columns_in_words(places: TreePlaces, rules: PoolRules) -> Iterator[tuple[int, str]]:
-    """What holds each of many jobs back, as sentences with the number of the job, in their order for each of them."""
+def hold_back(told: Sequence[list[str]], places: TreePlaces, rules: PoolRules) -> None:
+    """Adds to the reasons of each of many jobs what holds it back."""
+    begun: dict[str, str] = {}
     for below in places.below:
-        for number, (tenant, dominant, tag) in enumerate(
-            zip(below.tenant, below.dominant, below.tag, strict=True)
-        ):
+        columns = told, below.tenant, below.dominant, below.tag
+        for reasons, tenant, dominant, tag in zip(*columns, strict=True):
             if tenant:
-                yield number, below_in_words(rules.parents[tenant], tenant, dominant, tag)
-    for number, name in enumerate(places.behind):
+                begin = begun.get(tenant)
+                if begin is None:
+                    begin = begun[tenant] = _begun(rules.parents[tenant], tenant)
+                reasons.append(f"{begin}{_at(dominant, tag)}.")
+    for reasons, top, name in zip(told, places.top, places.behind, strict=True):
         if name:
-            yield number, behind_in_words(places.top[number], name)
+            reasons.append(behind_in_words(top, name))
 
 
 def behind_in_words(top: str, name: str) -> str:
@@ -78,10 +81,12 @@ def behind_in_words(top: str, name: str) -> str:
     return f"{top} serves {name} before it: it counts as that one, and goes right behind it at the earliest."
 
 
-def below_in_words(parent: str, tenant: str, dominant: str, tag: float, stands: str = "stands") -> str:
-    """What a tenant below another stands at before a job."""
-    at = f"{percent(tag)} of {dominant} by its weight" if dominant else "nothing before it"
-    return f"Below {parent}, {tenant} {stands} at {at}."
+def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
+    return f"Below {parent}, {tenant} {stands} at "
+
+
+def _at(dominant: str, tag: float) -> str:
+    return f"{percent(tag)} of {dominant} by its weight" if dominant else "nothing before it"
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
@@ -90,9 +95,8 @@ def _below(one: Within, parent: str, rules: PoolRules) -> str:
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
         return f"Below {parent}, {one.tenant} {cause}: it goes behind {others} of siblings whose share is finite."
-    return below_in_words(
-        parent, one.tenant, one.dominant, one.tag, "counts by H-DRF" if one.share else "stands"
-    )
+    begin = _begun(parent, one.tenant, "counts by H-DRF" if one.share else "stands")
+    return f"{begin}{_at(one.dominant, one.tag)}."
 
 
 def _cause_within(one: Within) -> str:

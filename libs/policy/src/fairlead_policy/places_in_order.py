@@ -7,7 +7,7 @@ from typing import overload
 from fairlead_contracts.decisions import Place
 from fairlead_policy.ranking import Ints
 
-AT_ONCE = 256
+AT_ONCE = 1024
 """Places that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 

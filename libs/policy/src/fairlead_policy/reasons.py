@@ -10,8 +10,8 @@ from fairlead_contracts.instants import HOUR, SECOND, Micros
 from fairlead_contracts.quantities import format_quantity, quantity_format
 from fairlead_policy.figures import duration, percent
 from fairlead_policy.held_back import (
-    columns_in_words,
     held_back_in_words,
+    hold_back,
     infinite_in_words,
     rescaled_in_words,
 )
@@ -90,8 +90,7 @@ class Wording:
         columns = self._urgencies(places), self._by_uses(places), self._waited(places.submitted)
         found = list(map(list, zip(*columns, strict=True)))
         if isinstance(places, TreePlaces):
-            for number, words in columns_in_words(places, self._rules):
-                found[number].append(words)
+            hold_back(found, places, self._rules)
         if self._oversized:
             for told, job in zip(found, places.jobs, strict=True):
                 told.extend(_too_large(job, self._rules.capacity))

@@ -19,8 +19,8 @@ from fairlead_policy.tree_places import TreePlaces
 type Columns = list[list[str]]
 """Cells of some lines, none of them empty."""
 
-_ALIGNED = 4
-"""Parts of an order whose columns are aligned together: a thousand lines, few enough to stay in a processor's cache."""
+_ALIGNED = 2
+"""Parts of a table whose columns are aligned together: first the head with a thousand lines, then two thousand each."""
 _MINUTE = 60 * SECOND
 
 
