@@ -14,10 +14,11 @@ from fairlead_contracts.instants import Micros
 from fairlead_policy.gathering import NOBODY, Depth, Gathered, Gathering
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
-from fairlead_policy.nearest import Figures
+from fairlead_policy.nearest import Figures, Numbered
 from fairlead_policy.places import lift_at, lift_within, place_at
 from fairlead_policy.places_in_order import PlacesInOrder
-from fairlead_policy.ranking import Ints
+from fairlead_policy.plain_places import dominant_names
+from fairlead_policy.ranking import Ints, aged_at
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.sequence import Sequence as JobSequence
 from fairlead_policy.tree_places import Below, TreePlaces
@@ -81,13 +82,14 @@ class GatheredPlaces(PlacesInOrder):
         parts = self._part[numbers]
         jobs: list[WaitingJob] = found.jobs.tolist()
         overrides = [job.override for job in jobs]
-        tags = Figures(found.use, self._units.of(parts, found.dominant), self._rules)
+        shares = self._units.of(parts, found.dominant)
+        tags = Figures(found.use, shares, self._rules)
         return TreePlaces(
             jobs=jobs,
-            dominant=self._names(found.dominant, found.use),
+            dominant=dominant_names(found.dominant, found.use, self._rules),
             use=found.use.tolist(),
             tag=tags.tags(),
-            key=self._keys(tags, jobs, found, parts),
+            key=self._keys(tags, shares, jobs, found),
             submitted=found.submitted.tolist(),
             top=[self._tops[part] for part in parts.tolist()],
             override=overrides,
@@ -95,21 +97,18 @@ class GatheredPlaces(PlacesInOrder):
             below=[self._below(depth) for depth in found.depths],
         )
 
-    def _names(self, dominant: Ints, use: Ints) -> list[str]:
-        names = self._rules.resources
-        return [names[at] if used else "" for at, used in zip(dominant.tolist(), use.tolist(), strict=True)]
-
-    def _keys(self, tags: Figures, jobs: Sequence[WaitingJob], found: Gathered, parts: Ints) -> list[float]:
+    def _keys(
+        self, tags: Figures, shares: Numbered, jobs: Sequence[WaitingJob], found: Gathered
+    ) -> list[float]:
         """What the class makes of the tags, and the waiting."""
-        rules, submitted = self._rules, found.submitted
-        aged = submitted if rules.cap is None else np.maximum(submitted, self._now - rules.cap)
+        aged = aged_at(found.submitted, self._rules, self._now)
         if self._weights is None:
             return tags.keys(aged)
         weights = self._weights.of(jobs)
-        if rules.class_mode == "additive":
+        if self._rules.class_mode == "additive":
             return tags.keys(aged, weights)
-        divided = self._weights.dividing(self._units.of(parts, found.dominant), weights)
-        return Figures(found.use, divided, rules).keys(aged)
+        divided = self._weights.dividing(shares, weights)
+        return Figures(found.use, divided, self._rules).keys(aged)
 
     def _behind(self, found: Gathered, parts: Ints, numbers: Ints) -> list[str]:
         behind = [""] * len(numbers)
@@ -125,7 +124,7 @@ class GatheredPlaces(PlacesInOrder):
         names = self._tenants
         return Below(
             tenant=[names[one] if one != NOBODY else "" for one in depth.tenant.tolist()],
-            dominant=self._names(depth.dominant, use),
+            dominant=dominant_names(depth.dominant, use, self._rules),
             tag=Figures(use, self._units_below.of(tenant, depth.dominant), self._rules).tags(),
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fairlead_contracts.instants import Micros
 from fairlead_policy.jobs import Queue, WaitingJob
-from fairlead_policy.ranking import Ints, Names, Rows, Tie
+from fairlead_policy.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules, override_of
 from fairlead_policy.scoring import Facing, Measure, Scale, Scores, lacking_of, sums_before
 
@@ -216,7 +216,7 @@ class Lane:
         self._sort_in()
         return int(self._columns[SUBMITTED].min())
 
-    def tie_at(self, row: int) -> Tie:
+    def tie_at(self, row: int) -> TieBreak:
         """What settles equal keys and submit instants."""
         return self.uid_at(row), 0
 

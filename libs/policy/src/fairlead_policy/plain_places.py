@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import Micros
 from fairlead_policy.nearest import Figures, Fractions
-from fairlead_policy.ranking import Ints, Rows
+from fairlead_policy.ranking import Ints, Rows, aged_at
 from fairlead_policy.rules import PoolRules
 
 
@@ -95,6 +93,12 @@ class PlainPlaces[J: PlacedJob](PlaceColumns[J]):
         ]
 
 
+def dominant_names(dominant: Ints, use: Ints, rules: PoolRules) -> list[str]:
+    """The resources at these positions; empty where none of it is used."""
+    names = rules.resources
+    return [names[at] if used else "" for at, used in zip(dominant.tolist(), use.tolist(), strict=True)]
+
+
 def plain_places[J: PlacedJob](
     line: Line[J], rules: PoolRules, multipliers: Fractions, now: Micros
 ) -> PlainPlaces[J]:
@@ -106,15 +110,13 @@ def plain_places[J: PlacedJob](
         multipliers: of its rows.
         now: what the aging cap is measured from.
     """
-    rows, names = line.rows, rules.resources
-    aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
-    use = rows.use.tolist()
+    rows = line.rows
     figures = Figures(rows.use, multipliers.of(rows.multiplier), rules)
     return PlainPlaces(
         jobs=line.jobs,
-        dominant=[names[at] if used else "" for at, used in zip(line.dominant.tolist(), use, strict=True)],
-        use=use,
+        dominant=dominant_names(line.dominant, rows.use, rules),
+        use=rows.use.tolist(),
         tag=figures.tags(),
-        key=figures.keys(aged),
+        key=figures.keys(aged_at(rows.submitted, rules, now)),
         submitted=rows.submitted.tolist(),
     )

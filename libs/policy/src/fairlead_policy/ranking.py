@@ -20,7 +20,7 @@ from fairlead_policy.rules import NOTHING, PoolRules
 type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
 type Flags = NDArray[np.bool_]
-type Tie = tuple[str, int]
+type TieBreak = tuple[str, int]
 """What settles equal keys and submit instants: a uid, and a position among those that count by it."""
 type Names = NDArray[np.object_]
 """Strings by reference: picking many of them is then one call."""
@@ -140,6 +140,14 @@ class Shared(NamedTuple):
         return Shared(self.counted[rows], self.position[rows])
 
 
+def aged_at(submitted: Ints, rules: PoolRules, now: Micros) -> Ints:
+    """The instants that waiting counts from, as `PoolRules.aged` of each."""
+    if rules.cap is None:
+        return submitted
+    aged: Ints = np.maximum(submitted, now - rules.cap)
+    return aged
+
+
 class Ranking:
     """Puts rows in their order at one instant.
 
@@ -154,10 +162,10 @@ class Ranking:
         self._rows = rows
         self._rules = rules
         self._multipliers = multipliers
-        self._aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
+        self._aged = aged_at(rows.submitted, rules, now)
         self._keys = self._rounded_keys()
 
-    def order(self, tie_of: Callable[[int], Tie], shared: Shared | None = None) -> Ints:
+    def order(self, tie_of: Callable[[int], TieBreak], shared: Shared | None = None) -> Ints:
         """The rows' numbers, first job first.
 
         Args:
@@ -268,7 +276,7 @@ class _Doubt(NamedTuple):
 class _Ties(NamedTuple):
     """See `Ranking.order`."""
 
-    of: Callable[[int], Tie]
+    of: Callable[[int], TieBreak]
     shared: Shared | None
 
 

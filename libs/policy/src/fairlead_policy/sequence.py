@@ -9,7 +9,7 @@ from fairlead_contracts.instants import Micros
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.merging import Field, Stretch, ranked
-from fairlead_policy.ranking import Ints, Names, Rows, Tie
+from fairlead_policy.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.scoring import Measure
 
 
@@ -95,7 +95,7 @@ class Sequence:
         """The uid of a job."""
         return self.field.uid_at(self.stretch.at.item(position))
 
-    def tie_at(self, position: int) -> Tie:
+    def tie_at(self, position: int) -> TieBreak:
         """What settles equal keys and submit instants: the uid that the job counts by, and its position."""
         return self.uid_at(self.lifter.item(position)), position
 

@@ -14,7 +14,7 @@ import numpy as np
 from fairlead_contracts.instants import Micros
 from fairlead_policy.lane import Lane
 from fairlead_policy.places import SortKey, sort_key_at
-from fairlead_policy.ranking import Flags, Ints, join
+from fairlead_policy.ranking import Flags, Ints, aged_at, join
 from fairlead_policy.rules import LARGEST, PoolRules
 from fairlead_policy.turns import asked_in_turn, leaves_out
 
@@ -42,7 +42,7 @@ class SideBySide:
         self._part = np.repeat(np.arange(len(lanes)), lengths)
         rows = join([lane.scored().rows for lane in lanes])
         self._rank = rows.rank
-        aged = rows.submitted if rules.cap is None else np.maximum(rows.submitted, now - rules.cap)
+        aged = aged_at(rows.submitted, rules, now)
         rate, target = float(rules.rate), _float(bar[1] - now * rules.rate)
         waiting = (aged - now) * rate
         with np.errstate(over="ignore", invalid="ignore"):

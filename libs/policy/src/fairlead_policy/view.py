@@ -15,7 +15,7 @@ from fairlead_policy.lane import Lane
 from fairlead_policy.nearest import Fractions
 from fairlead_policy.places import place_at
 from fairlead_policy.plain_places import Line, plain_places
-from fairlead_policy.ranking import Ints, Names, Ranking, Rows, Shared, Tie, join
+from fairlead_policy.ranking import Ints, Names, Ranking, Rows, Shared, TieBreak, join
 from fairlead_policy.scoring import Measure
 from fairlead_policy.sequence import Sequence as JobSequence
 
@@ -142,7 +142,7 @@ class View:
         order = self._ranking(joined).order(lambda row: (uids[row], 0))
         return first_flip(joined.take(order), self._measure.rules, self._measure.multipliers)
 
-    def _tie_of(self, row: int) -> Tie:
+    def _tie_of(self, row: int) -> TieBreak:
         return self._parts[self._part.item(row)].tie_at(self._at.item(row))
 
     def _shared(self) -> Shared | None:
