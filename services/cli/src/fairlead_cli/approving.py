@@ -10,18 +10,16 @@ from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, WrongRevisionError
+from fairlead_bus import Bus
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError, InputError
-from fairlead_contracts import subjects, topology
+from fairlead_cli.policy_store import Standing, stored_policy, swap
 from fairlead_contracts.document import (
     Grant,
     PolicyDocument,
     Tenant,
     check_document,
-    decode_document,
-    encode_document,
 )
 from fairlead_contracts.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
 from fairlead_contracts.state import Phase
@@ -190,17 +188,16 @@ type _Change = Callable[[PolicyDocument], Awaitable[PolicyDocument]]
 
 async def _rewrite(bus: Bus, change: _Change, by: str) -> tuple[PolicyDocument, int]:
     """Change the stored policy by compare-and-swap; the document and its revision afterwards."""
-    bucket = Bucket(bus, topology.POLICY)
     for _ in range(_ATTEMPTS):
-        entry = await bucket.get(subjects.DOCUMENT_KEY)
-        if entry is None:
+        stored = await stored_policy(bus)
+        if stored is None:
             raise CommandError(
                 "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
             )
-        document = await change(decode_document(entry.value))
-        try:
-            payload = encode_document(document)
-            return document, await bucket.update(subjects.DOCUMENT_KEY, payload, entry.rev, by=by)
-        except WrongRevisionError:
-            continue  # somebody wrote in between: look again
+        before, read = stored
+        document = await change(before)
+        revision = await swap(bus, document, Standing(revision=read, policy=before), by)
+        if revision is not None:
+            return document, revision
+        # Somebody wrote in between: look again.
     raise CommandError("the policy is being written by somebody else; it was left as it is")
