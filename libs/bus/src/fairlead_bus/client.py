@@ -5,15 +5,25 @@ run each of them against a real server, so an upgrade that moves them is noticed
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error
+from nats.protocol import parser
 
 type Sink = Callable[[Msg], Awaitable[None] | None]
 """Takes a message at once, in the task that reads the socket; may return what is left to await."""
+
+
+# Trap: the server ends a subject at a blank or a tab, nats-py's parser at a vertical tab or a form feed, too. A subject
+# that holds one is "unknown protocol" to it, and it disconnects. These are its expressions with the server's blanks.
+parser.MSG_RE = re.compile(rb"\AMSG[ \t]+([^ \t\r\n]+)[ \t]+(\d+)[ \t]+(([^ \t\r\n]+)[ \t]+)?(\d+)\r\n")
+parser.HMSG_RE = re.compile(
+    rb"\AHMSG[ \t]+([^ \t\r\n]+)[ \t]+(\d+)[ \t]+(([^ \t\r\n]+)[ \t]+)?(\d+)[ \t]+(\d+)\r\n"
+)
 
 
 class UnbufferedClient(Client):
@@ -96,6 +106,7 @@ class UnbufferedClient(Client):
     async def _process_msg(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
     ) -> None:
+        subject, reply = _as_text(subject), _as_text(reply)
         sink = self._sinks.get(sid)
         if sink is None:
             await super()._process_msg(sid, subject, reply, data, headers)  # type: ignore[arg-type] # None is usual
@@ -110,6 +121,15 @@ class UnbufferedClient(Client):
         except Exception as error:  # noqa: BLE001 - one that got out would end the task that reads the socket
             await self._error_cb(error)
 
+    async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
+        """Trap: a status line that is no text raises in the read loop: whoever may publish could disconnect its readers."""
+        try:
+            found: dict[str, str] | None = await super()._process_headers(headers)
+        except (UnicodeDecodeError, IndexError) as error:
+            await self._error_cb(error)
+            return None
+        return found
+
     def abort(self) -> None:
         """Drops the socket without waiting for its buffer."""
         writer = getattr(self._transport, "_io_writer", None)
@@ -123,3 +143,14 @@ class UnbufferedClient(Client):
                 await self.close()
         except (TimeoutError, Error, OSError):
             self.abort()
+
+
+def _as_text(subject: bytes) -> bytes:
+    r"""The subject, with what is no UTF-8 in it spelled out (`\xff`).
+
+    Trap: a server takes any bytes in a subject. Decoding them raises in the read loop, which ends it: a message on such a
+    subject would disconnect its reader at each redelivery, for ever.
+    """
+    if subject.isascii():
+        return subject
+    return subject.decode(errors="backslashreplace").encode()

@@ -8,6 +8,7 @@ from nats.aio.msg import Msg
 from fairlead_bus.jetstream import MSG_ID
 from fairlead_contracts.instants import Micros
 
+_ACKED_ON = "$JS.ACK."
 _TOKENS = 9
 _NANOS_PER_MICRO = 1000
 
@@ -28,6 +29,15 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     def msg_id(self) -> str | None:
         """Its Nats-Msg-Id."""
         return self.headers.get(MSG_ID)
+
+
+def is_delivery(message: Msg) -> bool:
+    """Whether a stream's message came, and not the server's own word on a consumer: a heartbeat, the end of a pull.
+
+    Trap: both may have a `Status` header, as whoever publishes chooses the headers. Only what a stream delivers is
+    acknowledged on `$JS.ACK`: the server writes that reply, whatever the publisher's was.
+    """
+    return bool(message.reply.startswith(_ACKED_ON))
 
 
 def read_delivery(message: Msg) -> Delivery:

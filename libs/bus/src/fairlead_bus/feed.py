@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from fairlead_bus.bus import Bus
+from fairlead_bus.delivery import is_delivery
 from fairlead_bus.errors import ClosedError, ReplayBrokenError
 from fairlead_bus.jetstream import ConsumerFacts
 
@@ -141,9 +142,8 @@ class Feed:
         self._heard = True
         if self.broken.done():
             return None
-        headers = message.headers
-        if headers is not None and not message.data and "Status" in headers:
-            return self._on_status(message, headers)
+        if not is_delivery(message):
+            return self._on_status(message, message.headers or {})
         tokens = message.reply.split(".")
         first = 5 if len(tokens) == _PLAIN_TOKENS else 7  # as in `read_delivery`, without its cost
         self._count += 1

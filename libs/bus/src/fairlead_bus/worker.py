@@ -13,7 +13,7 @@ from nats.aio.subscription import Subscription
 
 from fairlead_bus.attempts import Attempts
 from fairlead_bus.bus import Bus
-from fairlead_bus.delivery import Delivery, read_delivery
+from fairlead_bus.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.errors import (
     BusError,
     NotYetError,
@@ -196,9 +196,8 @@ class Worker:
 
     async def _on_message(self, message: Msg) -> None:
         self._heard = time.monotonic()
-        headers = message.headers
-        if headers is not None and not message.data and "Status" in headers:
-            if headers["Status"] != "100":  # 404, 408, 409, 503: this request is over
+        if not is_delivery(message):
+            if (message.headers or {}).get("Status") != "100":  # 404, 408, 409, 503: this request is over
                 self._wanted = 0
                 self._turn.set()
             return
