@@ -145,6 +145,11 @@ def follow(stream: str, filtered: str) -> Operation:
     return operation
 
 
+async def last_answer(bus: Bus, tally: Tally) -> None:
+    del tally
+    await bus.last("answer", subjects.answer("team-a", "s1"))
+
+
 async def last_event(bus: Bus, tally: Tally) -> None:
     del tally
     await bus.last("event", subjects.event_filter())
@@ -207,6 +212,7 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "read events": (follow("event", subjects.event_filter()), "ops scorer"),
     "mirror policy": (mirror("KV_policy", "$KV.policy.>"), "ops sim scorer admitter"),
     "look up the last event": (last_event, "ops scorer"),
+    "look up the last answer": (last_answer, "ops admitter"),
     "read policy": (read_policy, "ops sim scorer admitter"),
     "write policy": (write_policy, "ops"),
     "what was found of c1's lever": (find_lever("c1"), "ops admitter"),

@@ -1,6 +1,9 @@
 import asyncio
+import json
 
 import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from fairlead_bus import (
     Bus,
@@ -9,8 +12,10 @@ from fairlead_bus import (
     PublishFailedError,
     PublishUncertainError,
     RefusedError,
+    UnavailableError,
     WrongLastSequenceError,
 )
+from fairlead_bus.jetstream import read_ack
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 
@@ -136,3 +141,13 @@ async def test_a_silent_server_does_not_park_a_flush_for_ever(nats_server: NatsS
         await publisher.put(NODE, b"x")
         with pytest.raises(PublishFailedError):
             await asyncio.wait_for(publisher.flush(), 40)
+
+
+def test_an_id_that_a_cluster_is_still_storing_is_a_reason_to_try_again() -> None:
+    answer = {
+        "error": {"code": 409, "err_code": 10158, "description": "duplicate message id is in process"},
+        "stream": "submit",
+    }
+    message = Msg(_client=Client(), subject="_INBOX.x", reply="", data=json.dumps(answer).encode())
+    with pytest.raises(UnavailableError):
+        read_ack(message, 1)

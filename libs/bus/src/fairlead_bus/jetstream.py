@@ -36,6 +36,8 @@ TTL = "Nats-TTL"
 _DIRECT_HEADERS = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
 _WRONG_LAST = frozenset({10071, 10164})
 _TOO_LARGE = 10054
+_IN_PROCESS = 10158
+"""A clustered stream is still storing another message with this Msg-Id: soon it is a duplicate, or was lost."""
 _NOT_FOUND = 404
 _UNAVAILABLE = 503
 
@@ -231,7 +233,7 @@ def _refusal(error: _ApiError) -> RefusedError | UnavailableError:
         return WrongLastSequenceError(error.code, error.err_code, error.description)
     if error.code == _NOT_FOUND:
         return NotFoundError(error.code, error.err_code, error.description)
-    if error.code == _UNAVAILABLE:
+    if error.code == _UNAVAILABLE or error.err_code == _IN_PROCESS:
         return UnavailableError(f"{error.description} (error {error.err_code})")
     return RefusedError(error.code, error.err_code, error.description)
 

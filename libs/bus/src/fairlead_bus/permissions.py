@@ -77,6 +77,7 @@ def admitter(cluster: str) -> Grants:
         publish=[
             subjects.event_filter(cluster),
             subjects.answer_filter(),
+            f"$JS.API.STREAM.MSG.GET.{topology.ANSWER}",  # what a sender was told last, where it sends again
             f"{subjects.ROOT}.sim.{encode_token(cluster)}.*",
             *_lead("admitter", cluster),
             f"$KV.{topology.MEMBERS}.member.admitter.*",

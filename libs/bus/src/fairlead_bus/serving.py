@@ -1,6 +1,7 @@
 """Answering questions: request-reply with errors in headers, as the NATS service API has them."""
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -13,6 +14,9 @@ from fairlead_bus.wire import Wire
 
 ERROR_TEXT = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
+REPLY_SUBJECTS = re.compile(r"_R_\.|_INBOX(_[^.]*)?\.")
+"""What a reply subject begins with: an account that imports the service asks on the first (nats-server's
+`replyPrefix`; it lets no client name it itself), everybody else from an inbox of a client."""
 TOO_LARGE = 413
 INTERNAL_ERROR = 500
 
@@ -77,6 +81,12 @@ class Endpoint:
             self._wire.observer.note("serve.failed", error=repr(error))
 
     async def _answer(self, message: Msg) -> None:
+        if message.reply and not REPLY_SUBJECTS.match(message.reply):
+            # Trap: the answer goes out with our rights. On a reply subject of the asker's choice it would be a write to
+            # whatever the asker may not write to itself: a key of a bucket, a fact, a decision.
+            self._wire.observer.count("serve.misdirected")
+            self._wire.observer.note("serve.misdirected", subject=message.subject, reply=message.reply)
+            return
         asked = Asked(subject=message.subject, payload=message.data, headers=message.headers or {})
         payload, headers = await self._outcome(asked)
         if not message.reply:

@@ -50,7 +50,8 @@ class Session:
 
     async def _recall(self, bus: Bus, parcel: Parcel) -> None:
         """A job that was published before got its answers then: the last of them still stands in the stream."""
-        stored = await bus.last(topology.ANSWER, subjects.answer(parcel.tenant, parcel.id))
+        # As `peek`, which a submitter is granted for its own tenant; what the leader says would show others' answers.
+        stored = await bus.peek(topology.ANSWER, subjects.answer(parcel.tenant, parcel.id))
         if stored is not None:
             self._take(ANSWER.decode(stored.payload))
 
