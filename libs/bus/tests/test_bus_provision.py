@@ -1,9 +1,23 @@
+import asyncio
+
 import msgspec
 import pytest
 
-from fairlead_bus import Bus, NoStreamError, RefusedError, provision
+from fairlead_bus import (
+    Bus,
+    Delivery,
+    Mirror,
+    NoStreamError,
+    NotProvisionedError,
+    RefusedError,
+    Worker,
+    find_changes,
+    provision,
+    require_durables,
+)
 from fairlead_contracts import subjects
-from fairlead_contracts.topology import Retention, topology
+from fairlead_contracts.state import STATE
+from fairlead_contracts.topology import Retention, cluster_of, submit_durable, topology
 
 pytestmark = pytest.mark.integration
 
@@ -70,3 +84,50 @@ async def test_what_the_server_cannot_change_is_an_error(bus: Bus) -> None:
     ]
     with pytest.raises(RefusedError):
         await provision(bus, msgspec.structs.replace(wanted, streams=streams))
+
+
+async def test_looking_for_changes_makes_none(bus: Bus) -> None:
+    wanted = topology(["c1", "c2"])
+    first = [change.sentence("missing") for change in await find_changes(bus, wanted)]
+    assert first[0].startswith("stream submit: subjects [")
+    assert first[1:] == ["durable submit/submit-c2: missing", "durable event/answers-c2: missing"]
+    assert [change.sentence("missing") for change in await find_changes(bus, wanted)] == first
+
+
+async def test_copies_are_one_of_the_differences(bus: Bus) -> None:
+    differing = await find_changes(bus, topology(["c1"]), replicas=3)
+    assert [change.what for change in differing if not change.is_durable] == [
+        change.what for change in differing
+    ]
+    assert len(differing) == len(topology([]).streams) + len(topology([]).buckets)
+    assert all(change.differing == ["num_replicas 1 -> 3"] for change in differing)
+    assert await find_changes(bus, topology(["c1"]), replicas=1) == []
+
+
+async def test_what_is_missing_is_told_with_the_command_that_makes_it(bus: Bus) -> None:
+    async def handle(delivery: Delivery) -> None:
+        raise AssertionError(delivery)
+
+    worker = Worker(bus, stream="submit", durable=submit_durable("gpu.west"), handle=handle)
+    with pytest.raises(
+        NotProvisionedError, match=r"no durable submit/submit-gpu=2Ewest: `fairlead nats provision gpu\.west`"
+    ):
+        await worker.run()
+    await require_durables(bus, ("submit", submit_durable("c1")))
+    with pytest.raises(NotProvisionedError, match="`fairlead nats provision c2`"):
+        await require_durables(bus, ("submit", submit_durable("c1")), ("submit", submit_durable("c2")))
+    mirror = Mirror(bus, stream="nothing", filter=subjects.state_filter(), codec=STATE, wake=asyncio.Event())
+    with pytest.raises(
+        NotProvisionedError, match=r"no stream nothing: `fairlead nats provision CLUSTER\.\.\.`"
+    ):
+        await mirror.run()
+
+
+def test_a_durable_tells_its_cluster() -> None:
+    assert [cluster_of(one.name) for one in topology(["a-b", "c.d"]).durables] == [
+        "a-b",
+        "c.d",
+        None,
+        "a-b",
+        "c.d",
+    ]

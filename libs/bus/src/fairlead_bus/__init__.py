@@ -30,6 +30,7 @@ from fairlead_bus.errors import (
     NobodyAnswersError,
     NoStreamError,
     NotFoundError,
+    NotProvisionedError,
     NotYetError,
     PayloadTooLargeError,
     PoisonError,
@@ -50,7 +51,7 @@ from fairlead_bus.membership import Membership
 from fairlead_bus.mirror import Changes, Mirror, is_deletion
 from fairlead_bus.observer import SILENT, BusObserver, Tally
 from fairlead_bus.owner import OwnedSubject
-from fairlead_bus.provision import provision
+from fairlead_bus.provision import Change, find_changes, make, provision, require_durables
 from fairlead_bus.publisher import Publisher, PublishFailedError
 from fairlead_bus.roster import Roster
 from fairlead_bus.serving import Asked, Endpoint
@@ -67,6 +68,7 @@ __all__ = [
     "Bus",
     "BusError",
     "BusObserver",
+    "Change",
     "Changes",
     "ClosedError",
     "ConnectFailedError",
@@ -89,6 +91,7 @@ __all__ = [
     "NoStreamError",
     "NobodyAnswersError",
     "NotFoundError",
+    "NotProvisionedError",
     "NotYetError",
     "Outgoing",
     "OwnedSubject",
@@ -115,7 +118,10 @@ __all__ = [
     "assign",
     "bucket_stream",
     "connect",
+    "find_changes",
     "is_deletion",
+    "make",
     "provision",
+    "require_durables",
     "writer_of",
 ]

@@ -89,6 +89,16 @@ class NotFoundError(RefusedError):
     """There is no such stream, consumer or message."""
 
 
+class NotProvisionedError(NotFoundError):
+    """A stream, bucket or durable that Fairlead stands on is missing; says the command that makes it."""
+
+    def __init__(self, what: str, cluster: str | None = None) -> None:
+        super().__init__(404, 0, f"this NATS server has no {what}")
+        self.args = (
+            f"this NATS server has no {what}: `fairlead nats provision {cluster or 'CLUSTER...'}` makes it",
+        )
+
+
 class WrongLastSequenceError(RefusedError):
     """A compare-and-swap was refused: the subject's last sequence is not the expected one."""
 

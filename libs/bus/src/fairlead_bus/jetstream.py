@@ -18,6 +18,7 @@ from fairlead_bus.errors import (
     NobodyAnswersError,
     NoStreamError,
     NotFoundError,
+    NotProvisionedError,
     PayloadTooLargeError,
     PublishUncertainError,
     RefusedError,
@@ -26,6 +27,7 @@ from fairlead_bus.errors import (
 )
 from fairlead_bus.wire import Wire, says_nobody
 from fairlead_contracts.instants import Micros, from_datetime
+from fairlead_contracts.topology import cluster_of
 
 API_TIMEOUT_SECONDS = 5.0
 
@@ -210,6 +212,17 @@ class JetStream:
     async def consumer(self, stream: str, name: str) -> ConsumerFacts:
         """Where a consumer stands and how it is set."""
         return _consumer_facts.decode(await self.call(f"CONSUMER.INFO.{stream}.{name}"))
+
+    async def durable(self, stream: str, name: str) -> ConsumerFacts:
+        """A consumer that was made before any service started.
+
+        Raises:
+            NotProvisionedError: it was not.
+        """
+        try:
+            return await self.consumer(stream, name)
+        except NotFoundError as error:
+            raise NotProvisionedError(f"durable {stream}/{name}", cluster_of(name)) from error
 
 
 def read_ack(message: Msg, size: int) -> Ack:

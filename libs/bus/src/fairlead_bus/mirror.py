@@ -10,7 +10,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from fairlead_bus.bus import DELETE, OPERATION, STAMP, Bus
-from fairlead_bus.errors import ReplayBrokenError, RetryableBusError
+from fairlead_bus.errors import NotFoundError, NotProvisionedError, ReplayBrokenError, RetryableBusError
 from fairlead_bus.feed import Feed
 from fairlead_contracts.errors import ContractError, UnsupportedVersionError
 
@@ -122,7 +122,8 @@ class Mirror[T]:
 
         Raises:
             ClosedError: the connection is closed for good.
-            FatalBusError: the stream or the right to read it is missing.
+            NotProvisionedError: the stream is missing.
+            FatalBusError: the right to read it is missing.
         """
         forget = self._bus.on_connection(self._on_connection)
         pause = _FIRST_PAUSE
@@ -156,7 +157,10 @@ class Mirror[T]:
 
     async def _know_the_stream(self) -> None:
         """A stream that was made anew counts from 1 again: what was remembered of the old one would drop everything."""
-        created = await self._bus.jetstream.created(self._stream)
+        try:
+            created = await self._bus.jetstream.created(self._stream)
+        except NotFoundError as error:
+            raise NotProvisionedError(f"stream {self._stream}") from error
         if self._created and created != self._created:
             self._stamps.clear()
             self._buried.clear()

@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_bus.bucket import bucket_stream
 from fairlead_bus.bus import Bus
-from fairlead_bus.errors import NotFoundError
+from fairlead_bus.errors import NotFoundError, RetryableBusError
 from fairlead_bus.worker import MAX_DELIVER, MAX_UNFINISHED
 from fairlead_contracts.topology import BucketSpec, DurableSpec, Retention, StreamSpec, Topology
 
@@ -25,8 +25,46 @@ class _StreamInfo(msgspec.Struct):
 _stream_info = msgspec.json.Decoder(_StreamInfo)
 
 
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes one stream, bucket or durable as it is wanted."""
+
+    what: str
+    """As `stream state` or `durable submit/submit-c1`."""
+    differing: list[str]
+    """Each setting that is not as wanted, as `max_age 0 -> 5`; empty where the whole of it is missing."""
+    config: Config
+    """What it shall be told."""
+    stream: str
+    """Its name, or that of the stream that the durable is of."""
+    is_durable: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is missing."""
+        return not self.differing
+
+    def sentence(self, missing: str = "created") -> str:
+        """One line for people."""
+        return f"{self.what}: {missing if self.is_new else ', '.join(self.differing)}"
+
+
 async def provision(bus: Bus, topology: Topology, *, replicas: int | None = None) -> list[str]:
     """Creates what is missing and updates what differs; running it again changes nothing.
+
+    Returns:
+        What was created or changed, a sentence each.
+
+    Raises:
+        as `find_changes` and `make`.
+    """
+    changes = await find_changes(bus, topology, replicas=replicas)
+    for change in changes:
+        await make(bus, change)
+    return [change.sentence() for change in changes]
+
+
+async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = None) -> list[Change]:
+    """What the server lacks, and what it has otherwise; in the order in which it is to be made. Changes nothing.
 
     Subjects are only ever added: a submit stream keeps the clusters that it knows.
 
@@ -35,55 +73,79 @@ async def provision(bus: Bus, topology: Topology, *, replicas: int | None = None
         topology: what shall be there.
         replicas: copies of each stream in a cluster of servers; None leaves the server's default or what stands.
 
-    Returns:
-        What was created or changed, a sentence each.
+    Raises:
+        RetryableBusError: not finished; run it again.
+    """
+    configs = [_of_stream(spec) for spec in topology.streams] + [
+        _of_bucket(spec) for spec in topology.buckets
+    ]
+    found = [await _stream_change(bus, config, replicas) for config in configs]
+    found += [await _durable_change(bus, durable) for durable in topology.durables]
+    return [change for change in found if change is not None]
+
+
+async def make(bus: Bus, change: Change) -> None:
+    """Makes one change.
 
     Raises:
         RefusedError: the server cannot change a stream in the wanted way (its retention, for example).
-        RetryableBusError: not finished; run it again.
+        RetryableBusError: nobody knows whether it is made; look again.
     """
-    changes: list[str] = []
-    for stream in topology.streams:
-        changes += await _equalise(bus, stream.name, _of_stream(stream), replicas)
-    for bucket in topology.buckets:
-        changes += await _equalise(bus, bucket_stream(bucket.name), _of_bucket(bucket), replicas)
-    for durable in topology.durables:
-        changes += await _equalise_durable(bus, durable)
-    return changes
+    if change.is_durable:
+        await bus.jetstream.create_consumer(change.stream, change.config)
+        return
+    verb = "CREATE" if change.is_new else "UPDATE"
+    await bus.jetstream.call(f"STREAM.{verb}.{change.stream}", change.config)
 
 
-async def _equalise(bus: Bus, name: str, wanted: Config, replicas: int | None) -> list[str]:
+async def require_durables(bus: Bus, *durables: tuple[str, str]) -> None:
+    """Ends a service that would find out only once it leads; where the server cannot say now, it finds out then.
+
+    Args:
+        bus: the connection.
+        durables: each as stream and name.
+
+    Raises:
+        NotProvisionedError: one of them is missing.
+    """
+    for stream, name in durables:
+        try:
+            await bus.jetstream.durable(stream, name)
+        except RetryableBusError:
+            return
+
+
+async def _stream_change(bus: Bus, wanted: Config, replicas: int | None) -> Change | None:
+    name = str(wanted["name"])
+    what = f"stream {name}"
     if replicas is not None:
         wanted = {**wanted, "num_replicas": replicas}
     try:
         found = _stream_info.decode(await bus.jetstream.call(f"STREAM.INFO.{name}")).config
     except NotFoundError:
-        await bus.jetstream.call(f"STREAM.CREATE.{name}", wanted)
-        return [f"stream {name}: created"]
+        return Change(what=what, differing=[], config=wanted, stream=name)
     wanted = {**wanted, "subjects": _union(found.get("subjects"), wanted["subjects"])}
     differing = _differences(found, wanted)
     if not differing:
-        return []
+        return None
     # Trap: an update replaces the whole configuration. What is set and not ours stays as it is.
-    await bus.jetstream.call(f"STREAM.UPDATE.{name}", {**found, **wanted})
-    return [f"stream {name}: {', '.join(differing)}"]
+    return Change(what=what, differing=differing, config={**found, **wanted}, stream=name)
 
 
-async def _equalise_durable(bus: Bus, spec: DurableSpec) -> list[str]:
-    wanted = _of_durable(spec)
+async def _durable_change(bus: Bus, spec: DurableSpec) -> Change | None:
+    what, wanted = f"durable {spec.stream}/{spec.name}", _of_durable(spec)
     try:
         found = (await bus.jetstream.consumer(spec.stream, spec.name)).config
     except NotFoundError:
-        await bus.jetstream.create_consumer(spec.stream, wanted)
-        return [f"durable {spec.stream}/{spec.name}: created"]
+        return Change(what=what, differing=[], config=wanted, stream=spec.stream, is_durable=True)
     metadata = found.get("metadata")
     if isinstance(metadata, dict):  # the server adds keys of its own
         wanted = {**wanted, "metadata": {**metadata, **_limits(spec)}}
     differing = _differences(found, wanted)
     if not differing:
-        return []
-    await bus.jetstream.create_consumer(spec.stream, {**found, **wanted})
-    return [f"durable {spec.stream}/{spec.name}: {', '.join(differing)}"]
+        return None
+    config = {**found, **wanted}
+    return Change(what=what, differing=differing, config=config, stream=spec.stream, is_durable=True)
 
 
 def _differences(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:

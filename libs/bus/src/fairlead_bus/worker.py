@@ -107,7 +107,7 @@ class Worker:
         """Works until stopped. When cancelled, what is being handled may still finish within the ack wait.
 
         Raises:
-            NotFoundError: there is no such durable.
+            NotProvisionedError: there is no such durable.
             DeniedError: it is not ours to pull from.
             ExceptionGroup: of a ClosedError, once the connection is closed for good.
         """
@@ -130,7 +130,7 @@ class Worker:
         while True:
             await self._bus.wire.until_connected()
             try:
-                facts = await self._bus.jetstream.consumer(self._stream, self._durable)
+                facts = await self._bus.jetstream.durable(self._stream, self._durable)
             except RetryableBusError:
                 await asyncio.sleep(0.2)
                 continue

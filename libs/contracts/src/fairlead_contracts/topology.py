@@ -11,7 +11,7 @@ import msgspec
 from fairlead_contracts import subjects
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.members import LEASE_SECONDS
-from fairlead_contracts.tokens import encode_key
+from fairlead_contracts.tokens import decode_key, encode_key
 
 STATE = "state"
 DECISION = "decision"
@@ -95,6 +95,12 @@ def submit_durable(cluster: str) -> str:
 def answers_durable(cluster: str) -> str:
     """Name of the durable that turns a cluster's events into answers."""
     return f"answers-{encode_key(cluster)}"
+
+
+def cluster_of(durable: str) -> str | None:
+    """The cluster that a durable of these is for; None where it is for any."""
+    cluster = decode_key(durable.partition("-")[2])
+    return None if cluster == subjects.ANY_CLUSTER else cluster
 
 
 def topology(clusters: list[str]) -> Topology:

@@ -31,7 +31,12 @@ type Main[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
 
 
 def run_service[S: ServiceSettings](
-    kind: type[S], main: Main[S], *, service: str | None = None, description: str = ""
+    kind: type[S],
+    main: Main[S],
+    *,
+    service: str | None = None,
+    description: str = "",
+    foreseen: tuple[type[Exception], ...] = (),
 ) -> NoReturn:
     """Run a service from the command line to its exit code.
 
@@ -41,6 +46,7 @@ def run_service[S: ServiceSettings](
         service: its name, as in logs, metrics and traces; by default after the package of `kind`: `scorer` for
             `fairlead_scorer.settings`.
         description: a sentence for `--help`.
+        foreseen: errors, beside our own, whose words tell an operator what to do: they are logged without a traceback.
     """
     service = service or kind.__module__.partition(".")[0].removeprefix("fairlead_")
     parsed = _parser(kind, service, description).parse_args()
@@ -55,7 +61,8 @@ def run_service[S: ServiceSettings](
     replica = new_replica(settings)
     configure_logging(settings.log_level, service, replica)
     tracing = configure_tracing(settings, service, replica)
-    sys.exit(asyncio.run(_live(settings, main, Lifecycle(service, replica), tracing)))
+    living = _live(settings, main, Lifecycle(service, replica), tracing, (ServiceError, *foreseen))
+    sys.exit(asyncio.run(living))
 
 
 def _parser(kind: type[ServiceSettings], service: str, description: str) -> argparse.ArgumentParser:
@@ -85,7 +92,11 @@ def _check_health(settings: ServiceSettings) -> int:
 
 
 async def _live[S: ServiceSettings](
-    settings: S, main: Main[S], lifecycle: Lifecycle, tracing: Tracing
+    settings: S,
+    main: Main[S],
+    lifecycle: Lifecycle,
+    tracing: Tracing,
+    foreseen: tuple[type[Exception], ...],
 ) -> int:
     """From the first log line to the exit code."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -98,7 +109,7 @@ async def _live[S: ServiceSettings](
             log.info("health listening", host=settings.health_host, port=health.port)
             await _run_until_stopped(settings, main, lifecycle)
     except Exception as error:  # noqa: BLE001 # the last place: every error is logged and becomes the exit code
-        _log_failure(error)
+        _log_failure(error, foreseen)
         code = EXIT_FAILED
     else:
         code = EXIT_CLEAN
@@ -155,17 +166,17 @@ def _handling_signals(lifecycle: Lifecycle) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _log_failure(error: BaseException) -> None:
+def _log_failure(error: BaseException, foreseen: tuple[type[Exception], ...]) -> None:
     """Each error of a group by itself; a traceback only where the error is not one that we foresaw."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    said = set[str]()
     for leaf in _leaves(error):
-        foreseen = isinstance(leaf, ServiceError)
-        log.error(
-            "failed",
-            error=str(leaf) or repr(leaf),
-            kind=type(leaf).__name__,
-            exc_info=None if foreseen else leaf,
-        )
+        words = str(leaf) or repr(leaf)
+        expected = isinstance(leaf, foreseen)
+        if expected and words in said:
+            continue  # several tasks met the same
+        said.add(words)
+        log.error("failed", error=words, kind=type(leaf).__name__, exc_info=None if expected else leaf)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -1,10 +1,15 @@
 """`python -m fairlead_sim`: a simulated cluster on NATS."""
 
+from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_runtime import run_service
 from fairlead_sim.app import main
 from fairlead_sim.settings import SimSettings
 
 if __name__ == "__main__":
     run_service(
-        SimSettings, main, service="sim", description="A simulated cluster: nodes, queues and jobs that run."
+        SimSettings,
+        main,
+        service="sim",
+        description="A simulated cluster: nodes, queues and jobs that run.",
+        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError),
     )

@@ -28,7 +28,7 @@ from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
-from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect
+from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import JobEvicted
@@ -89,6 +89,11 @@ class Admitter:
 
     async def serve(self) -> None:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
+        await require_durables(
+            self._bus,
+            (topology.SUBMIT, topology.submit_durable(self._settings.cluster)),
+            (topology.EVENT, topology.answers_durable(self._settings.cluster)),
+        )
         led = asyncio.Event()
         leadership = Leadership(
             self._bus,

@@ -126,7 +126,8 @@ def run[T](main: Coroutine[object, object, T]) -> T:
 def _in_words(error: BusError) -> CommandError:
     if isinstance(error, NotFoundError | NoStreamError):
         return NotRunningError(
-            "NATS is there, but Fairlead's streams are not", hint="Is it up? `fairlead up` makes them."
+            "NATS is there, but Fairlead's streams are not",
+            hint="`fairlead up` makes them on this machine, `fairlead nats provision CLUSTER...` on a server of yours.",
         )
     if isinstance(error, DeniedError):
         return CommandError(

@@ -3,7 +3,8 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from fairlead_bus import Bus, ConnectionSettings, Roster, connect
+from fairlead_bus import Bus, ConnectionSettings, Roster, connect, require_durables
+from fairlead_contracts import subjects, topology
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer.desk import Desk
 from fairlead_scorer.explaining import Explainer
@@ -44,6 +45,8 @@ async def _score(
     lifecycle: Lifecycle,
     wake: asyncio.Event,
 ) -> None:
+    if settings.route:
+        await require_durables(bus, (topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)))
     roster = Roster(bus, wake=wake)
     router = Router(bus, scene.ledger, record, wall_clock)
     scorer = Scorer(

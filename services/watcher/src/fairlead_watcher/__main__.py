@@ -1,5 +1,7 @@
 """`python -m fairlead_watcher`."""
 
+from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_kube import ConfigurationError
 from fairlead_runtime import run_service
 from fairlead_watcher.app import main
 from fairlead_watcher.settings import WatcherSettings
@@ -9,4 +11,5 @@ if __name__ == "__main__":
         WatcherSettings,
         main,
         description="States on NATS what a Kubernetes cluster with Kueue has: facts, and no policy.",
+        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError, ConfigurationError),
     )

@@ -9,6 +9,7 @@ from fairlead_cli.commands import (
     benching,
     checking,
     guarding,
+    nats,
     ordering,
     policies,
     running,
@@ -44,4 +45,5 @@ for group, functions in _GROUPS.items():
     for function in functions:
         app.command(function, group=group)
 app.command(policies.policy)
+app.command(nats.nats)
 app.command(benching.bench)
