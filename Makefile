@@ -12,7 +12,7 @@ CODE       := $(MEMBERS) tests bench
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bench pictures format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bench pictures settings format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -70,6 +70,9 @@ bench: $(STAMP) ## figures, a JSON object a line
 
 pictures: $(STAMP) ## draw those of docs/policy.md anew, from the policy at work
 	$(BIN)/python bench/pictures.py
+
+settings: $(STAMP) ## write docs/settings.md anew, from the services' settings
+	$(BIN)/python -m fairlead_testkit.flag_tables > docs/settings.md
 
 format: $(STAMP) ## let ruff mend what it can
 	-$(BIN)/ruff check --fix --quiet $(CODE)

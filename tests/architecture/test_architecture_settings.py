@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from fairlead_runtime import ServiceSettings, describe
+from fairlead_testkit.flag_tables import SERVICES as DOCUMENTED
+from fairlead_testkit.flag_tables import settings_page
 
 ROOT = Path(__file__).parents[2]
 SERVICES = [
@@ -41,3 +43,21 @@ def test_settings_are_frozen_and_keyword_only(package: str) -> None:
         config = kind.__struct_config__
         assert config.frozen
         assert all(field.name.islower() for field in msgspec.structs.fields(kind))
+
+
+def test_the_page_of_settings_is_what_the_code_says() -> None:
+    written = (ROOT / "docs" / "settings.md").read_text()
+    assert written == settings_page(), "a setting changed: `make settings` writes the page anew"
+
+
+def test_the_page_has_every_service() -> None:
+    found = {
+        package.removeprefix("fairlead_"): [kind.__name__ for kind in kinds(package)] for package in SERVICES
+    }
+    services = {name: names for name, names in found.items() if names and name != "runtime"}
+    assert services == {name: [kind] for name, kind in DOCUMENTED.items()}
+    page = settings_page()
+    for package in SERVICES:
+        for kind in kinds(package):
+            for setting in describe(kind):
+                assert f"`{setting.variable() if setting.secret else setting.flag}`" in page

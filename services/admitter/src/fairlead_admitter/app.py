@@ -89,11 +89,7 @@ class Admitter:
 
     async def serve(self) -> None:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
-        await require_durables(
-            self._bus,
-            (topology.SUBMIT, topology.submit_durable(self._settings.cluster)),
-            (topology.EVENT, topology.answers_durable(self._settings.cluster)),
-        )
+        await self._require_durables()
         led = asyncio.Event()
         leadership = Leadership(
             self._bus,
@@ -219,6 +215,12 @@ class Admitter:
     def _begin_anew(self) -> None:
         self._desk.begin_anew()
         self._creator.begin_anew()
+
+    async def _require_durables(self) -> None:
+        """A standby takes nothing in: without this it would find out only once it leads."""
+        cluster = self._settings.cluster
+        submits = topology.SUBMIT, topology.submit_durable(cluster)
+        await require_durables(self._bus, submits, (topology.EVENT, topology.answers_durable(cluster)))
 
     def _intake_lane(self) -> Lane:
         cluster = self._settings.cluster
