@@ -1,7 +1,6 @@
 """Any history of facts and of policies ends in the order that the same facts give from scratch under the last policy."""
 
 import random
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,6 +12,7 @@ from hypothesis.stateful import rule
 from fairlead_policy import ClassMode, PoolOrder, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.histories import CLASSES, TENANTS, PoolHistory, demands, tenants, uids
+from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
 
 TREES: tuple[dict[str, str], ...] = (
@@ -76,12 +76,11 @@ class AnyPolicy(PoolHistory):
         self.the_rules_change(replace(self.current, capacity=capacity))
 
     @rule()
-    def what_runs_says_what_is_used_up(self) -> None:
+    def what_runs_and_waits_says_what_is_used_up(self) -> None:
         if self.current.rescaled:
-            use = Counter[str]()
-            for _, demand in self.running.values():
-                use.update(demand)
-            self.the_rules_change(replace(self.current, saturated=self.current.saturated_by(use)))
+            running = [demand for _, demand in self.running.values()]
+            waiting = [job.demand for job in self.waiting.values()]
+            self.the_rules_change(replace(self.current, saturated=used_up(self.current, running, waiting)))
 
     @rule(changed=rules)
     def the_rules_change(self, changed: PoolRules) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places
 from fairlead_testkit.cases import cases
+from fairlead_testkit.saturation import used_up
 from fairlead_testkit.tree_scenes import Scene, by_brute_force, pool
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -95,7 +96,7 @@ def test_what_another_organisation_takes_couples_through_the_saturated_resources
     expected = {0: ["y", "x"], 2: ["x", "y"]}
     for taken, names in expected.items():
         free = rules(parents)
-        saturated = free.saturated_by({"cpu": 5, "gpu": 8 + taken})
+        saturated = used_up(free, [{"cpu": 5, "gpu": 8 + taken}], [{"cpu": 1}, {"cpu": 1}])
         assert saturated == ({"gpu"} if taken else set())
         order = PoolOrder(rules(parents, saturated=saturated))
         order.run("r1", "x", {"cpu": 2})

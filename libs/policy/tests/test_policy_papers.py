@@ -17,6 +17,7 @@ from fairlead_policy import PoolOrder, PoolRules
 from fairlead_policy.fit import Gang, Node, Placement, PodShape, place
 from fairlead_policy.fractions import Strategy
 from fairlead_testkit.filling import Demand, fill, order_of
+from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
 
 FINE = 100
@@ -173,6 +174,7 @@ def test_one_resource_is_max_min_fairness_and_one_bottleneck_is_shared_alike() -
 
 def fill_tree(rules: PoolRules, leaves: Mapping[str, Demand]) -> Counter[str]:
     """Tasks of each leaf, one job at a time; resources count as saturated once they are used up."""
+    started: list[Demand] = []
     order = PoolOrder(rules)
     for leaf, demand in leaves.items():
         for number in range(40):
@@ -185,8 +187,10 @@ def fill_tree(rules: PoolRules, leaves: Mapping[str, Demand]) -> Counter[str]:
         order.run(head.uid, head.tenant, head.demand)
         count[head.tenant] += 1
         use.update(head.demand)
+        started.append(head.demand)
         if rules.rescaled:
-            order.set_rules(replace(rules, saturated=rules.saturated_by(use)))
+            waiting = [place.demand for place in order.order(0)]
+            order.set_rules(replace(rules, saturated=used_up(rules, started, waiting)))
 
 
 @pytest.mark.parametrize("lowest_of_live", [True, False], ids=["live", "nonzero"])

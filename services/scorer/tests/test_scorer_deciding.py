@@ -48,7 +48,7 @@ def test_keys_that_rise_with_the_clock_are_no_difference_but_places_are() -> Non
     before, after = decide(pool, 0, NOW), decide(pool, 0, NOW + HOUR // 60)
     assert before != after
     assert same(before, after)
-    pool.count(msgspec.structs.replace(a_waiting(pool), uid="c", id="c"))
+    pool.count(msgspec.structs.replace(a_waiting(pool), uid="c", id="c"), ("c1", "gpu"))
     assert not same(before, decide(pool, 0, NOW))
 
 

@@ -136,6 +136,20 @@ def test_reserved_quota_means_running() -> None:
     assert (job.demand, job.pods) == ({"cpu": 2000, "gpu": 4000}, 2)
 
 
+def test_the_flavors_of_held_quota_are_told_where_the_pool_has_several() -> None:
+    sets = [
+        {"name": "a", "flavors": {"gpu": "old", "cpu": "f"}, "resourceUsage": {"cpu": "1", "gpu": "2"}},
+        {"name": "b", "flavors": {"gpu": "old", "cpu": "new"}, "resourceUsage": {"cpu": "1", "gpu": "1"}},
+    ]
+    admitted = raw(RESERVED, status__admission={"clusterQueue": "cq", "podSetAssignments": sets})
+    several = QUOTAS | {FlavorResource("old", "gpu"): Quota(nominal=1000)}
+    assert job_of(admitted, a_view(quotas=several)).flavors == {"gpu": "old"}, (
+        "not of CPUs: it holds two kinds"
+    )
+    assert job_of(admitted).flavors == {}, "one flavor gives it all"
+    assert job_of(raw(PENDING), a_view(quotas=several)).flavors == {}
+
+
 @pytest.mark.parametrize(
     ("reason", "outcome"),
     [

@@ -266,6 +266,26 @@ def test_the_objects_of_kueue_are_stated() -> None:
     )
 
 
+def test_a_pool_tells_its_flavors_where_several_give_one_resource() -> None:
+    cards = {FlavorResource(name, "gpu"): Quota(nominal=4) for name in ("a100", "h100")}
+    plain = {FlavorResource("a100", "gpu"): Quota(nominal=2), FlavorResource("any", "cpu"): Quota(nominal=9)}
+    queues = [
+        QueueFacts(name="one", parent="team", quotas=cards),
+        QueueFacts(name="two", parent="team", quotas=plain),
+        QueueFacts(name="alone", quotas=plain),
+    ]
+    forest = Forest(queues, [])
+    found = {
+        state.name: state.flavors for state in pools_and_queues("c", forest) if isinstance(state, PoolState)
+    }
+    assert found == {"alone": {}, "team": {"a100": {"gpu": 6}, "h100": {"gpu": 4}, "any": {"cpu": 9}}}
+    assert {queue.name: queue_view(queue, forest).flavored for queue in queues} == {
+        "one": True,
+        "two": True,
+        "alone": False,
+    }
+
+
 def test_v1beta1_names_its_cohort_by_another_word() -> None:
     raw = {"metadata": {"name": "a"}, "spec": {"cohort": "old"}}
     assert queue_facts(msgspec.convert(raw, ClusterQueue)).parent == "old"

@@ -113,7 +113,16 @@ class SnapshotChecks:
         for at, pool in enumerate(written):
             self._values.check_name(("pools", at, "name"), pool.name)
             capacity = self._values.amounts(("pools", at, "capacity"), pool.capacity)
-            pools.append(SnapshotPool(name=pool.name, capacity=capacity, card_shares=pool.card_shares))
+            for name in sorted(set(pool.saturated or ()) - pool.capacity.keys()):
+                self._values.fail(("pools", at, "saturated"), name, "is not among what the pool has")
+            pools.append(
+                SnapshotPool(
+                    name=pool.name,
+                    capacity=capacity,
+                    card_shares=pool.card_shares,
+                    saturated=pool.saturated,
+                )
+            )
             self._resources.setdefault(pool.name, set()).update(pool.capacity)
         self._values.refuse_twice("pools", [pool.name for pool in written])
         return pools

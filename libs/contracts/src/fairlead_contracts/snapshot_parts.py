@@ -63,6 +63,7 @@ class WrittenPool(Strict, frozen=True, kw_only=True):
     name: str
     capacity: dict[str, object]
     card_shares: bool = True
+    saturated: list[str] | None = None
 
 
 class WrittenTenant(Strict, frozen=True, kw_only=True):
@@ -214,6 +215,9 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
     card_shares: bool = True
     """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their demand says, as
     in a running Fairlead, and cards only say where jobs fit."""
+    saturated: list[str] | None = None
+    """With H-DRF, the resources that are used up, where that does not follow from what waits and runs: in a pool of several
+    clusters or flavors, what is free in one is no use to who waits for another. None where it does."""
 
 
 class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,6 +75,8 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
 
     name: str
     capacity: dict[str, int]
+    flavors: dict[str, dict[str, int]] = {}
+    """The same by flavor, where several give one resource: a job takes each of its resources from one of them. Else empty."""
     enforcement: str = "exact"
     """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
@@ -179,6 +181,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """What it was made for, as `<kind>/<name>`: people know that name."""
     submission: str | None = None
     """The id under which it was submitted on NATS, where it was."""
+    flavors: dict[str, str] = {}
+    """Of a running job, by resource: the flavor that it holds it of, where several give it."""
     started: Micros | None = None
     ended: Micros | None = None
     outcome: Outcome | None = None

@@ -64,6 +64,7 @@ from fairlead_policy.reservation import (
 from fairlead_policy.reserve import recalled, reserve, reserves, timing_of
 from fairlead_policy.rulebook import Granted, Rulebook
 from fairlead_policy.rules import ClassMode, PoolRules
+from fairlead_policy.saturation import Part, Room, Saturation, whole_room
 from fairlead_policy.segments import (
     Changes,
     Segment,
@@ -83,7 +84,7 @@ from fairlead_policy.snapshot_levels import (
     steering_of,
 )
 from fairlead_policy.snapshots import OrderedPool, order_snapshot, policy_of
-from fairlead_policy.stating import snapshot_of
+from fairlead_policy.stating import rooms_of, snapshot_of
 from fairlead_policy.ties import Tie, TieIndex, tied_within
 from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
 from fairlead_policy.withholding import may_preempt, why_ineffective, why_uncleared, why_withheld
@@ -110,6 +111,7 @@ __all__ = [
     "Obstacle",
     "OperatorWords",
     "OrderedPool",
+    "Part",
     "Pass",
     "PastUse",
     "PlaceColumns",
@@ -119,9 +121,11 @@ __all__ = [
     "Promise",
     "Queue",
     "Reservation",
+    "Room",
     "Rulebook",
     "Run",
     "RunKey",
+    "Saturation",
     "Scene",
     "Segment",
     "Shadow",
@@ -169,6 +173,7 @@ __all__ = [
     "recalled",
     "reserve",
     "reserves",
+    "rooms_of",
     "segments_by",
     "segments_of",
     "shadow_of",
@@ -181,6 +186,7 @@ __all__ = [
     "tied_within",
     "timing_of",
     "walk",
+    "whole_room",
     "why_ineffective",
     "why_uncleared",
     "why_withheld",

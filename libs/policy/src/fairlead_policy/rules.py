@@ -70,7 +70,8 @@ class PoolRules:
     lowest_of_live: bool = False
     """Whether that lowest share is looked for among all that wait, those without use too."""
     saturated: frozenset[str] = frozenset()
-    """With `rescaled`: the resources that are used up. Jobs that ask for one stand behind the others of their class."""
+    """With `rescaled`: the resources that are used up; see `saturation`. Jobs that ask for one stand behind the others of
+    their class."""
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
@@ -179,10 +180,6 @@ class PoolRules:
                 way.append(parent)
             ways[tenant] = tuple(way)
         return ways
-
-    def saturated_by(self, use: Mapping[str, int]) -> frozenset[str]:
-        """The resources of which all that the pool has is in use; what it never had is not among them."""
-        return frozenset(name for name in self.resources if use.get(name, 0) >= self.capacity[name])
 
     def asks_for_saturated(self, demand: Mapping[str, int]) -> bool:
         """Whether the job is blocked: it asks for a resource that is used up."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import msgspec
@@ -19,7 +20,11 @@ from fairlead_policy.places_in_order import AT_ONCE, PlacesInOrder
 from fairlead_policy.plain_places import PlaceColumns, PlacedJob
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import PoolRules
+from fairlead_policy.saturation import Saturation, whole_room
 from fairlead_policy.whole_places import WholePlaces, whole_places
+
+_WHOLE = ("", "")
+"""A pool of a snapshot is one part: which cluster gives what of it is not said."""
 
 _RUNS = "\0"
 """Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
@@ -119,15 +124,20 @@ def _by_pool(snapshot: Snapshot) -> dict[str, list[SnapshotJob]]:
 
 
 def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRules:
-    """The pool's rules; with H-DRF what runs says which resources are used up."""
+    """The pool's rules; with H-DRF what runs and waits says which resources are used up, where the snapshot does not."""
     rules = rulebook.pool_rules(pool.name, pool.capacity)
     if not rules.rescaled:
         return rules
-    use: Counter[str] = Counter()
+    if pool.saturated is not None:
+        return replace(rules, saturated=frozenset(pool.saturated) & frozenset(rules.resources))
+    saturation = Saturation(rules, {_WHOLE: whole_room(pool.capacity)})
     for running in snapshot.running:
         if running.pool == pool.name:
-            use.update(running.demand)
-    return rulebook.pool_rules(pool.name, pool.capacity, rules.saturated_by(use))
+            saturation.run(_WHOLE, running.demand, {})
+    for job in snapshot.jobs:
+        if job.pool == pool.name:
+            saturation.wait(_WHOLE, job.demand)
+    return replace(rules, saturated=saturation.used_up())
 
 
 def _name(pool: SnapshotPool) -> str:

@@ -34,6 +34,7 @@ from fairlead_contracts.state import (
     State,
 )
 from fairlead_policy.rulebook import Rulebook
+from fairlead_policy.saturation import Part, Room, Saturation, whole_room
 
 
 class _Counted(msgspec.Struct, frozen=True):
@@ -87,7 +88,14 @@ def snapshot_of(
         now=now,
         policy=document,
         pools=[
-            SnapshotPool(name=name, capacity=amounts, card_shares=not any(node.cards for node in nodes))
+            SnapshotPool(
+                name=name,
+                capacity=amounts,
+                card_shares=not any(node.cards for node in nodes),
+                saturated=_saturated(
+                    name, amounts, counted, rooms_of(states.values(), rulebook, name), rulebook
+                ),
+            )
             for name, amounts in sorted(capacity.items())
         ],
         tenants=tenants,
@@ -113,6 +121,38 @@ def _capacity(states: Mapping[str, State], rulebook: Rulebook) -> dict[str, dict
             case _:
                 pass
     return capacity
+
+
+def rooms_of(states: Iterable[State], rulebook: Rulebook, pool: str) -> dict[Part, Room]:
+    """What each part of a policy pool has, as the clusters state it."""
+    return {
+        (state.cluster, state.name): state.flavors or whole_room(state.capacity)
+        for state in states
+        if isinstance(state, PoolState) and rulebook.pool_of(state.cluster, state.name) == pool
+    }
+
+
+def _saturated(
+    pool: str,
+    capacity: Mapping[str, int],
+    counted: Iterable[_Counted],
+    rooms: Mapping[Part, Room],
+    rulebook: Rulebook,
+) -> list[str] | None:
+    """The resources that are used up, where the pool's own sums do not say it (H-DRF)."""
+    rules = rulebook.pool_rules(pool, capacity)
+    if not rules.rescaled or (len(rooms) <= 1 and all(len(room) == 1 for room in rooms.values())):
+        return None
+    saturation = Saturation(rules, rooms)
+    for one in counted:
+        part = one.job.cluster, one.queue.pool
+        if one.pool != pool:
+            continue
+        if one.job.phase is Phase.RUNNING:
+            saturation.run(part, one.job.demand, one.job.flavors)
+        else:
+            saturation.wait(part, one.job.demand)
+    return sorted(saturation.used_up())
 
 
 def _lack_what_is_named(

@@ -23,7 +23,7 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import Rulebook, StatedNodes
+from fairlead_policy import Rulebook, StatedNodes, rooms_of
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
@@ -257,7 +257,11 @@ class Ledger:
             # A member that no cluster states yet counts too: the pool is whole only with it.
             members.update(cluster for cluster, _ in policy.members_of(name))
         return {
-            name: Shape(capacity=dict(sorted(total.items())), clusters=frozenset(clusters[name]))
+            name: Shape(
+                capacity=dict(sorted(total.items())),
+                rooms=rooms_of(self._stated.values(), policy, name),
+                clusters=frozenset(clusters[name]),
+            )
             for name, total in sorted(capacity.items())
         }
 
@@ -312,7 +316,7 @@ class Ledger:
     def _count(self, subject: str) -> None:
         entry = self._entries[subject]
         self._holder[entry.job.uid] = subject
-        self.pools[entry.pool].count(entry.job)
+        self.pools[entry.pool].count(entry.job, entry.stated)
         self._charge(entry, 1)
 
     def _discount(self, subject: str) -> None:
@@ -328,7 +332,11 @@ class Ledger:
         counted: Counted
         if job.phase is Phase.RUNNING:
             counted = RunningJob(
-                uid=job.uid, tenant=self.rulebook.tenant_of(job), demand=job.demand, started=job.started
+                uid=job.uid,
+                tenant=self.rulebook.tenant_of(job),
+                demand=job.demand,
+                flavors=job.flavors,
+                started=job.started,
             )
         else:
             counted = self.rulebook.waiting_job(job)

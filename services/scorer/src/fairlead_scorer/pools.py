@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_contracts.decisions import Basis, Keeping, KeptPast, Place, Standing
 from fairlead_contracts.instants import Micros
-from fairlead_policy import PoolOrder, PoolRules, Rulebook, RunKey, WaitingJob
+from fairlead_policy import Part, PoolOrder, PoolRules, Room, Rulebook, RunKey, Saturation, WaitingJob
 from fairlead_scorer.past import PoolPast
 
 
@@ -22,6 +22,8 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     uid: str
     tenant: str
     demand: dict[str, int]
+    flavors: dict[str, str] = {}
+    """By resource, the flavor that it holds it of, as far as that is told."""
     started: Micros | None = None
     """Of a run whose start nobody tells, nothing is remembered."""
 
@@ -35,6 +37,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     capacity: dict[str, int]
     """Base units, summed over the stated pools that it is made of; sorted by resource."""
+    rooms: dict[Part, Room]
+    """What each of these has by itself."""
     clusters: frozenset[str]
     """The clusters whose state it is decided from."""
 
@@ -53,6 +57,7 @@ class Pool:
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[tuple[str, str], int]] = [{} for _ in range(rulebook.document.shards)]
         self._use: Counter[str] = Counter()
+        self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
         """None where only what runs now counts."""
 
@@ -98,23 +103,27 @@ class Pool:
         """Takes on new capacity: every tag changes with it, so every shard does."""
         if shape == self.shape:
             return
+        rules = self._rules
         if shape.capacity != self.shape.capacity:
-            self._adopt(self._rulebook.pool_rules(self.name, shape.capacity))
+            rules = self._rulebook.pool_rules(self.name, shape.capacity)
+        if self._usage is not None:
+            self._usage.reshape(rules, shape)
+        self._adopt(rules)
         self.shape = shape
         self.dirty.update(range(self.shards))
 
     def _adopt(self, rules: PoolRules) -> None:
         """Scores by these rules, and by which resources are used up now."""
-        if rules.rescaled:
-            saturated = rules.saturated_by(self._use)
+        if self._usage is not None:
+            saturated = self._usage.saturation.used_up()
             rules = rules if saturated == rules.saturated else replace(rules, saturated=saturated)
         if rules is not self._rules:
             self._rules = rules
             self._order.set_rules(rules)
             self.dirty.update(range(self.shards))
 
-    def count(self, job: Counted) -> None:
-        """Lets the job wait, or count as use."""
+    def count(self, job: Counted, part: Part) -> None:
+        """Lets the job wait, or count as use, in a part of the pool."""
         if isinstance(job, WaitingJob):
             self._order.wait(job)
         else:
@@ -122,6 +131,9 @@ class Pool:
             if self.past is not None and job.started is not None:
                 self.past.of(job.tenant).run((job.uid, job.started), job.tenant, job.demand)
         self._tally(job, 1)
+        if self._usage is not None:
+            self._usage.count(job, part)
+            self._adopt(self._rules)
 
     def discount(self, job: Counted) -> None:
         """Forgets the job; `job` is what was counted."""
@@ -129,6 +141,9 @@ class Pool:
         if self.past is not None and isinstance(job, RunningJob) and job.started is not None:
             self.past.of(job.tenant).leave((job.uid, job.started))
         self._tally(job, -1)
+        if self._usage is not None:
+            self._usage.discount(job)
+            self._adopt(self._rules)
 
     def remember(self, run: RunKey, tenant: str, ended: Micros, demand: Mapping[str, int]) -> None:
         """A run is over: it counts as past use from now on."""
@@ -167,13 +182,8 @@ class Pool:
         if isinstance(job, WaitingJob):
             _add(self._queued[shard], job.queue, step)
         else:
-            self._charge(job.demand, step)
-
-    def _charge(self, demand: Mapping[str, int], step: int) -> None:
-        for resource, amount in demand.items():
-            self._use[resource] += step * amount
-        if self._rules.rescaled:
-            self._adopt(self._rules)
+            for resource, amount in job.demand.items():
+                self._use[resource] += step * amount
 
     def tenants_of(self, shard: int) -> list[str]:
         """The shard's tenants that wait or run, or did of late, by name."""
@@ -217,6 +227,33 @@ class Pool:
             return flip
         tick = self.past.next_tick(now)
         return tick if flip is None else min(flip, tick)
+
+
+class _Usage:
+    """What says which resources of a pool are used up (H-DRF): its jobs by the part that they are in."""
+
+    def __init__(self, rules: PoolRules, shape: Shape) -> None:
+        self.saturation = Saturation(rules, shape.rooms)
+        self._counted: dict[str, tuple[Part, Counted]] = {}
+
+    def reshape(self, rules: PoolRules, shape: Shape) -> None:
+        """Parts have come or gone, or have more or less."""
+        self.saturation = Saturation(rules, shape.rooms)
+        for part, job in self._counted.values():
+            self._tell(part, job, 1)
+
+    def count(self, job: Counted, part: Part) -> None:
+        self._counted[job.uid] = part, job
+        self._tell(part, job, 1)
+
+    def discount(self, job: Counted) -> None:
+        self._tell(*self._counted.pop(job.uid), -1)
+
+    def _tell(self, part: Part, job: Counted, step: int) -> None:
+        if isinstance(job, WaitingJob):
+            self.saturation.wait(part, job.demand, step)
+        else:
+            self.saturation.run(part, job.demand, job.flavors, step)
 
 
 def _add[K](counts: dict[K, int], key: K, step: int) -> None:

@@ -57,6 +57,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         local_queue=facts.local_queue or None,
         owner=_owner_name(facts),
         submission=words.annotations.get(SUBMISSION),
+        flavors=_flavors(facts, queue, around),
         started=_started(facts),
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,
@@ -91,6 +92,12 @@ def _demand(facts: WorkloadFacts, queue: str, around: Surroundings) -> dict[str,
     if view is None or PODS not in view.most or not facts.pods:
         return facts.demand
     return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
+
+
+def _flavors(facts: WorkloadFacts, queue: str, around: Surroundings) -> dict[str, str]:
+    """Of what flavors it holds its quota, where its pool has several: elsewhere that tells nothing."""
+    view = around.queue(queue) if queue and facts.run is not None and facts.end is None else None
+    return facts.run.flavors if view is not None and view.flavored and facts.run is not None else {}
 
 
 def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:

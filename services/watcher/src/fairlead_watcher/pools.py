@@ -26,6 +26,7 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
             rev=UNSTAMPED,
             name=tree.name,
             capacity=forest.capacity(tree),
+            flavors=forest.capacity_by_flavor(tree),
             enforcement=how.how,
             enforcement_why=how.why,
             reservable=not shared,

@@ -3,7 +3,9 @@
 The sums are those of Kueue 0.19, `pkg/cache/scheduler/resource_node.go`, with nothing in use.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -189,13 +191,30 @@ class Forest:
 
     def capacity(self, tree: Tree) -> dict[str, int]:
         """The sum of all nominal quotas by resource, in base units."""
-        parts = [queue.quotas for queue in tree.queues] + [self._cohorts[one].quotas for one in tree.cohorts]
         total: dict[str, int] = {}
-        for quotas in parts:
+        for quotas in self._quotas(tree):
             for name, quota in quotas.items():
                 amount = total.get(name.resource, 0) + quota.nominal
                 total[name.resource] = min(amount, MAX_QUANTITY)
         return total
+
+    def capacity_by_flavor(self, tree: Tree) -> dict[str, dict[str, int]]:
+        """The same by flavor, where several give one resource; else empty."""
+        total: dict[str, dict[str, int]] = {}
+        for quotas in self._quotas(tree):
+            for name, quota in quotas.items():
+                found = total.setdefault(name.flavor, {})
+                found[name.resource] = min(found.get(name.resource, 0) + quota.nominal, MAX_QUANTITY)
+        givers = Counter(resource for found in total.values() for resource, amount in found.items() if amount)
+        return total if max(givers.values(), default=0) > 1 else {}
+
+    @cached_property
+    def flavored(self) -> frozenset[str]:
+        """The names of the trees in which several flavors give one resource."""
+        return frozenset(tree.name for tree in self.trees() if self.capacity_by_flavor(tree))
+
+    def _quotas(self, tree: Tree) -> list[Quotas]:
+        return [queue.quotas for queue in tree.queues] + [self._cohorts[one].quotas for one in tree.cohorts]
 
     def potential(self, queue: QueueFacts) -> dict[FlavorResource, int]:
         """The most that the ClusterQueue can have when nothing is in use (`potentialAvailable`)."""

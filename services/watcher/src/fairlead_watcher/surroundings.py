@@ -42,6 +42,8 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool
     most: dict[str, int]
     """By resource that it covers, what it can ever have, all flavors together."""
+    flavored: bool = False
+    """Whether several flavors give one resource in its pool."""
     selector: LabelSelector | None = LabelSelector()
     """Of the namespaces whose Workloads it takes; None: of none."""
 
@@ -94,7 +96,12 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
         if name in queue.quotas:
             most[name.resource] = most.get(name.resource, 0) + amount
     return QueueView(
-        name=queue.name, active=queue.active, stopped=queue.stopped, most=most, selector=queue.selector
+        name=queue.name,
+        active=queue.active,
+        stopped=queue.stopped,
+        most=most,
+        flavored=forest.pool_of(queue) in forest.flavored,
+        selector=queue.selector,
     )
 
 

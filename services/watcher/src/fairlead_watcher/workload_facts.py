@@ -3,6 +3,7 @@
 A change that touches none of this, as most writes to a status, is no change.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from fairlead_kube import (
     Condition,
     ObjectMeta,
     PartialObject,
+    PodSetAssignment,
     Workload,
     instant,
     int32,
@@ -65,6 +67,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     since: Micros
     admitted: Micros | None = None
     """Since when its time runs; None while admission checks are open."""
+    flavors: dict[str, str] = {}
+    """By resource, the flavor that it is held of; without those that its pod sets hold of several."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +230,17 @@ def _run(workload: Workload) -> Run | None:
         queue=admission.cluster_queue if admission else "",
         since=reserved.since,
         admitted=admitted.since if admitted is not None and counts else None,
+        flavors=_flavors(admission.pod_set_assignments or () if admission else ()),
     )
+
+
+def _flavors(assignments: Iterable[PodSetAssignment]) -> dict[str, str]:
+    """Each resource of one flavor."""
+    held: dict[str, set[str]] = {}
+    for assignment in assignments:
+        for resource, flavor in (assignment.flavors or {}).items():
+            held.setdefault(resource, set()).add(flavor)
+    return {resource: next(iter(flavors)) for resource, flavors in held.items() if len(flavors) == 1}
 
 
 def _end(workload: Workload) -> End | None:

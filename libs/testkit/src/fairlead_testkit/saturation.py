@@ -1,0 +1,24 @@
+"""Which resources of a pool are used up, found anew from all that waits and runs there."""
+
+from collections.abc import Iterable, Mapping
+
+from fairlead_policy import PoolRules, Saturation, whole_room
+
+
+def used_up(
+    rules: PoolRules, running: Iterable[Mapping[str, int]], waiting: Iterable[Mapping[str, int]]
+) -> frozenset[str]:
+    """Of a pool of one part, without flavors.
+
+    Args:
+        rules: of the pool.
+        running: what each job takes.
+        waiting: what each job asks for.
+    """
+    part = ("", "")
+    saturation = Saturation(rules, {part: whole_room(rules.capacity)})
+    for demand in running:
+        saturation.run(part, demand, {})
+    for demand in waiting:
+        saturation.wait(part, demand)
+    return saturation.used_up()
