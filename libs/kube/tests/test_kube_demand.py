@@ -19,6 +19,7 @@ from fairlead_kube import (
     pod_count,
     pod_demand,
     pod_set_demand,
+    workload_charges,
     workload_demand,
 )
 
@@ -176,3 +177,17 @@ def test_a_partial_admission_holds_less_and_is_not_scaled() -> None:
 def test_reclaimed_pods_free_their_part_of_an_admission_as_kueue_rounds_it() -> None:
     found = workload(ADMITTED % (4, "6001m", '[{"name": "worker", "count": 1}]'))
     assert workload_demand(found)["cpu"] == 2000 + 6001 // 4 * 3
+
+
+def test_an_admission_says_which_flavors_quota_is_held() -> None:
+    status = """{"admission": {"clusterQueue": "q", "podSetAssignments": [
+      {"name": "master", "count": 1, "flavors": {"cpu": "x86", "nvidia.com/gpu": "a100"},
+       "resourceUsage": {"cpu": "2", "nvidia.com/gpu": "1"}},
+      {"name": "worker", "count": 4, "flavors": {"cpu": "x86"}, "resourceUsage": {"cpu": "8"}}]},
+      "reclaimablePods": [{"name": "worker", "count": 1}]}"""
+    assert workload_charges(workload(status)) == {"x86": {"cpu": 8000}, "a100": {"nvidia.com/gpu": 1000}}
+
+
+def test_no_flavor_is_charged_where_none_is_told() -> None:
+    assert workload_charges(workload(ADMITTED % (4, "6", "null"))) == {}
+    assert workload_charges(workload("{}")) == {}

@@ -134,6 +134,13 @@ def test_reserved_quota_means_running() -> None:
     job = job_of(raw(RESERVED, status__admission=admission))
     assert (job.phase, job.queue, job.started) == (Phase.RUNNING, "other", instant(LATER))
     assert (job.demand, job.pods) == ({"cpu": 2000, "gpu": 4000}, 2)
+    assert job.charged == {}
+
+
+def test_a_running_job_states_which_flavors_quota_it_holds() -> None:
+    assigned = {"name": "main", "count": 2, "flavors": {"cpu": "x86"}, "resourceUsage": {"cpu": "2"}}
+    admission = {"clusterQueue": "other", "podSetAssignments": [assigned]}
+    assert job_of(raw(RESERVED, status__admission=admission)).charged == {"x86": {"cpu": 2000}}
 
 
 def test_the_flavors_of_held_quota_are_told_where_the_pool_has_several() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_contracts.state import PoolState, QueueState
+from fairlead_contracts.state import CohortQuota, FlavorQuota, PoolState, QueueState
 from fairlead_kube import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things
 from fairlead_watcher.enforcement import Enforcement, enforcement
@@ -263,6 +263,10 @@ def test_the_objects_of_kueue_are_stated() -> None:
         },
         strategy="StrictFIFO",
         active=False,
+        cohort=facts.parent,
+        quotas=[
+            FlavorQuota(flavor="f", nominal={"cpu": 1500, "nvidia.com/gpu": 8000, "memory": 2**30}),
+        ],
     )
 
 
@@ -284,6 +288,24 @@ def test_a_pool_tells_its_flavors_where_several_give_one_resource() -> None:
         "two": True,
         "alone": False,
     }
+
+
+def test_cohorts_and_limits_are_stated() -> None:
+    queue = things.cluster_queue(
+        "a", {"gpu": 2}, flavor="f", cohort="r", limits={"borrowingLimit": 1, "lendingLimit": 0}
+    )
+    facts = queue_facts(msgspec.convert(queue, ClusterQueue))
+    [pool, stated] = pools_and_queues("c1", Forest([facts], [cohort_facts(a_cohort_of_kueue())]))
+    assert isinstance(pool, PoolState)
+    assert isinstance(stated, QueueState)
+    assert stated.cohort == "r"
+    assert stated.quotas == [
+        FlavorQuota(flavor="f", nominal={"gpu": 2000}, borrowing={"gpu": 1000}, lending={"gpu": 0})
+    ]
+    assert pool.cohorts == [
+        CohortQuota(name="r", parent="top", quotas=[FlavorQuota(flavor="f", nominal={"cpu": 2000})]),
+        CohortQuota(name="top"),
+    ]
 
 
 def test_v1beta1_names_its_cohort_by_another_word() -> None:

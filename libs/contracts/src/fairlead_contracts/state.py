@@ -70,6 +70,25 @@ class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node")
     """Why what is registered cannot be read: the node is stated without cards then, as HAMi has none of it either."""
 
 
+class FlavorQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one flavor gives a queue or a cohort: of each resource, in base units."""
+
+    flavor: str
+    nominal: dict[str, int]
+    borrowing: dict[str, int] = {}
+    """The most that may be borrowed; a resource that is not named has no limit."""
+    lending: dict[str, int] = {}
+    """The most that is lent; of a resource that is not named, all."""
+
+
+class CohortQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node above queues that share quota."""
+
+    name: str
+    parent: str = ""
+    quotas: list[FlavorQuota] = []
+
+
 class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool"):
     """One fairness domain as the cluster has it: the capacity that a set of queues competes for."""
 
@@ -85,6 +104,8 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody else."""
     reservable_why: str = ""
     """Why not, in words; empty where it is so, or where nobody says."""
+    cohorts: list[CohortQuota] = []
+    """The nodes above its queues; empty where its queues share nothing, and for older watchers."""
 
 
 class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
@@ -107,6 +128,10 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     """What happens behind a job that does not fit: Kueue's `StrictFIFO` or `BestEffortFIFO`; empty where unknown."""
     active: bool = True
     """Whether it starts jobs at all just now."""
+    cohort: str = ""
+    """The node of the pool that it stands under; empty for none."""
+    quotas: list[FlavorQuota] = []
+    """What its jobs can have, in the order in which its frontend tries the flavors; empty where nobody says."""
 
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):
@@ -183,6 +208,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """The id under which it was submitted on NATS, where it was."""
     flavors: dict[str, str] = {}
     """Of a running job, by resource: the flavor that it holds it of, where several give it."""
+    charged: dict[str, dict[str, int]] = {}
+    """What a running job holds of its queue's quota: by flavor, of each resource. Empty where nobody says."""
     started: Micros | None = None
     ended: Micros | None = None
     outcome: Outcome | None = None

@@ -31,7 +31,15 @@ from fairlead_kube.core import (
     WebhookConfiguration,
     WebhookRule,
 )
-from fairlead_kube.demand import Demand, pod_count, pod_demand, pod_set_demand, pods_left, workload_demand
+from fairlead_kube.demand import (
+    Demand,
+    pod_count,
+    pod_demand,
+    pod_set_demand,
+    pods_left,
+    workload_charges,
+    workload_demand,
+)
 from fairlead_kube.discovery import (
     ServedKind,
     Version,
@@ -337,5 +345,6 @@ __all__ = [
     "service_account",
     "whoami",
     "whole",
+    "workload_charges",
     "workload_demand",
 ]

@@ -6,12 +6,12 @@ Where Kueue has said what it counts (`status.resourceRequests` or the admission)
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead_kube.objects import Amounts
 from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
 from fairlead_kube.quantities import counted, from_counted, nanos
-from fairlead_kube.workloads import Admission, PodSet, Workload
+from fairlead_kube.workloads import Admission, PodSet, PodSetAssignment, Workload
 
 type Demand = dict[str, int]
 """In base units (see contracts), by resource."""
@@ -51,7 +51,7 @@ def workload_demand(workload: Workload) -> Demand:
     """
     admission = workload.status.admission
     if admission is not None:
-        parts = [_held(workload, admission)]
+        parts = [held for _, held in _held(workload, admission)]
     elif requests := workload.status.resource_requests:
         field = "status.resourceRequests"
         parts = [_based(_counts(one.resources, field), field) for one in requests]
@@ -62,6 +62,23 @@ def workload_demand(workload: Workload) -> Demand:
             for place, one in enumerate(workload.spec.pod_sets or ())
         ]
     return _sum(parts)
+
+
+def workload_charges(workload: Workload) -> dict[str, Demand]:
+    """By flavor, the quota that the Workload holds; nothing where it was not admitted, or its flavors are not told.
+
+    Raises:
+        FieldError: a quantity cannot be read; names the field.
+    """
+    admission = workload.status.admission
+    charges: dict[str, Demand] = {}
+    for one, held in _held(workload, admission) if admission is not None else ():
+        for resource, amount in held.items():
+            flavor = (one.flavors or {}).get(resource)
+            if flavor is not None and amount:
+                of_flavor = charges.setdefault(flavor, {})
+                of_flavor[resource] = of_flavor.get(resource, 0) + amount
+    return charges
 
 
 def pods_left(workload: Workload) -> dict[str, int]:
@@ -80,11 +97,10 @@ def pod_count(workload: Workload) -> int:
     return sum(left.values())
 
 
-def _held(workload: Workload, admission: Admission) -> Demand:
+def _held(workload: Workload, admission: Admission) -> Iterator[tuple[PodSetAssignment, Demand]]:
     """Usage of an admission, less what was reclaimed: as Kueue, a pod's share is rounded down before it is multiplied."""
     left = pods_left(workload)
     specified = {one.name: one.count for one in workload.spec.pod_sets or ()}
-    parts = []
     for place, one in enumerate(admission.pod_set_assignments or ()):
         field = f"status.admission.podSetAssignments[{place}].resourceUsage"
         usage = _counts(one.resource_usage, field)
@@ -92,8 +108,7 @@ def _held(workload: Workload, admission: Admission) -> Demand:
         now = left.get(one.name, 0)
         if now < admitted:
             usage = {resource: amount // admitted * now for resource, amount in usage.items()}
-        parts.append(_based(usage, field))
-    return _sum(parts)
+        yield one, _based(usage, field)
 
 
 def _pod_counts(spec: PodSpec, field: str) -> dict[str, int]:

@@ -58,6 +58,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         owner=_owner_name(facts),
         submission=words.annotations.get(SUBMISSION),
         flavors=_flavors(facts, queue, around),
+        charged=facts.run.charged if facts.run and not facts.end else {},
         started=_started(facts),
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,

@@ -3,12 +3,20 @@
 from collections.abc import Iterator
 
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import ClassState, NodeState, PoolState, QueueState, TenantState
+from fairlead_contracts.state import (
+    ClassState,
+    CohortQuota,
+    FlavorQuota,
+    NodeState,
+    PoolState,
+    QueueState,
+    TenantState,
+)
 from fairlead_kube import Key, Node, Taint, in_base_units
 from fairlead_watcher.cards import registered_on
 from fairlead_watcher.enforcement import enforcement
 from fairlead_watcher.jobs import UNSTAMPED
-from fairlead_watcher.quota import Forest, QueueFacts
+from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts, Quotas
 from fairlead_watcher.reservable import why_not_reservable
 from fairlead_watcher.surroundings import DoorFacts
 
@@ -31,6 +39,7 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
             enforcement_why=how.why,
             reservable=not shared,
             reservable_why=shared,
+            cohorts=[_cohort(forest.cohort(name)) for name in tree.cohorts],
         )
         for queue in tree.queues:
             yield _queue(cluster, queue, tree.name)
@@ -48,7 +57,28 @@ def _queue(cluster: str, queue: QueueFacts, pool: str) -> QueueState:
         preemption=queue.preemption,
         strategy=queue.strategy,
         active=queue.active and not queue.stopped,
+        cohort=queue.parent,
+        quotas=_by_flavor(queue.quotas),
     )
+
+
+def _cohort(cohort: CohortFacts) -> CohortQuota:
+    return CohortQuota(name=cohort.name, parent=cohort.parent, quotas=_by_flavor(cohort.quotas))
+
+
+def _by_flavor(quotas: Quotas) -> list[FlavorQuota]:
+    """The flavors in the order in which Kueue tries them: that of the queue's resource groups."""
+    found: dict[str, FlavorQuota] = {}
+    for name, quota in quotas.items():
+        flavor = found.setdefault(
+            name.flavor, FlavorQuota(flavor=name.flavor, nominal={}, borrowing={}, lending={})
+        )
+        flavor.nominal[name.resource] = quota.nominal
+        if quota.borrowing is not None:
+            flavor.borrowing[name.resource] = quota.borrowing
+        if quota.lending is not None:
+            flavor.lending[name.resource] = quota.lending
+    return list(found.values())
 
 
 def tenant(cluster: str, key: Key, door: DoorFacts) -> TenantState:

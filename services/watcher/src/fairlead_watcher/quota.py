@@ -216,6 +216,10 @@ class Forest:
     def _quotas(self, tree: Tree) -> list[Quotas]:
         return [queue.quotas for queue in tree.queues] + [self._cohorts[one].quotas for one in tree.cohorts]
 
+    def cohort(self, name: str) -> CohortFacts:
+        """One of the cohorts of a tree."""
+        return self._cohorts[name]
+
     def potential(self, queue: QueueFacts) -> dict[FlavorResource, int]:
         """The most that the ClusterQueue can have when nothing is in use (`potentialAvailable`)."""
         above = self._cohort_potential(queue.parent) if queue.parent else None

@@ -22,6 +22,7 @@ from fairlead_kube import (
     instant,
     int32,
     pod_count,
+    workload_charges,
     workload_demand,
 )
 from fairlead_watcher.metadata import NO_WORDS, Words, merged, words_of
@@ -69,6 +70,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Since when its time runs; None while admission checks are open."""
     flavors: dict[str, str] = {}
     """By resource, the flavor that it is held of; without those that its pod sets hold of several."""
+    charged: dict[str, dict[str, int]] = {}
+    """By flavor, the quota that it holds."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,6 +234,7 @@ def _run(workload: Workload) -> Run | None:
         since=reserved.since,
         admitted=admitted.since if admitted is not None and counts else None,
         flavors=_flavors(admission.pod_set_assignments or () if admission else ()),
+        charged=_charged(workload),
     )
 
 
@@ -241,6 +245,13 @@ def _flavors(assignments: Iterable[PodSetAssignment]) -> dict[str, str]:
         for resource, flavor in (assignment.flavors or {}).items():
             held.setdefault(resource, set()).add(flavor)
     return {resource: next(iter(flavors)) for resource, flavors in held.items() if len(flavors) == 1}
+
+
+def _charged(workload: Workload) -> dict[str, dict[str, int]]:
+    try:
+        return workload_charges(workload)
+    except FieldError:
+        return {}  # told of its demand already
 
 
 def _end(workload: Workload) -> End | None:
