@@ -11,7 +11,7 @@ pool that is not kept is put in order at once: `whole`, and its places by `whole
 Those of trees are made from what `gathering` finds, by `gathered`, as columns by `tree_places`; `nearest` gives their figures, `worth`
 what these are made of. A `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
-within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows. `snapshots` and
+within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows; `free_quota` says who would fit now. `snapshots` and
 `snapshot_levels` do all of that with one document, `stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
 the words of `reservation`; `past` is decayed use; `reasons` puts a place in words, with
 `held_back` on what holds it back beside a share. `prospects` says what
@@ -29,6 +29,7 @@ from fairlead_policy.explained import ExplainedJob, explain_in_snapshot
 from fairlead_policy.figures import duration, percent
 from fairlead_policy.flips import next_flip_of
 from fairlead_policy.foretelling import prospects_in_words
+from fairlead_policy.free_quota import FreeQuota
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.operators import OperatorWords, clearance_of, is_word, lever_of, words_on
@@ -101,6 +102,7 @@ __all__ = [
     "Decay",
     "ExplainedJob",
     "Found",
+    "FreeQuota",
     "Granted",
     "InPlace",
     "JobFit",
