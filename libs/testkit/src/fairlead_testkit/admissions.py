@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from fairlead_testkit.estate import WORKLOADS, Estate
 from fairlead_testkit.kubelab import ApiUnreachableError, KubeObject, things
+from fairlead_testkit.placements import Glimpse
 
 _TURN_SECONDS = 2
 """After which a watch is opened anew: the thread looks then whether the test is over."""
@@ -32,6 +33,8 @@ class AdmissionLog:
 
     def __init__(self, estate: Estate) -> None:
         self.steps: list[Step] = []
+        self.glimpses: list[Glimpse] = []
+        """Everything that the watch told of the estate's Workloads, what stood at the start first."""
         self._estate = estate
         self._mine = set(estate.namespaces.values())
         self._stands: dict[str, str] = {}
@@ -45,6 +48,8 @@ class AdmissionLog:
         self._since = listed["metadata"]["resourceVersion"]
         for item in listed["items"]:
             self._stands[item["metadata"]["uid"]] = _stand(item)
+            if item["metadata"]["namespace"] in self._mine:
+                self.glimpses.append(Glimpse("ADDED", item, time.monotonic()))
         self._thread.start()
         return self
 
@@ -85,6 +90,7 @@ class AdmissionLog:
         self._since = item["metadata"]["resourceVersion"]
         if event["type"] == "BOOKMARK" or item["metadata"]["namespace"] not in self._mine:
             return
+        self.glimpses.append(Glimpse(event["type"], item, time.monotonic()))
         uid, now = item["metadata"]["uid"], _stand(item)
         before = self._stands.get(uid, "waiting")
         self._stands[uid] = now

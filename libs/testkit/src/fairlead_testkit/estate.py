@@ -69,6 +69,7 @@ class Estate:
         cohort: str | None = None,
         preemption: Mapping[str, object] | None = None,
         strategy: str = "BestEffortFIFO",
+        limits: Mapping[str, int] | None = None,
         **spec: object,
     ) -> str:
         """A ClusterQueue of so many GPUs, and a LocalQueue to it in each tenant's namespace; gives its name."""
@@ -80,6 +81,7 @@ class Estate:
             cohort=None if cohort is None else self.named(cohort),
             preemption=preemption,
             strategy=strategy,
+            limits=limits,
             **spec,
         )
         self._apply(queue)

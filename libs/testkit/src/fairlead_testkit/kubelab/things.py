@@ -35,6 +35,7 @@ def cluster_queue(
     cohort: str | None = None,
     strategy: str = "BestEffortFIFO",
     preemption: Mapping[str, object] | None = None,
+    limits: Mapping[str, int] | None = None,
     **spec: object,
 ) -> KubeObject:
     """A ClusterQueue of one flavor, for all namespaces.
@@ -46,6 +47,7 @@ def cluster_queue(
         cohort: name of its cohort.
         strategy: StrictFIFO or BestEffortFIFO.
         preemption: as Kueue has it; by default Never.
+        limits: `borrowingLimit` and `lendingLimit` of each resource, where there are any.
         spec: more fields of the spec, as `fairSharing={"weight": "2"}`.
     """
     return {
@@ -56,7 +58,7 @@ def cluster_queue(
             "namespaceSelector": {},
             "queueingStrategy": strategy,
             "preemption": dict(_NEVER if preemption is None else preemption),
-            "resourceGroups": [_group(flavor, quota)],
+            "resourceGroups": [_group(flavor, quota, limits or {})],
             **({} if cohort is None else {"cohortName": cohort}),
             **spec,
         },
@@ -67,7 +69,7 @@ def cohort(
     name: str, quota: Mapping[str, int | str] | None = None, *, flavor: str = "", **spec: object
 ) -> KubeObject:
     """A Cohort, with quota of its own where one is given."""
-    groups = {} if quota is None else {"resourceGroups": [_group(flavor, quota)]}
+    groups = {} if quota is None else {"resourceGroups": [_group(flavor, quota, {})]}
     return {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": {**groups, **spec}}
 
 
@@ -95,10 +97,24 @@ def workload(
     pods: int = 1,
     boost: int | str | None = None,
     priority: int | None = None,
+    priority_class: str | None = None,
     limit: int | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> KubeObject:
-    """A raw Workload, with no job behind it: the cheapest thing that waits in a queue. `limit` is its run time's, seconds."""
+    """A raw Workload, with no job behind it: the cheapest thing that waits in a queue.
+
+    Args:
+        name: of it.
+        namespace: its tenant's.
+        queue: its LocalQueue.
+        requests: of each pod.
+        pods: how many.
+        boost: the annotation that we write.
+        priority: its own; where there is a class, the class's value.
+        priority_class: a WorkloadPriorityClass.
+        limit: its run time's, in seconds.
+        annotations: more of them.
+    """
     boosted = {} if boost is None else {PRIORITY_BOOST: str(boost)}
     return {
         "apiVersion": KUEUE,
@@ -109,6 +125,7 @@ def workload(
             "active": True,
             "podSets": [{"name": "main", "count": pods, "template": {"spec": _pod(requests)}}],
             **({} if priority is None else {"priority": priority}),
+            **({} if priority_class is None else {"priorityClassRef": _class_ref(priority_class)}),
             **({} if limit is None else {"maximumExecutionTimeSeconds": limit}),
         },
     }
@@ -220,9 +237,14 @@ def finished(at: str) -> KubeObject:
     return {"status": {"conditions": [ended | {"lastTransitionTime": at}]}}
 
 
-def _group(flavor: str, quota: Mapping[str, int | str]) -> KubeObject:
-    resources = [{"name": name, "nominalQuota": str(amount)} for name, amount in quota.items()]
+def _group(flavor: str, quota: Mapping[str, int | str], limits: Mapping[str, int]) -> KubeObject:
+    bounds = {name: str(amount) for name, amount in limits.items()}
+    resources = [{"name": name, "nominalQuota": str(amount), **bounds} for name, amount in quota.items()]
     return {"coveredResources": list(quota), "flavors": [{"name": flavor, "resources": resources}]}
+
+
+def _class_ref(name: str) -> KubeObject:
+    return {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": name}
 
 
 def _pod(requests: Mapping[str, int | str]) -> KubeObject:

@@ -1,0 +1,155 @@
+"""Releases on a real Kueue with a backlog, and of each admission which job of the order it was.
+
+Nobody waits for an order to stand: a job ends whenever its time has come.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fairlead_contracts.document import PolicyDocument
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.kubelab import GPU, KubeObject
+from fairlead_testkit.oracle import OracleRules
+from fairlead_testkit.placements import Placement, PlacementReplay, QuotaNode
+
+QUICK = (0.3, 1.6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """ClusterQueues and Cohorts of GPUs, and whose jobs enter where."""
+
+    nodes: Mapping[str, QuotaNode]
+    """By short name; a ClusterQueue is one that tenants enter."""
+    tenants: Mapping[str, str]
+    """Each tenant's ClusterQueue, by short names."""
+    strategy: str = "BestEffortFIFO"
+    spec: Mapping[str, object] = field(default_factory=dict)
+    """More fields of the ClusterQueues' specs."""
+
+    @property
+    def gpus(self) -> int:
+        """All of them."""
+        return sum(node.nominal for node in self.nodes.values())
+
+    def make(self, estate: Estate) -> str:
+        """Make them; gives the name of the pool."""
+        entered = set(self.tenants.values())
+        for name, node in self.nodes.items():
+            if name not in entered:
+                parent = {"parentName": estate.named(node.parent)} if node.parent else {}
+                estate.cohort(name, node.nominal or None, **parent)
+        for name in sorted(entered):
+            node = self.nodes[name]
+            limits = {"borrowingLimit": node.borrowing, "lendingLimit": node.lending}
+            estate.queue(
+                name,
+                node.nominal,
+                tenants=[tenant for tenant, queue in self.tenants.items() if queue == name],
+                cohort=node.parent or None,
+                strategy=self.strategy,
+                limits={key: value for key, value in limits.items() if value is not None},
+                **self.spec,  # type: ignore[arg-type] # passed on
+            )
+        root = min(entered)
+        while self.nodes[root].parent:
+            root = self.nodes[root].parent
+        return estate.named(root)
+
+
+LONE_QUEUE = {"shared": QuotaNode(nominal=4)}
+
+
+class Rounds:
+    """A backlog on a layout, its releases and arrivals, and the judge of its admissions.
+
+    Args:
+        estate: its tenants are those of the layout.
+        log: follows it.
+        layout: as it was made.
+        seed: of what ends, and of when.
+    """
+
+    def __init__(self, estate: Estate, log: AdmissionLog, layout: Layout, *, seed: int = 1) -> None:
+        self._estate = estate
+        self._log = log
+        self._layout = layout
+        self._random = random.Random(seed)  # noqa: S311 # no secret
+        self._made = 0
+        self._since = 0.0
+
+    def backlog(self, each: int) -> None:
+        """So many jobs of each tenant, of one GPU each, one tenant after the other; the first fill the pool."""
+        for tenant in self._layout.tenants:
+            for _ in range(each):
+                self.arrive(tenant)
+        self._log.wait(self._layout.gpus)
+
+    def arrive(self, tenant: str | None = None, *, gpus: int = 1, **more: object) -> str:
+        """One job more, of any tenant where none is named; gives its name."""
+        tenant = tenant or self._random.choice(sorted(self._layout.tenants))
+        self._made += 1
+        name = f"{tenant}-{self._made}"
+        self._estate.workload(tenant, name, gpus, **more)
+        return name
+
+    def release(self, units: int = 1) -> None:
+        """Some that run end, one right after the other."""
+        running = sorted(self._estate.admitted().items())
+        for name, item in self._random.sample(running, min(units, len(running))):
+            self._estate.finish(self._estate.tenant_of(item), name)
+
+    async def play(
+        self, releases: int, *, units: int = 1, rest: tuple[float, float] = QUICK, arrivals: bool = True
+    ) -> None:
+        """Releases at random times, and as many arrivals between them; whatever was admitted meanwhile.
+
+        Args:
+            releases: how many times.
+            units: how many jobs end at a time.
+            rest: the shortest and the longest time between two, in seconds.
+            arrivals: whether a job comes for each that ends.
+        """
+        self._since = self._since or time.monotonic()
+        for _ in range(releases):
+            self.release(units)
+            pause = self._random.uniform(*rest)
+            before = self._random.uniform(0, pause)
+            await asyncio.sleep(before)
+            for _ in range(units if arrivals else 0):
+                self.arrive()
+            await asyncio.sleep(pause - before)
+
+    async def settle(self) -> None:
+        """Wait until the pool is full again."""
+
+        def full() -> bool:
+            return sum(_gpus(item) for item in self._estate.admitted().values()) >= self._layout.gpus
+
+        await eventually(full, 60, what="nothing is free")
+
+    def placements(self, policy: PolicyDocument, *, reaction: float = 0.1) -> list[Placement]:
+        """The admissions since the first release."""
+        estate, layout = self._estate, self._layout
+        replay = PlacementReplay(
+            rules=OracleRules.of(policy, {GPU: layout.gpus}),
+            nodes=layout.nodes,
+            queues={estate.namespaces[tenant]: queue for tenant, queue in layout.tenants.items()},
+            reaction=reaction,
+        )
+        found: Sequence[Placement] = replay.replay(list(self._log.glimpses))
+        return [placement for placement in found if placement.at >= self._since]
+
+
+def _gpus(item: KubeObject) -> int:
+    parts: list[KubeObject] = item["spec"]["podSets"]
+    return sum(
+        int(part["count"])
+        * int(part["template"]["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
+        for part in parts
+    )

@@ -1,0 +1,260 @@
+"""Which job of the order each admission was: quota and order are replayed from what an API server's watch told. Pure.
+
+It shares nothing with the product: the order is the brute-force oracle's, room is counted here. One resource counts,
+GPUs, of one flavor; tenants are namespaces.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import median
+from typing import Literal, NamedTuple
+
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_testkit.kubelab import GPU, KubeObject, things
+from fairlead_testkit.oracle import OracleJob, OracleRules, fill
+
+
+class Glimpse(NamedTuple):
+    """One event of a watch."""
+
+    kind: Literal["ADDED", "MODIFIED", "DELETED"]
+    item: KubeObject
+    at: float
+    """Monotonic seconds when the watch told it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaNode:
+    """A ClusterQueue or a Cohort: GPUs of its own, and what it may borrow and lends."""
+
+    nominal: int = 0
+    parent: str = ""
+    borrowing: int | None = None
+    lending: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """One admission."""
+
+    name: str
+    tenant: str
+    place: int
+    """Among the waiting jobs that had room at that instant, in the order of that instant; 0 is right."""
+    place_before: int
+    """As above, in the order of `reaction` seconds before: an order that nobody can have followed yet is no fault."""
+    fitting: int
+    """How many had room."""
+    at: float
+    idle: float
+    """Seconds since a unit came free that this may have taken."""
+    newcomer: bool
+    """Whether it came so lately that nobody can have ordered it yet."""
+
+    @property
+    def missed(self) -> int:
+        """How many that could be known went before it."""
+        return min(self.place, self.place_before)
+
+
+@dataclass(kw_only=True)
+class _Job:
+    uid: str
+    name: str
+    tenant: str
+    queue: str
+    gpus: int
+    urgency: str
+    submitted: Micros
+    since: float
+    running: bool = False
+
+
+@dataclass
+class PlacementReplay:
+    """A pool as a watch told of it.
+
+    Args:
+        rules: of the order.
+        nodes: ClusterQueues and Cohorts, by name.
+        queues: the ClusterQueue behind each namespace.
+        reaction: seconds after which a release or an arrival has been ordered by at the latest.
+        ignored: names of Workloads that only fill the queue: they hold quota, their admissions are not judged.
+    """
+
+    rules: OracleRules
+    nodes: Mapping[str, QuotaNode]
+    queues: Mapping[str, str]
+    reaction: float = 0.1
+    ignored: frozenset[str] = frozenset()
+    placements: list[Placement] = field(default_factory=list)
+    _jobs: dict[str, _Job] = field(default_factory=dict)
+    _recent: list[tuple[float, dict[str, _Job]]] = field(default_factory=list)
+    """What stood before each of the last facts, and when these came."""
+    _freed: list[float] = field(default_factory=list)
+    """When units came free that nobody has taken since."""
+
+    def replay(self, glimpses: Iterable[Glimpse]) -> Sequence[Placement]:
+        """Take in what the watch told, in its order."""
+        for glimpse in glimpses:
+            self._take(glimpse)
+        return self.placements
+
+    def _take(self, glimpse: Glimpse) -> None:
+        item, metadata = glimpse.item, glimpse.item["metadata"]
+        uid = metadata["uid"]
+        known = self._jobs.get(uid)
+        over = glimpse.kind == "DELETED" or things.condition(item, "Finished")
+        runs = not over and things.condition(item, "QuotaReserved")
+        if known is None:
+            if over or metadata["namespace"] not in self.queues:
+                return
+            self._note(glimpse.at)
+            known = self._jobs[uid] = self._job(item, glimpse.at)
+        if over:
+            self._note(glimpse.at)
+            del self._jobs[uid]
+            self._freed += [glimpse.at] * known.gpus if known.running else []
+        elif runs and not known.running:
+            self._judge(known, glimpse.at)
+            self._jobs[uid] = _Job(**{**vars(known), "running": True})
+            del self._freed[: known.gpus]
+        elif not runs and known.running:
+            self._note(glimpse.at)
+            self._jobs[uid] = _Job(**{**vars(known), "running": False})
+            self._freed += [glimpse.at] * known.gpus
+
+    def _job(self, item: KubeObject, at: float) -> _Job:
+        metadata, spec = item["metadata"], item["spec"]
+        reference = spec.get("priorityClassRef") or {}
+        created = datetime.fromisoformat(metadata["creationTimestamp"])
+        gpus = sum(int(part["count"] * int(_requests(part).get(GPU, 0))) for part in spec["podSets"])
+        urgency = reference.get("name", "")
+        return _Job(
+            uid=metadata["uid"],
+            name=metadata["name"],
+            tenant=metadata["namespace"],
+            queue=self.queues[metadata["namespace"]],
+            gpus=gpus,
+            urgency=urgency if urgency in self.rules.classes else self.rules.classes[-1],
+            submitted=round(created.timestamp()) * SECOND,
+            since=at,
+        )
+
+    def _note(self, at: float) -> None:
+        self._recent = [(when, jobs) for when, jobs in self._recent if at - when < self.reaction]
+        self._recent.append((at, dict(self._jobs)))
+
+    def _judge(self, job: _Job, at: float) -> None:
+        if job.name in self.ignored:
+            return
+        fitting = self._fitting(self._jobs, self._jobs)
+        earlier = [jobs for when, jobs in self._recent if at - when < self.reaction and job.uid in jobs]
+        # Room is that of now: what ended was seen to end by whoever admitted this.
+        before = [self._fitting(jobs, self._jobs) for jobs in earlier]
+        places = [order.index(job.uid) for order in before if job.uid in order]
+        place = fitting.index(job.uid) if job.uid in fitting else len(fitting)
+        self.placements.append(
+            Placement(
+                name=job.name,
+                tenant=job.tenant,
+                place=place,
+                place_before=min(places, default=place),
+                fitting=len(fitting),
+                at=at,
+                idle=at - self._freed[0] if self._freed else 0.0,
+                newcomer=at - job.since < self.reaction,
+            )
+        )
+
+    def _fitting(self, known: Mapping[str, _Job], now: Mapping[str, _Job]) -> list[str]:
+        """The uids of those that wait and have room now, in the order that the known jobs make."""
+        use: dict[str, dict[str, int]] = {}
+        waiting = []
+        for job in known.values():
+            if job.running:
+                held = use.setdefault(job.tenant, {GPU: 0})
+                held[GPU] += job.gpus
+            else:
+                demand = {GPU: job.gpus}
+                waiting.append(
+                    OracleJob(
+                        uid=job.uid,
+                        tenant=job.tenant,
+                        urgency=job.urgency,
+                        submitted=job.submitted,
+                        demand=demand,
+                    )
+                )
+        order = [place.uid for place in fill(waiting, self.rules, 0, use)]
+        usage = Counter[str]()
+        for job in now.values():
+            usage[job.queue] += job.gpus if job.running else 0
+        return [
+            uid for uid in order if uid in now and not now[uid].running and self._has_room(usage, now[uid])
+        ]
+
+    def _has_room(self, usage: Counter[str], job: _Job) -> bool:
+        """Whether no ClusterQueue or Cohort would hold or borrow more than it may, with the job."""
+        with_it = usage + Counter({job.queue: job.gpus})
+        children: dict[str, list[str]] = {}
+        for name, node in self.nodes.items():
+            children.setdefault(node.parent, []).append(name)
+
+        def settle(name: str) -> tuple[int, int] | None:
+            """The subtree's quota and use as the parent sees them; None where it holds too much."""
+            node = self.nodes[name]
+            below = [settle(child) for child in children.get(name, ())]
+            if None in below:
+                return None
+            quota = node.nominal + sum(part[0] for part in below if part)
+            used = with_it[name] + sum(part[1] for part in below if part)
+            kept = 0 if node.lending is None else max(0, quota - node.lending)
+            most = quota if not node.parent else None if node.borrowing is None else quota + node.borrowing
+            if most is not None and used > most:
+                return None
+            return quota - kept, max(0, used - kept)
+
+        root = job.queue
+        while self.nodes[root].parent:
+            root = self.nodes[root].parent
+        return settle(root) is not None
+
+
+def _requests(part: KubeObject) -> Mapping[str, str]:
+    found: Mapping[str, str] = (
+        part["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {})
+    )
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """How many admissions were at which place, and how long units stood idle."""
+
+    places: Counter[int]
+    strict: Counter[int]
+    """By the order of the very instant."""
+    newcomers: Counter[int]
+    """Of jobs that came just before: nobody can have ordered them yet."""
+    idle: float
+    """Median seconds from a release to the next admission."""
+
+    @staticmethod
+    def of(placements: Iterable[Placement]) -> "Tally":
+        """Count them."""
+        found = list(placements)
+        ordered = [one for one in found if not one.newcomer]
+        return Tally(
+            places=Counter(one.missed for one in ordered),
+            strict=Counter(one.place for one in ordered),
+            newcomers=Counter(one.missed for one in found if one.newcomer),
+            idle=median([one.idle for one in ordered] or [0.0]),
+        )
+
+    @property
+    def right(self) -> float:
+        """The part that were at place 0."""
+        return self.places[0] / max(1, self.places.total())
