@@ -108,6 +108,11 @@ class Mirror[T]:
         """
         return self._created
 
+    @property
+    def pending(self) -> Mapping[str, T | None]:
+        """What changed since the last take, by subject; None for deleted."""
+        return self._changed
+
     def take(self) -> Changes[T]:
         """What changed since the last take; several changes of a subject are one."""
         changed, self._changed = self._changed, {}

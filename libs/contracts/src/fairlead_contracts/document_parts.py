@@ -151,6 +151,9 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     bands: Bands = msgspec.field(default_factory=Bands)
     preemption: Literal["never", "protect", "accept"] = "never"
     """Where a level may be written although the frontend could preempt by it."""
+    wake: Literal["always", "never"] = "always"
+    """Whether the job that is next gets another level when room comes free, though its own would do: it is tried at
+    once then, and not with the frontend's next batch. `never` saves one write a start."""
     unlisted_weight: float | None = None
     """The weight of a tenant that the document does not name; None refuses its submissions, and jobs of it that
     enter a queue by another way stand last."""

@@ -248,7 +248,7 @@ def must_follow(write: LevelWrite, earlier: LevelWrite) -> bool:
         return False
     raised = write.level > write.before
     if earlier.cause is Cause.PROTECT:
-        return raised and write.level >= earlier.before
+        return write.level >= earlier.before and (raised or write.cause is Cause.WAKE)
     if raised is not (earlier.level > earlier.before):
         return False
     if raised:

@@ -12,6 +12,7 @@ from fairlead_admitter.queued import QueuedJobs
 from fairlead_admitter.running import RunningSizes
 from fairlead_contracts.state import (
     ClassState,
+    CohortQuota,
     JobState,
     Phase,
     PoolState,
@@ -68,6 +69,15 @@ class ClusterFacts:
     def job(self, uid: str) -> JobState | None:
         """The job of that uid, in whatever phase."""
         return self._jobs.get(uid)
+
+    def cohorts(self, queues: Iterable[QueueState]) -> list[CohortQuota]:
+        """The nodes of quota above these queues."""
+        pools = {queue.pool for queue in queues}
+        return [cohort for name in pools if name in self.pools for cohort in self.pools[name].cohorts]
+
+    def stated(self, subject: str) -> State | None:
+        """What was last looked at under a subject."""
+        return self._objects.get(subject)
 
     def queued(self, queue: str) -> Mapping[str, QueuedJobs]:
         """The queued jobs of one queue, by class."""

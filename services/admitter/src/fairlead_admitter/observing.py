@@ -5,6 +5,7 @@ A standby sees the same, so that it knows everything at the moment it leads.
 
 import asyncio
 import time
+from collections.abc import Collection
 
 import msgspec
 import structlog
@@ -18,7 +19,7 @@ from fairlead_contracts.codec import Codec
 from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.document import decode_document
 from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.state import STATE, State
+from fairlead_contracts.state import STATE, JobState, Phase, State
 from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, words_on
 
 SCORER = "scorer"
@@ -44,6 +45,8 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the changes happened just now; otherwise a first replay shows what happened long ago."""
     state_seq: int
     """Of the state stream: the facts hold everything up to it."""
+    before_seq: int
+    """As of the look before."""
     at: float
     """Monotonic seconds at the look."""
 
@@ -70,6 +73,7 @@ class Watch:
         self._decided_on = ""
         self._document_due = False
         self._replayed = False
+        self._seq = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._state: Mirror[State] = Mirror(
             bus,
@@ -156,10 +160,20 @@ class Watch:
         words = [*words_on(pool), clearance_of(self.facts.cluster), lever_of(self.facts.cluster)]
         return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
 
+    def room_comes(self, queues: Collection[str]) -> bool:
+        """Whether a job of these queues is known to have ended since the last look."""
+        for subject, value in self._state.pending.items():
+            before = self.facts.stated(subject)
+            ran = isinstance(before, JobState) and before.phase is Phase.RUNNING and before.queue in queues
+            if ran and not (isinstance(value, JobState) and value.phase is Phase.RUNNING):
+                return True
+        return False
+
     async def look(self) -> Sight:
         """Take in what changed since the last look."""
         await self._look_at_policy()
-        state = self._state.take()
+        before_seq, state = self._seq, self._state.take()
+        self._seq = state.seq
         jobs = self.facts.apply(state.changed)
         self._know_the_stream()
         judged = []
@@ -173,7 +187,14 @@ class Watch:
         if self.intake_known():
             self._known.set()
         news, self._replayed = self._replayed, self._replayed or state.complete
-        return Sight(jobs=jobs, judged=judged, news=news, state_seq=state.seq, at=time.monotonic())
+        return Sight(
+            jobs=jobs,
+            judged=judged,
+            news=news,
+            state_seq=state.seq,
+            before_seq=before_seq,
+            at=time.monotonic(),
+        )
 
     def _know_the_stream(self) -> None:
         """Epochs are sequences of the decision stream: on one that was made anew they begin again."""

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from fairlead_admitter.fronts import Doubt, Origin, PoolFront, Unsettled
 from fairlead_admitter.merging import MergedFront
 from fairlead_admitter.newcomers import Newcomers
@@ -14,6 +16,7 @@ from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.reserving import Line, Reserving
 from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, take_back
+from fairlead_admitter.wakes import Wakes, spared
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.control import Mode
@@ -63,12 +66,14 @@ class Planner:
         self.pace = Pace()
         self.newcomers = Newcomers()
         self.protection = Protection()
+        self.wakes = Wakes(watch.facts, written)
         self._merged: dict[str, tuple[float, MergedFront]] = {}
 
     def keep(self, pools: Mapping[str, frozenset[str]]) -> None:
         """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self.pace.keep(pools)
+        self.wakes.keep(pools)
         self._record.keep_withheld(pools)
         self._reserving.keep(pools)
 
@@ -76,11 +81,13 @@ class Planner:
         """This replica leads from now on, or stands by (None)."""
         self.protection.begin_anew(self._watch.facts)
         self._release.begin_anew()
+        self.wakes.begin_anew()
         self._reserving.lead(epoch)
 
     def wake_in(self) -> float | None:
         """Seconds until time alone makes something due; None where nothing is."""
-        return self._reserving.wake_in(wall_clock())
+        due = [self._reserving.wake_in(wall_clock()), self.wakes.wake_in()]
+        return min((seconds for seconds in due if seconds is not None), default=None)
 
     def origins(self, pool: str) -> Mapping[str, Origin]:
         """Which decision placed a job, by uid."""
@@ -155,22 +162,25 @@ class Planner:
             window = self._reserving.arrange(
                 line, window, more=self._labelled(pool, rulebook), now=wall_clock()
             )
+        decided = self._decided(front, rulebook)
+        waking = not self._rehearsed and self.wakes.applies(pool, queues)
         plan = steer(
             window,
             self._watch.facts,
             names,
             self._written,
-            segments,
-            newcomers=self._undecided(front, rulebook),
+            spared(segments) if waking else segments,
+            newcomers=self.newcomers.undecided(decided),
             sealed=line is not None,
         )
         self._record.planned(pool, kept=plan.kept, window=plan.window)
-        return SteeringPlan(
-            writes=[*self._lifts(queues, segments, rulebook), *plan.writes],
-            kept=plan.kept,
-            window=plan.window,
-            left_alone=plan.left_alone,
-        )
+        if waking:
+            always = rulebook.document.wake == "always"
+            plan = self.wakes.restrain(
+                pool, queues, plan, window, segments=segments, decided=decided, always=always
+            )
+        lifts = self._lifts(queues, segments, rulebook)
+        return msgspec.structs.replace(plan, writes=[*lifts, *plan.writes])
 
     def _without_order(
         self, pool: str, queues: list[QueueState], rulebook: Rulebook, segments: list[Segment]
@@ -212,15 +222,15 @@ class Planner:
             )
         return window.ranked
 
-    def _undecided(self, front: PoolFront, rulebook: Rulebook) -> set[str]:
-        """Jobs that came after what the pool's decisions were made from."""
+    def _decided(self, front: PoolFront, rulebook: Rulebook) -> Callable[[JobState], int]:
+        """Of a job, up to where its tenant's decision knew the state."""
         cluster = self._watch.facts.cluster
 
         def decided(job: JobState) -> int:
             shard = rulebook.shard_of(rulebook.tenant_of(job))
             return front.decisions[shard].revision.get(cluster, 0)
 
-        return self.newcomers.undecided(decided)
+        return decided
 
     def _merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
         """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick."""

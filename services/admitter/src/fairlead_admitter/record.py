@@ -200,6 +200,7 @@ _KINDS = {
     Cause.RELEASE: "default",
     Cause.TRESPASS: "trespass",
     Cause.PROTECT: "protected",
+    Cause.WAKE: "woken",
 }
 
 

@@ -1,7 +1,7 @@
 """What runs: by queue, and by size, which says how much the end of one job can free at once."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from fairlead_contracts.state import JobState
 
@@ -14,18 +14,25 @@ class RunningSizes:
     def __init__(self) -> None:
         self._sizes: dict[str, Counter[_Size]] = {}
         self._jobs: dict[str, dict[str, JobState]] = {}
+        self._charged: dict[str, Counter[tuple[str, str]]] = {}
 
     def of(self, queue: str) -> Collection[JobState]:
         """The jobs that run by the queue's quota."""
         return self._jobs.get(queue, {}).values()
 
+    def charged(self, queue: str) -> Mapping[tuple[str, str], int]:
+        """What these jobs hold of the queue's quota: by flavor and resource, in base units."""
+        return self._charged.get(queue, {})
+
     def put(self, job: JobState) -> None:
         """The job runs now."""
+        self._charged.setdefault(job.queue, Counter()).update(_charges(job))
         self._jobs.setdefault(job.queue, {})[job.uid] = job
         self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
 
     def take(self, job: JobState) -> None:
         """The job, as it was put, runs no more."""
+        self._charged[job.queue].subtract(_charges(job))
         del self._jobs[job.queue][job.uid]
         sizes = self._sizes[job.queue]
         size = frozenset(job.demand.items())
@@ -41,3 +48,11 @@ class RunningSizes:
                 for resource, amount in size:
                     largest[resource] = max(largest.get(resource, 0), amount)
         return largest
+
+
+def _charges(job: JobState) -> dict[tuple[str, str], int]:
+    return {
+        (flavor, resource): amount
+        for flavor, held in job.charged.items()
+        for resource, amount in held.items()
+    }

@@ -51,6 +51,8 @@ class Cause(enum.StrEnum):
     """An operator said so."""
     PROTECT = "protect"
     """It runs, and nothing that waits shall stop it."""
+    WAKE = "wake"
+    """Room is free and it is next: another level has the frontend try it at once."""
 
 
 class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +71,7 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def because(self) -> str:
         """The reason in words, for the event log."""
-        if self.place is None:
+        if self.place is None or self.cause is Cause.WAKE:
             return _BECAUSE[self.cause]
         place = self.place
         tag = "without bound" if place.unbounded else f"{place.tag:.6g}"
@@ -82,6 +84,7 @@ _BECAUSE = {
     Cause.TRESPASS: "stands above its class: its priority class was not granted to it",
     Cause.RELEASE: "released: back to the level that it has when nobody steers",
     Cause.PROTECT: "it runs: nothing that waits in its class may stop it",
+    Cause.WAKE: "room is free and it is next: another level has it tried at once",
 }
 
 
@@ -93,6 +96,8 @@ class SteeringPlan(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 0
     left_alone: int = 0
     """Jobs of the window that are not written to: fought over, or just gone."""
+    while_full: frozenset[str] = frozenset()
+    """Queues in which nothing may come free while this is written: whoever is written to then would take it."""
 
 
 def steer(

@@ -139,6 +139,11 @@ class Steersman:
         """Whether the pool may be written to, to be asked before each write."""
         return lambda: self._may_write() and self._watch.control_stands(pool)
 
+    def _permit_plan(self, pool: str, plan: SteeringPlan) -> Callable[[], bool]:
+        """As above; and where room comes free meanwhile, it is looked again who is next."""
+        permit = self._permit(pool)
+        return lambda: permit() and not (plan.while_full and self._watch.room_comes(plan.while_full))
+
     # --- observe
 
     def _notice_lead(self) -> None:
@@ -162,6 +167,7 @@ class Steersman:
                 self._written.forget(change.before.uid)
         self._written.doubt(sight.at)
         self._planner.protection.note(sight.jobs)
+        self._planner.wakes.note(pools, sight.jobs, sight.before_seq)
         self._record.left_alone.set(self._written.fights)
         self._record.resting.set(len(self._written.rests))
         if sight.jobs and sight.news:
@@ -183,7 +189,8 @@ class Steersman:
     # --- apply
 
     async def _apply(self, pool: str, plan: SteeringPlan) -> Applied:
-        applied = await self._carrier.carry_out(pool, plan.writes, self._permit(pool))
+        applied = await self._carrier.carry_out(pool, plan.writes, self._permit_plan(pool, plan))
+        self._planner.wakes.landed(pool, (write for write, _ in applied.landed))
         if self._aftermath.weigh(applied, self._watch.facts.queued_jobs()):
             self._wake.set()
         return applied

@@ -1,0 +1,196 @@
+"""What is written while room is free, against a frontend that parks who did not fit and tries whoever is written to."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer
+from fairlead_admitter.wakes import MOST_A_SECOND, PARKING, Wakes, spared
+from fairlead_admitter.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
+from fairlead_admitter.window import Ranked
+from fairlead_admitter.written import Written
+from fairlead_contracts.state import FlavorQuota, JobState, Phase, QueueState, subject_of
+from fairlead_policy import Band, Segment
+from fairlead_testkit.builders import NOW, a_job, a_queue
+
+GPU = "nvidia.com/gpu"
+POOL = "gpu"
+SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=100_000))]
+
+
+def a_parking_queue(gpus: int, **changes: object) -> QueueState:
+    quotas = [FlavorQuota(flavor="f", nominal={GPU: gpus})]
+    return a_queue(strategy=PARKING, quotas=quotas, **changes)
+
+
+class Parking:
+    """A queue in memory, with what is written to it, and a clock of its own."""
+
+    def __init__(self, queue: QueueState, *, runs: int, waits: int) -> None:
+        self.queue = queue
+        self.now = 1000.0
+        self.facts = ClusterFacts("c1")
+        self.facts.apply({"queue": queue})
+        self.written = Written(lambda: self.now)
+        self.wakes = Wakes(self.facts, self.written, lambda: self.now)
+        self.decided = 0
+        """Up to where the order knows the state."""
+        self.seq = 0
+        self.jobs: dict[str, JobState] = {}
+        for number in range(runs + waits):
+            self.put(a_job(f"j{number:02}", uid=f"j{number:02}", demand={GPU: 1}, queue_time=NOW + number))
+        for number in range(runs):
+            self.start(f"j{number:02}")
+
+    def put(self, job: JobState) -> None:
+        """The state shows a job so."""
+        self.jobs[job.uid] = msgspec.structs.replace(job, rev=job.rev + 1)
+        changes = self.facts.apply({subject_of(job): self.jobs[job.uid]})
+        self.wakes.note({POOL: [self.queue.name]}, changes, self.seq)
+        self.seq += 1
+
+    def start(self, uid: str) -> None:
+        job = self.jobs[uid]
+        self.put(msgspec.structs.replace(job, phase=Phase.RUNNING, charged={"f": job.demand}))
+
+    def end(self, uid: str, *, decided: bool = True) -> None:
+        self.put(msgspec.structs.replace(self.jobs[uid], phase=Phase.ENDED, charged={}))
+        self.decided = self.seq if decided else self.decided
+
+    def waiting(self) -> list[str]:
+        return [uid for uid, job in self.jobs.items() if job.phase is Phase.WAITING]
+
+    def turn(self, wanted: Sequence[str], *, always: bool = True) -> list[LevelWrite]:
+        """What is written in one turn; the state shows it at once."""
+        window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
+        plan = steer(window, self.facts, [self.queue.name], self.written, spared(SEGMENTS))
+        if self.wakes.applies(POOL, [self.queue]):
+            plan = self._restrain(plan, window, always=always)
+        for write in plan.writes:
+            self.put(msgspec.structs.replace(self.jobs[write.job.uid], level=write.level))
+        self.wakes.landed(POOL, plan.writes)
+        return plan.writes
+
+    def _restrain(self, plan: SteeringPlan, window: list[Ranked], *, always: bool) -> SteeringPlan:
+        return self.wakes.restrain(
+            POOL,
+            [self.queue],
+            plan,
+            window,
+            segments=SEGMENTS,
+            decided=lambda _: self.decided,
+            always=always,
+        )
+
+    def order(self) -> list[str]:
+        """As the frontend would start them."""
+        return sorted(self.waiting(), key=lambda uid: (-self.jobs[uid].level, self.jobs[uid].queue_time))
+
+
+def uids(writes: Sequence[LevelWrite]) -> list[str]:
+    return [write.job.uid for write in writes]
+
+
+def test_while_nothing_is_free_everything_is_written() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = parking.waiting()[::-1]
+    assert len(parking.turn(wanted)) == 3
+    assert parking.order() == wanted
+
+
+def test_when_room_comes_only_the_next_is_written_and_the_rest_when_it_started() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    parking.turn(parking.waiting())
+    parking.end("j00")
+    wanted = ["j03", "j05", "j04", "j02"]
+    assert uids(parking.turn(wanted)) == ["j03"]
+    assert parking.turn(wanted) == []
+    parking.start("j03")
+    assert uids(parking.turn(wanted[1:])) != []
+    assert parking.order() == wanted[1:]
+
+
+def test_whose_level_would_do_is_given_another_and_stays_first() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = ["j03", "j05", "j04", "j02"]
+    parking.turn(wanted)
+    before = parking.jobs["j03"].level
+    parking.end("j00")
+    [write] = parking.turn(wanted)
+    assert (write.job.uid, write.cause) == ("j03", Cause.WAKE)
+    assert write.level != before
+    assert parking.order() == wanted
+
+
+def test_the_policy_may_say_that_nothing_is_written_only_to_wake() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = ["j03", "j05", "j04", "j02"]
+    parking.turn(wanted)
+    parking.end("j00")
+    assert parking.turn(wanted, always=False) == []
+    # The next one's level must change: that is written, and nothing else of the plan.
+    assert uids(parking.turn(["j02", "j03", "j05", "j04"], always=False)) == ["j02"]
+
+
+def test_after_the_batch_everything_is_written_whoever_has_room() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    parking.turn(parking.waiting())
+    parking.end("j00")
+    wanted = ["j03", "j02"]
+    assert uids(parking.turn(wanted)) == ["j03"]
+    parking.now += TRIED_SECONDS
+    assert uids(parking.turn(wanted)) == ["j02"]
+    parking.now += TRIED_SECONDS
+    newcomer = a_job("j09", uid="j09", demand={GPU: 5}, queue_time=NOW + 9)
+    parking.put(newcomer)
+    assert parking.turn(["j09", *wanted]) == []
+    assert parking.wakes.wake_in() == pytest.approx(BATCH_SECONDS - 2 * TRIED_SECONDS)
+    parking.now += BATCH_SECONDS
+    assert "j09" in uids(parking.turn(["j09", *wanted]))
+
+
+def test_the_order_that_follows_from_an_end_is_waited_for_but_not_long() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    parking.turn(parking.waiting())
+    parking.end("j00", decided=False)
+    assert parking.turn(parking.waiting()) == []
+    parking.now += ORDERED_SECONDS
+    assert uids(parking.turn(parking.waiting())) == ["j02"]
+
+
+def test_no_level_is_used_twice_before_the_batch_has_passed() -> None:
+    parking = Parking(a_parking_queue(8), runs=8, waits=12)
+    levels = [write.level for write in parking.turn(parking.waiting())]
+    for number in range(8):
+        parking.end(f"j{number:02}")
+        [write] = parking.turn(parking.waiting())
+        levels += [write.level, write.before]
+        parking.start(write.job.uid)
+        parking.now += 0.05
+    woken = [level for level in levels if level]
+    assert len(set(woken)) == len(woken)
+
+
+@pytest.mark.parametrize("changes", [{"strategy": "StrictFIFO"}, {"quotas": []}], ids=["blocks", "unknown"])
+def test_where_heads_never_park_or_room_is_unknown_all_is_written_as_ever(changes: dict[str, object]) -> None:
+    parking = Parking(msgspec.structs.replace(a_parking_queue(2), **changes), runs=2, waits=4)
+    parking.end("j00")
+    assert len(parking.turn(parking.waiting()[::-1])) == 3
+
+
+def test_where_too_many_start_nobody_is_woken() -> None:
+    starts = MOST_A_SECOND * 10 + 1
+    parking = Parking(a_parking_queue(starts), runs=starts, waits=3)
+    assert not parking.wakes.applies(POOL, [parking.queue])
+    parking.now += 60
+    assert parking.wakes.applies(POOL, [parking.queue])
+
+
+def test_a_gang_that_does_not_fit_is_passed_by() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    parking.put(a_job("gang", uid="gang", demand={GPU: 2}, queue_time=NOW))
+    parking.turn(["gang", "j02", "j03"])
+    parking.end("j00")
+    assert uids(parking.turn(["gang", "j02", "j03"])) == ["j02"]

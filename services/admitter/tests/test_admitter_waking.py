@@ -1,0 +1,138 @@
+"""Who is woken while room is free, and at which level."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_admitter.waking import (
+    BATCH_SECONDS,
+    ORDERED_SECONDS,
+    TRIED_SECONDS,
+    Moment,
+    Step,
+    neighbours,
+    next_step,
+    planning_band,
+    wake_level,
+)
+from fairlead_admitter.window import Ranked
+from fairlead_policy import Band
+from fairlead_testkit.builders import a_job
+
+BAND = Band(default=0, lowest=1, highest=1000)
+AT = 100.0
+
+
+def ranked(*uids: str) -> list[Ranked]:
+    return [Ranked(number, None, a_job(uid, uid=uid)) for number, uid in enumerate(uids)]
+
+
+def moment(now: float = AT, **changes: object) -> Moment:
+    return Moment(**{"now": now, "freed": AT, "ordered": True, "woken": {}} | changes)  # type: ignore[arg-type] # changes
+
+
+def woken(step: Step) -> str | None:
+    return None if step.wake is None else step.wake.job.uid
+
+
+def test_without_room_for_anybody_everything_may_be_written() -> None:
+    assert next_step([], moment()).everything
+
+
+def test_the_first_that_fits_is_woken_alone() -> None:
+    step = next_step(ranked("a", "b"), moment())
+    assert woken(step) == "a"
+    assert not step.everything
+
+
+def test_the_next_is_woken_when_the_first_was_tried_in_vain_or_not_seen_for_a_tenth_of_a_second() -> None:
+    fitting = ranked("a", "b")
+    at_once = AT + 0.01
+    assert next_step(fitting, moment(at_once, woken={"a": at_once})) == Step(until=at_once + TRIED_SECONDS)
+    assert woken(next_step(fitting, moment(at_once, woken={"a": at_once}, refused={"a"}))) == "b"
+    assert woken(next_step(fitting, moment(AT + 0.01 + TRIED_SECONDS, woken={"a": at_once}))) == "b"
+
+
+def test_what_ended_is_ordered_by_first_but_not_for_ever() -> None:
+    fitting = ranked("a")
+    assert next_step(fitting, moment(ordered=False)) == Step(until=AT + ORDERED_SECONDS)
+    assert woken(next_step(fitting, moment(AT + ORDERED_SECONDS, ordered=False))) == "a"
+
+
+def test_who_was_tried_before_something_came_free_is_tried_again() -> None:
+    assert woken(next_step(ranked("a", "b"), moment(AT + 0.2, woken={"a": AT - 0.01}))) == "a"
+
+
+def test_when_all_were_tried_in_vain_nothing_is_written_before_the_batch_has_passed() -> None:
+    tried = {"a": AT + 0.01, "b": AT + 0.2}
+    assert next_step(ranked("a", "b"), moment(AT + 0.5, woken=tried)) == Step(until=AT + BATCH_SECONDS)
+    assert next_step(ranked("a", "b"), moment(AT + BATCH_SECONDS, woken=tried)).everything
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=8), st.floats(0, 0.09))
+def test_each_is_woken_once_in_the_order_until_one_starts(starts: list[bool], latency: float) -> None:
+    """A frontend that tries whoever is woken, and starts those that it will: nobody is passed over, nobody is woken twice."""
+    waiting = ranked(*(str(number) for number in range(len(starts))))
+    trail: dict[str, float] = {}
+    seen: list[str] = []
+    now = AT + 0.001
+    while not (step := next_step(waiting, moment(now, woken=trail))).everything:
+        if step.wake is not None:
+            uid = step.wake.job.uid
+            seen.append(uid)
+            trail[uid] = now
+            now += latency
+            waiting = [one for one in waiting if one.job.uid != uid or not starts[int(uid)]]
+        else:
+            assert step.until is not None
+            assert step.until > now
+            now = step.until
+    assert seen == [str(number) for number in range(len(starts))]
+
+
+def test_a_wake_up_leaves_the_order_as_it_is() -> None:
+    level = wake_level(500, behind=400, before=700, band=BAND, refused={500}.__contains__)
+    assert level is not None
+    assert 400 < level < 700
+
+
+@given(
+    st.integers(0, 1001),
+    st.integers(0, 1001),
+    st.integers(0, 1000),
+    st.sets(st.integers(0, 1000)),
+)
+def test_a_wake_up_has_another_level_of_the_band_at_which_nobody_was_refused(
+    behind: int, before: int, standing: int, used: set[int]
+) -> None:
+    level = wake_level(standing, behind=behind, before=before, band=BAND, refused=used.__contains__)
+    free = set(range(BAND.lowest, BAND.highest + 1)) - used - {standing}
+    if level is None:
+        assert not free
+        return
+    assert level in free
+    between = {one for one in free if behind < one < before}
+    assert level in between or not between
+
+
+def test_a_band_that_is_used_up_wakes_nobody() -> None:
+    assert (
+        wake_level(
+            3, behind=0, before=4, band=Band(default=0, lowest=1, highest=3), refused={1, 2}.__contains__
+        )
+        is None
+    )
+
+
+@pytest.mark.parametrize("width", [1000, 1_000_000])
+def test_plans_leave_levels_free_for_waking(width: int) -> None:
+    band = planning_band(Band(default=0, lowest=1, highest=width))
+    assert (band.default, band.lowest) == (0, 1)
+    assert width // 8 * 7 <= band.highest < width
+
+
+def test_neighbours_are_those_of_the_arrangement_that_shall_be() -> None:
+    arranged = [("a", 900), ("b", 500), ("c", 700), ("d", 300)]
+    assert neighbours("c", arranged, BAND) == (300, 500)
+    assert neighbours("a", arranged, BAND) == (700, 1001)
+    assert neighbours("d", arranged, BAND) == (0, 500)

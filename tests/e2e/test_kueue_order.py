@@ -1,0 +1,146 @@
+"""The order that is promised is the order that happens: of each admission, which job of the order it was.
+
+Jobs end whenever their time has come, others come meanwhile, and nobody waits for an order to stand. The judge replays quota
+and order from a watch of its own (`PlacementReplay`). The long forms, on a quiet machine, are in `bench/`.
+"""
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.document import Grant, PolicyDocument
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import ADMITTER, KubeLab
+from fairlead_testkit.kubelab.audit import AuditLine
+from fairlead_testkit.kueue_rounds import Layout, Rounds
+from fairlead_testkit.placements import Placement, QuotaNode, Tally
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
+
+WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
+EACH = 8
+RIGHT = 0.9
+"""Of some twenty admissions on a loaded machine; before there were wake-ups it was a third and less."""
+SLOW = 0.5
+"""After so many seconds a release or an arrival has been ordered by, on a loaded machine."""
+
+ONE_QUEUE = Layout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
+BLOCKING = Layout(nodes=ONE_QUEUE.nodes, tenants=ONE_QUEUE.tenants, strategy="StrictFIFO")
+QUOTA_ABOVE = Layout(
+    nodes={"root": QuotaNode(nominal=6)} | {name: QuotaNode(parent="root") for name in ("x", "y", "z")},
+    tenants={"team-a": "x", "team-b": "y", "team-c": "z"},
+)
+QUOTA_OF_THEIR_OWN = Layout(
+    nodes={"root": QuotaNode()}
+    | {name: QuotaNode(nominal=gpus, parent="root") for name, gpus in (("x", 3), ("y", 2), ("z", 1))},
+    tenants=QUOTA_ABOVE.tenants,
+)
+
+
+async def decided(bus: Bus, estate: Estate) -> None:
+    """Wait until the scorers know what waits."""
+
+    async def known() -> bool:
+        found = await whole_queue(bus, POOL)
+        return not found.silent_shards and {place.place.id for place in found.places} == set(estate.waiting())
+
+    await eventually(known, 60, what="all that waits has a place")
+
+
+def told(placements: list[Placement]) -> str:
+    return "\n".join(str(placement) for placement in placements if placement.missed)
+
+
+@pytest.mark.parametrize(
+    ("layout", "units"),
+    [
+        pytest.param(ONE_QUEUE, 1, id="one queue"),
+        pytest.param(BLOCKING, 1, id="one queue that blocks"),
+        pytest.param(QUOTA_ABOVE, 2, id="three queues with all quota above, two units at once"),
+        pytest.param(QUOTA_OF_THEIR_OWN, 1, id="three queues with quota of their own"),
+    ],
+)
+async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
+    kube_lab: KubeLab, tmp_path: Path, layout: Layout, units: int
+) -> None:
+    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
+        policy = fair_policy(estate, WEIGHTS, layout.make(estate))
+        rounds = Rounds(estate, log, layout)
+        rounds.backlog(EACH)
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            await decided(bus, estate)
+            await rounds.play(20 // units, units=units, rest=(0.6, 1.4))
+            await rounds.settle()
+        placements = rounds.placements(policy, reaction=SLOW)
+        assert len(placements) >= 20
+        assert Tally.of(placements).right >= RIGHT, told(placements)
+
+
+async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_path: Path) -> None:
+    """It waits at the level that it needs: nothing of the order changes when room comes free for it."""
+    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
+        estate.priority_class("urgent", 100_000)
+        pool = ONE_QUEUE.make(estate)
+        grant = Grant(tenant=estate.namespaces["team-a"], classes=["urgent"])
+        policy = fair_policy(estate, WEIGHTS, pool, grants=[grant])
+        rounds = Rounds(estate, log, ONE_QUEUE)
+        rounds.backlog(EACH)
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            urgent = []
+            for _ in range(3):
+                urgent.append(rounds.arrive("team-a", priority_class="urgent", priority=100_000))
+                await decided(bus, estate)
+                await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
+            await rounds.settle()
+        placements = rounds.placements(policy, reaction=SLOW)
+        assert [one.name for one in placements] == urgent, told(placements)
+
+
+async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    """Where first come, first served is right: nothing else is written, and nothing at all if the policy says so."""
+    with Estate(kube_lab, ["team-a"]) as estate, AdmissionLog(estate) as log:
+        layout = Layout(nodes={"q": QuotaNode(nominal=2)}, tenants={"team-a": "q"})
+        policy = fair_policy(estate, {"team-a": 1}, layout.make(estate), wake="never")
+        rounds = Rounds(estate, log, layout)
+        rounds.backlog(14)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
+        async with fleet.running() as bus:
+            await decided(bus, estate)
+            own, unwoken = await one_by_one(rounds, estate, policy)
+            assert unwoken == 0
+            woken = msgspec.structs.replace(policy, wake="always")
+            await fleet.apply(bus, woken)
+            await rounds.play(1)
+            await rounds.settle()
+            quick, writes = await one_by_one(rounds, estate, woken)
+        assert writes == STARTS
+        assert quick <= own / 4
+
+
+STARTS = 5
+
+
+async def one_by_one(rounds: Rounds, estate: Estate, policy: PolicyDocument) -> tuple[float, int]:
+    """Releases, each after the pool is full again; median seconds to the next admission, and Fairlead's writes."""
+    mark, begun = estate.lab.audit_mark(), time.monotonic()
+    for _ in range(STARTS):
+        await rounds.play(1, rest=(0.2, 0.2), arrivals=False)
+        await rounds.settle()
+    idle = Tally.of(one for one in rounds.placements(policy) if one.at >= begun).idle
+    return idle, len(level_patches(estate, mark))
+
+
+def level_patches(estate: Estate, after: int) -> list[AuditLine]:
+    """Fairlead's writes of levels that the API server took, by its own audit log."""
+    lines = estate.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
+    mine = [line for line in lines if line.namespace in estate.namespaces.values()]
+    return [line for line in mine if line.code == 200 and not line.dry_run and not line.subresource]
