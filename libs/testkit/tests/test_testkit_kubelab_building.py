@@ -1,6 +1,7 @@
 """What the lab is made of is built once, whole or not at all; where it cannot be built, tests say what to do."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit.kubelab import BuildError, GoMissingError, Kit, build
+from fairlead_testkit.kubelab import BuildError, GoMissingError, Kit, build, building
 from fairlead_testkit.kubelab.toolsets import Toolset
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="Go is missing: https://go.dev/doc/install")
@@ -54,6 +55,28 @@ def test_two_builds_at_once_build_once(tmp_path: Path, toolset: Toolset) -> None
     assert cached(tmp_path) == [kits[0].folder.name]
     said = subprocess.run([kits[0].binary("hello")], capture_output=True, text=True, check=True)
     assert said.stderr == "hello lab\n"
+    assert "building 1 binaries with go version" in reports[0]
+    assert "minutes on two idle cores" in reports[0]
+    assert re.fullmatch(r"  hello: \d+ packages compiled, (\d+ min )?\d+ s", reports[2])
+    assert re.fullmatch(rf"built in (\d+ min )?\d+ s: {re.escape(str(kits[0].folder))}", reports[-1])
+
+
+@needs_go
+@pytest.mark.timeout(600)
+def test_a_long_build_says_how_far_it_is(toolset: Toolset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "SAID_EVERY_SECONDS", 0.0)
+    module = Path(toolset.folder)
+    for name in ("one", "two"):
+        (module / name).mkdir()
+        (module / name / "it.go").write_text(f"package {name}\n\nvar It = {os.getpid()}\n")
+    (module / "hello" / "main.go").write_text(
+        'package main\n\nimport (\n"tiny/one"\n"tiny/two"\n)\n\nfunc main() { println(one.It, two.It) }\n'
+    )
+    reports: list[str] = []
+    build(toolset, reports.append)
+    assert [re.sub(r"\d+ s$", "", line) for line in reports[2:-2]] == [
+        f"  hello: {number} packages so far, " for number in (1, 2, 3)
+    ]
 
 
 @needs_go

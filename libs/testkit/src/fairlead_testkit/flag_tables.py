@@ -25,7 +25,7 @@ What each service can be told. This page is written from their code (`make setti
 Each setting is a flag (`--nats-url`), a variable of the environment (`FAIRLEAD_NATS_URL`) and a key of a YAML file (`nats_url`) that `--config FILE` or
 `FAIRLEAD_CONFIG` names. Flags win over the environment, the environment over the file, the file over the defaults. A setting marked *secret* has no flag,
 since everybody on a host can read its processes' command lines. `python -m fairlead_<service> --help` says the same; `--health-check` asks the
-service that runs on the health port whether it is ready, and exits 0 or 1.
+service that runs on the health port whether it is ready, and exits 0 or 1. How to run them by hand: [production.md](production.md).
 """
 _COMMON = "## All services\n\n"
 

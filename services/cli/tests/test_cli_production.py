@@ -1,0 +1,159 @@
+"""docs/production.md, followed to the letter: its commands, in its order, on a real nats-server, Kubernetes and Kueue."""
+
+import contextlib
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit import NatsServer
+from fairlead_testkit.kubelab import KubeLab, LabOptions, things
+from fairlead_testkit.kubelab_fixtures import LabFactory
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "production.md").read_text()
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+ADDRESSES = ("FAIRLEAD_NATS_URL", "KUBECONFIG")
+SERVICE = "python -m fairlead_"
+PORT = re.compile(r"\b808\d\b")
+END_SECONDS = 30
+STEP_SECONDS = 150
+ACCOUNT = "system:serviceaccount:fairlead:fairlead-"
+WARNINGS_ALONE = 1
+"""The doctor's exit code where no error is open: what a lab's Kueue leaves to warn of is no business of the page."""
+
+
+class Reader:
+    """Somebody who follows the page: a shell, the terminals in which services run, and the reader's own addresses."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.environ = dict(environ)
+        self.services: dict[str, subprocess.Popen[bytes]] = {}
+        self._ports: dict[str, str] = {}
+
+    def follow(self, block: str) -> str:
+        """Do what one block says; gives what was printed."""
+        text = PORT.sub(lambda found: self._port(found[0]), block)
+        if all(line.startswith(SERVICE) for line in text.splitlines()):
+            for line in text.splitlines():
+                self._start(line)
+            return ""
+        return self.run(text)
+
+    def run(self, text: str, *, code: int = 0) -> str:
+        """One piece of shell, that ends with the given code or better."""
+        done = subprocess.run(
+            ["/bin/bash", "-euo", "pipefail", "-c", text],
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=STEP_SECONDS,
+        )
+        assert done.returncode <= code, f"{text}\n{done.stdout}\n{done.stderr}\n{self.logs()}"
+        return done.stdout + done.stderr
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in self.folder.glob("*.log"))
+
+    def end(self) -> list[int]:
+        """SIGTERM to each service; gives their exit codes."""
+        for service in self.services.values():
+            service.terminate()
+        return [service.wait(END_SECONDS) for service in self.services.values()]
+
+    def kill(self) -> None:
+        for service in self.services.values():
+            if service.poll() is None:
+                service.kill()
+                service.wait()
+
+    def _start(self, line: str) -> None:
+        name = f"{shlex.split(line)[2]}-{len(self.services)}"
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.services[name] = subprocess.Popen(
+                ["/bin/bash", "-c", f"exec {line}"],
+                cwd=self.folder,
+                env=self.environ,
+                stdout=log,
+                stderr=log,
+            )
+
+    def _port(self, shown: str) -> str:
+        """A free one for each of the page's; the same throughout."""
+        if shown not in self._ports:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self._ports[shown] = str(probe.getsockname()[1])
+        return self._ports[shown]
+
+
+def test_the_page_begins_with_the_readers_own_addresses() -> None:
+    assert re.findall(r"^export (\w+)=", BLOCKS[0], re.MULTILINE) == list(ADDRESSES)
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", PAGE):
+        assert (ROOT / "docs" / target).exists(), target
+
+
+@contextlib.contextmanager
+def reader(folder: Path, lab: KubeLab, server: NatsServer) -> Iterator[Reader]:
+    (folder / "deploy").symlink_to(ROOT / "deploy")
+    kubeconfig = folder / "admin.yaml"
+    kubeconfig.write_text(lab.kubeconfig().read_text())
+    kubeconfig.chmod(0o600)
+    binaries = [str(Path(sys.executable).parent), str(lab.kit.binary("kubectl").parent), os.environ["PATH"]]
+    environ = {
+        "PATH": os.pathsep.join(binaries),
+        "HOME": str(folder),
+        "FAIRLEAD_NATS_URL": server.url,
+        "KUBECONFIG": str(kubeconfig),
+    }
+    found = Reader(folder, environ)
+    try:
+        yield found
+    finally:
+        found.kill()
+
+
+@pytest.mark.kube
+@pytest.mark.integration
+@pytest.mark.timeout(480)
+def test_following_the_page_runs_it_with_the_shipped_service_accounts(
+    kube_labs: LabFactory, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    lab = kube_labs(LabOptions())
+    lab.apply_examples()
+    with reader(tmp_path, lab, nats_server) as person:
+        said = ""
+        for block in BLOCKS[1:]:
+            code = WARNINGS_ALONE if block.startswith("fairlead doctor") else 0
+            said = person.run(block, code=code) if code else person.follow(block)
+        assert "levels may be written from now on, by boost" in said
+        for account in ("watcher", "admitter"):
+            whoami = person.run(f"kubectl --kubeconfig kubeconfigs/{account}.yaml auth whoami -o yaml")
+            assert f"username: {ACCOUNT}{account}" in whoami
+            assert "admin" not in (tmp_path / "kubeconfigs" / f"{account}.yaml").read_text()
+
+        # More than the pool holds, of the lighter tenant first: the order is not that of arrival.
+        files = [f"-f deploy/examples/kueue/{tenant}.yaml" for tenant in ("team-c",) * 10 + ("team-a",) * 3]
+        person.run("\n".join(f"kubectl create {file}" for file in files))
+        lab.until(lambda: boosted(lab), 90, "a level is written")
+        assert person.end() == [0, 0, 0, 0], person.logs()
+
+
+def boosted(lab: KubeLab) -> list[str]:
+    return [
+        item["metadata"]["name"]
+        for item in lab.api.items("/apis/kueue.x-k8s.io/v1beta2/workloads")
+        if item["metadata"].get("annotations", {}).get(things.PRIORITY_BOOST)
+    ]
