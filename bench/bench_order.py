@@ -18,8 +18,10 @@ from bench_lines import quantile, say
 from fairlead_cli.benching.measuring import measure_events, measure_levels, measure_order
 from fairlead_cli.benching.pools import Size, made_pool
 from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.instants import DAY
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant, encode_snapshot
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy.entitlements import Weights, in_relation
 
 TENANTS = 200
 NOW = 1_760_000_000_000_000
@@ -29,14 +31,19 @@ REPEATS = 7
 SHARDS = 16
 
 
+def weights(turn: int = 0) -> dict[str, Fraction]:
+    """Of the tenants; other ones each turn."""
+    return {f"team-{n}": Fraction(1 + (n + turn) % 5) for n in range(TENANTS)}
+
+
 def rules(turn: int = 0) -> PoolRules:
     """A pool of 4,000 cards; each turn's weights differ, so that nothing computed before can serve again."""
     return PoolRules(
         capacity=CAPACITY,
         classes=("urgent", "approved", "normal"),
-        rate=Fraction(6, 100) / 3_600_000_000,
-        cap=336 * 3_600_000_000,
-        weights={f"team-{n}": Fraction(1 + (n + turn) % 5) for n in range(TENANTS)},
+        rate=Fraction(1, 10) / DAY,
+        cap=14 * DAY,
+        entitlements=in_relation(Weights(listed=weights(turn))).listed,
     )
 
 
@@ -165,7 +172,7 @@ def made_snapshot(count: int) -> Snapshot:
         now=NOW,
         policy=PolicyDocument(),
         pools=[SnapshotPool(name="gpu", capacity=CAPACITY)],
-        tenants=[SnapshotTenant(name=name, weight=float(weight)) for name, weight in rules().weights.items()],
+        tenants=[SnapshotTenant(name=name, weight=float(weight)) for name, weight in weights().items()],
         jobs=[
             SnapshotJob(
                 id=job.id,

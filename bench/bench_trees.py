@@ -8,6 +8,7 @@ from bench_lines import quantile, say
 from bench_order import NOW, TENANTS, a_job, best, loaded, rules
 
 from fairlead_policy import PoolRules, WaitingJob
+from fairlead_policy.entitlements import Weights, in_relation
 
 ORGANISATIONS = 20
 EVENTS = 120
@@ -17,8 +18,10 @@ def tree(turn: int = 0) -> PoolRules:
     """The flat bench's tenants, ten below each organisation."""
     flat = rules(turn)
     organisations = {f"org-{n}": Fraction(1 + n % 3) for n in range(ORGANISATIONS)}
+    teams = {f"team-{n}": Fraction(1 + (n + turn) % 5) for n in range(TENANTS)}
     parents = {f"team-{n}": f"org-{n % ORGANISATIONS}" for n in range(TENANTS)}
-    return replace(flat, weights={**flat.weights, **organisations}, parents=parents)
+    weights = Weights(listed={**teams, **organisations}, parents=parents)
+    return replace(flat, entitlements=in_relation(weights).listed, parents=parents)
 
 
 async def trees() -> None:

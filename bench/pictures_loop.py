@@ -67,7 +67,7 @@ def rules(weights: Mapping[str, int], *, share_per_hour: Fraction, cap_hours: in
         classes=("normal",),
         rate=share_per_hour / HOUR,
         cap=None if cap_hours is None else cap_hours * HOUR,
-        weights={tenant: Fraction(weight) for tenant, weight in weights.items()},
+        entitlements={tenant: Fraction(weight) for tenant, weight in weights.items()},
     )
 
 
@@ -94,7 +94,7 @@ def run(
 
 class _Loop:
     def __init__(self, scored_by: PoolRules) -> None:
-        self.course = Course(waits={tenant: [] for tenant in scored_by.weights})
+        self.course = Course(waits={tenant: [] for tenant in scored_by.entitlements})
         self._order = PoolOrder(scored_by)
         self._now: Micros = 0
         self._held: Counter[str] = Counter()
@@ -122,7 +122,7 @@ class _Loop:
 
     def reweigh(self, weights: Mapping[str, int]) -> None:
         exact = {tenant: Fraction(weight) for tenant, weight in weights.items()}
-        self._order.set_rules(replace(self._order.rules, weights=exact))
+        self._order.set_rules(replace(self._order.rules, entitlements=exact))
 
     def start(self) -> None:
         """Starts the first of the order while a card is free."""

@@ -37,7 +37,9 @@ async def test_a_day_costs_less_than_two_writes_an_admission(kube_lab: KubeLab, 
     rng = random.Random(7)
     with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
         pool = estate.queue("shared", GPUS)
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool, share_per_hour=0.06))
+        fleet = KubeFleet(
+            tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool, entitlement_per_day=0.1)
+        )
         async with fleet.running():
             mark = kube_lab.audit_mark()
             start = time.monotonic()

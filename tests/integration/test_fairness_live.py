@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 GPUS = 6
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
-SHARE_PER_HOUR = 9.0
-"""Four seconds of waiting are worth a hundredth of the pool: aging takes part within the time of a test."""
+ENTITLEMENT_PER_DAY = 1296.0
+"""Four seconds of waiting are worth a hundredth of the pool over its weight: aging takes part within the time of a test."""
 REACTION = 4.0
 """Seconds: somebody starts in the room there is while the order with who has just come, or ended, is on its way.
 
@@ -31,7 +31,7 @@ Mostly some tenths; but a busy machine lets a process stand still for seconds, w
 RUN_SECONDS = (3.0, 6.0)
 """Of the flood: with the reaction, so that what is judged by is mostly what everybody knew."""
 POLICY = PolicyDocument(
-    aging=Aging(share_per_hour=SHARE_PER_HOUR, cap_hours=None),
+    aging=Aging(entitlement_per_day=ENTITLEMENT_PER_DAY),
     pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
     tenants=[Tenant(name=name, weight=weight) for name, weight in WEIGHTS.items()],
     grants=[Grant(tenant="team-c", classes=["urgent"])],
@@ -60,7 +60,7 @@ def jobs_of(events: Sequence[AnyEvent], kind: type[AnyEvent]) -> int:
 
 def replayed(events: Sequence[AnyEvent]) -> FairReplay:
     """The pool as the events tell it."""
-    replay = FairReplay(WEIGHTS, GPUS, share_per_hour=SHARE_PER_HOUR, reaction=REACTION)
+    replay = FairReplay(WEIGHTS, GPUS, entitlement_per_day=ENTITLEMENT_PER_DAY, reaction=REACTION)
     for event in events:
         at = event.at.timestamp()
         match event:

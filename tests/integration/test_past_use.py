@@ -26,7 +26,7 @@ TENANTS = ("busy", "calm", "blocker")
 BLOCK_SECONDS = 35.0
 """How long nobody else can start: what is asked meanwhile takes a third of it on a machine that is not busy."""
 POLICY = PolicyDocument(
-    aging=Aging(share_per_hour=0.06),
+    aging=Aging(entitlement_per_day=1.44),
     half_life_hours=1 / 60,
     pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
     tenants=[Tenant(name=name) for name in TENANTS],

@@ -19,7 +19,7 @@ from fairlead_contracts.errors import DocumentError
 
 FULL = PolicyDocument(
     classes=["urgent", "normal"],
-    aging=Aging(share_per_hour=0.1, cap_hours=None),
+    aging=Aging(entitlement_per_day=0.1, cap_days=None),
     resource_weights={"cpu": 0.0, "nvidia.com/gpu": 2.0},
     window=50,
     shards=4,
@@ -32,6 +32,9 @@ FULL = PolicyDocument(
     ],
     grants=[Grant(tenant="a", classes=["urgent"], job="j1", by="ops", why="deadline")],
 )
+
+
+SIX = [{"name": "a", "weight": 3}, {"name": "b", "weight": 2}, {"name": "c"}]
 
 
 def problems_of(found: object) -> dict[str, str]:
@@ -53,7 +56,9 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
         "bands": {"width": 5},
         "hierarchy": {"mode": "flat"},
         "shards": 257,
-        "aging": {"cap_hours": -1, "share_per_hour": float("nan"), "speed": 1},
+        "expected_unlisted": 0,
+        "divide_by": "use",
+        "aging": {"cap_days": -1, "entitlement_per_day": float("nan"), "speed": 1},
         "resource_weights": {"cpu": -1, "memory": float("inf")},
         "unlisted_weight": -1,
         "preemption": "maybe",
@@ -69,7 +74,8 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
     }  # fmt: skip
     assert set(problems_of(found)) == {
         "bogus", "window", "half_life_hours", "bands.width", "hierarchy.mode", "shards", "preemption", "unlisted_weight",
-        "aging.cap_hours", "aging.share_per_hour", "aging.speed", "resource_weights.cpu", "resource_weights.memory",
+        "expected_unlisted", "divide_by",
+        "aging.cap_days", "aging.entitlement_per_day", "aging.speed", "resource_weights.cpu", "resource_weights.memory",
         "tenants[0].name", "tenants[0].weight", "tenants[1].name", "tenants[2].weigth", "tenants[2].match.scopes",
         "tenants[3].name", "tenants[3].weight", "tenants[3].parent", "tenants[3].pool", "tenants[4]",
         "pools[0].members", "pools[1].name", "pools[1].members", "pools[2].name",
@@ -83,7 +89,7 @@ def test_what_is_not_of_its_type_is_told_in_words_with_its_place() -> None:
         "class_mode": "DRF",
         "mode": "Reserve",
         "fit": {"strategy": True},
-        "aging": {"share_per_hour": 2_000_000_000, "cap_hours": 0},
+        "aging": {"entitlement_per_day": 2_000_000_000_000, "cap_days": 0},
         "half_life_hours": 10**400,
         "resource_weights": {"cpu": "much", "gpu": 1, 3: 1},
         "window": 1.5,
@@ -98,8 +104,8 @@ def test_what_is_not_of_its_type_is_told_in_words_with_its_place() -> None:
         "class_mode": "must be one of strict, additive, multiplicative, or a preset: drf, wdrf",
         "mode": "must be one of advise, reserve",
         "fit.strategy": "must be one of binpack, spread, none",
-        "aging.share_per_hour": "must be a number from 0 to 1,000,000,000",
-        "aging.cap_hours": "must be above 0, and at most 10,000,000; leave it null for no cap",
+        "aging.entitlement_per_day": "must be a number from 0 to 1,000,000,000,000",
+        "aging.cap_days": "must be above 0, and at most 1,000,000; leave it null for no cap",
         "half_life_hours": "is too large for a number here",
         "resource_weights.cpu": "must be a number",
         "resource_weights": "has a name that is no text: write it in quotes",
@@ -140,9 +146,9 @@ def test_classes_are_names_each_once(classes: object) -> None:
 
 def test_null_stands_where_it_means_something() -> None:
     found = read_document(
-        {"aging": {"cap_hours": None}, "unlisted_weight": None, "tenants": [{"name": "a", "match": None}]}
+        {"aging": {"cap_days": None}, "unlisted_weight": None, "tenants": [{"name": "a", "match": None}]}
     )
-    assert found.aging.cap_hours is None
+    assert found.aging.cap_days is None
     assert found.tenants == [Tenant(name="a")]
 
 
@@ -269,7 +275,63 @@ def test_weights_follow_the_order_of_classes(mode: str, weights: dict[str, int],
 def test_a_preset_stands_for_the_numbers_of_its_controller() -> None:
     drf = read_document({"class_mode": "drf"})
     assert (drf.class_mode, drf.class_weights) == ("additive", {"urgent": 0, "normal": 1000})
-    assert drf.aging == Aging(share_per_hour=360, cap_hours=336)
-    wdrf = read_document({"class_mode": "wdrf", "aging": {"share_per_hour": 0.06}})
+    assert drf.aging == Aging(entitlement_per_day=8640, cap_days=14)
+    wdrf = read_document({"class_mode": "wdrf", "aging": {"entitlement_per_day": 0.06}})
     assert (wdrf.class_mode, wdrf.class_weights["approved"]) == ("multiplicative", 100)
-    assert wdrf.aging.share_per_hour == 0.06  # the file's own word counts
+    assert wdrf.aging.entitlement_per_day == 0.06  # the file's own word counts
+
+
+WAITING = "waiting counts in entitlements a day"
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ({"aging": {"share_per_hour": 0.06}}, "entitlement_per_day: 1.44, cap_days: 14"),
+        (
+            {"aging": {"share_per_hour": 0.06, "cap_hours": None}, "tenants": SIX},
+            "entitlement_per_day: 8.64, cap_days: null",
+        ),
+        ({"aging": {"cap_hours": 1.2}, "tenants": SIX}, "entitlement_per_day: 8.64, cap_days: 0.05"),
+        (
+            {
+                "aging": {"share_per_hour": 0.1},
+                "tenants": SIX,
+                "unlisted_weight": 0.5,
+                "expected_unlisted": 8,
+            },
+            "entitlement_per_day: 24, cap_days: 14",
+        ),
+        (
+            {"aging": {"share_per_hour": 0.06}, "class_mode": "wdrf"},
+            "entitlement_per_day: 1.44, cap_days: 14",
+        ),
+        ({"aging": {"share_per_hour": 0}, "tenants": SIX}, "entitlement_per_day: 0, cap_days: 14"),
+    ],
+)
+def test_aging_in_the_old_unit_is_refused_with_the_line_that_replaces_it(
+    found: dict[str, object], line: str
+) -> None:
+    [(field, told)] = problems_of(found).items()
+    assert field in {"aging.share_per_hour", "aging.cap_hours"}
+    assert WAITING in told
+    assert f"`aging: {{{line}}}`" in told
+    assert "approximate" not in told
+
+
+def test_where_the_new_line_is_not_the_same_it_says_so() -> None:
+    old = {"aging": {"share_per_hour": 0.06}}
+    tree = [*SIX, {"name": "org"}, {"name": "team", "parent": "org"}]
+    [told] = problems_of(old | {"tenants": tree}).values()
+    assert "`aging: {entitlement_per_day: 10.08, cap_days: 14}`" in told
+    assert "in trees it is approximate" in told
+    pools = {"pools": [{"name": "p", "members": ["c/p"]}, {"name": "q", "members": ["c/q"]}]}
+    [told] = problems_of(old | pools | {"tenants": [*SIX, {"name": "d", "pool": "q"}]}).values()
+    assert "entitlement_per_day: 8.64" in told
+    assert "that is for pool p: where weights have another sum, it is approximate" in told
+    terms = {"class_mode": "additive", "class_weights": dict.fromkeys(("urgent", "approved", "normal"), 1)}
+    [told] = problems_of(old | terms | {"tenants": SIX}).values()
+    assert "class_weights are terms beside it: multiply them by 6, too" in told
+    [told] = problems_of({"aging": {"share_per_hour": "fast"}}).values()
+    assert WAITING in told
+    assert set(problems_of(old | {"window": 0})) == {"aging.share_per_hour", "window"}

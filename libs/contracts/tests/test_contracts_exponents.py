@@ -23,7 +23,7 @@ def refused(text: str, *, snapshot: bool = False) -> FieldError:
         ("tenants: [{name: a, weight: 1e3}]", "tenants[0].weight", "1000 or 1.0e+3"),
         ("window: 2E1", "window", "20"),
         ("half_life_hours: 1.5e2", "half_life_hours", "150 or 1.5e+2"),
-        ("aging: {share_per_hour: 6e-2}", "aging.share_per_hour", "0.06 or 6.0e-2"),
+        ("aging: {entitlement_per_day: 6e-2}", "aging.entitlement_per_day", "0.06 or 6.0e-2"),
         ("resource_weights: {cpu: 1e1}", "resource_weights.cpu", "10 or 1.0e+1"),
         ("unlisted_weight: 1e+90", "unlisted_weight", "1.0e+90"),
     ],

@@ -57,7 +57,7 @@ def twice(payload: bytes) -> list[str]:
         (snapshot('{"id": "j:1", "tenant": "t", "submitted": 5, "demand": {}, "uid": "u", "uid": "v"}'), "jobs[2].uid"),
         (snapshot(around=', "now": 11'), "now"),
         (snapshot(around=', "jobs": []'), "jobs"),
-        (snapshot(around=', "policy": {"aging": {"cap_hours": 1, "cap_hours": 2}}'), "policy.aging.cap_hours"),
+        (snapshot(around=', "policy": {"aging": {"cap_days": 1, "cap_days": 2}}'), "policy.aging.cap_days"),
         (snapshot(around=', "running": [{"id": "r", "id": "s", "tenant": "t", "demand": {}}]'), "running[0].id"),
         (
             snapshot(around=', "nodes": [{"name": "n", "allocatable": {"cpu": 1, "cpu": 2}}]'),

@@ -70,7 +70,7 @@ def test_the_documented_configurations_are_the_presets() -> None:
 def test_the_configmap_that_ships_and_its_data_alone_are_read() -> None:
     found = read_document(SHIPPED_CONFIGMAP)
     assert (found.class_mode, found.class_weights) == ("additive", {"urgent": 0, "normal": 500})
-    assert (found.aging.share_per_hour, found.aging.cap_hours) == (720, 336)
+    assert (found.aging.entitlement_per_day, found.aging.cap_days) == (17_280, 14)
     assert read_document(SHIPPED_CONFIGMAP["data"]) == found
     assert decode_document(encode_document(found)) == found
 
@@ -86,17 +86,17 @@ def test_an_environment_is_read_and_its_strings_are_numbers() -> None:
     )
     assert found is not None
     document = read_document(found)
-    assert (document.aging.share_per_hour, document.aging.cap_hours) == (1800, 2)
+    assert (document.aging.entitlement_per_day, document.aging.cap_days) == (43_200, 2 / 24)
     assert document.classes == ["urgent", "approved", "normal"]
 
 
 def test_a_configmap_is_the_controllers_whose_keys_it_has() -> None:
     data = {"LOOP_INTERVAL": "30", "AGING_COEFFICIENT": "0.5", "MAX_AGING_TIME": "7200", "TZ": "Asia/Seoul"}
     found = read_document({"kind": "ConfigMap", "data": data})
-    assert (found.class_mode, found.aging.share_per_hour, found.aging.cap_hours) == (
+    assert (found.class_mode, found.divide_by, found.aging.entitlement_per_day) == (
         "multiplicative",
-        1800,
-        2,
+        "weight",
+        43_200,
     )
     assert read_document({"kind": "ConfigMap", "data": {"LOOP_INTERVAL": "30"}}) == preset("wdrf")
     assert read_document({"kind": "ConfigMap", "data": {"log_level": "INFO"}}) == preset("drf")
@@ -113,7 +113,7 @@ def test_variables_of_other_programs_are_passed_over_and_misspelled_ones_are_not
     text = "PATH=/bin\nPYTHONUNBUFFERED=1\nAGING_COEFFICIENT=0.5\nNVIDIA_VISIBLE_DEVICES=all\nTZ=UTC\n"
     found = from_environment(text)
     assert found is not None
-    assert read_document(found).aging.share_per_hour == 1800
+    assert read_document(found).aging.entitlement_per_day == 43_200
     for name in (
         "AGING_COEFICIENT",
         "MAX_AGING",
@@ -134,7 +134,7 @@ def test_what_is_no_environment_of_the_controller_is_left_alone(text: str) -> No
 
 
 def test_no_aging_at_all_is_no_cap_of_nothing() -> None:
-    assert read_document({"AGING_COEFFICIENT": "0.1", "MAX_AGING_TIME": "0"}).aging.share_per_hour == 0
+    assert read_document({"AGING_COEFFICIENT": "0.1", "MAX_AGING_TIME": "0"}).aging.entitlement_per_day == 0
 
 
 def test_what_is_wrong_is_told_by_the_keys_of_the_file() -> None:
@@ -157,14 +157,14 @@ TOO_MUCH: list[tuple[dict[str, object], str]] = [
     (
         {"AGING_COEFFICIENT": 1.0e9},
         (
-            "AGING_COEFFICIENT: is 3600000000000.0 of share an hour, which must be a number from 0 to 1,000,000,000 "
+            "AGING_COEFFICIENT: is 86400000000000.0 a day, which must be a number from 0 to 1,000,000,000,000 "
             "(found 1000000000.0)"
         ),
     ),
     (
         {"MAX_AGING_TIME": 1.0e12},
         (
-            "MAX_AGING_TIME: is 277777777.7777778 hours, which must be above 0, and at most 10,000,000 "
+            "MAX_AGING_TIME: is 11574074.074074075 days, which must be above 0, and at most 1,000,000 "
             "(found 1000000000000.0)"
         ),
     ),
@@ -191,20 +191,20 @@ TOO_MUCH: list[tuple[dict[str, object], str]] = [
     (
         {"aging_alpha": "1e9"},
         (
-            "aging_alpha: is 3600000000000.0 of share an hour, which must be a number from 0 to 1,000,000,000 "
+            "aging_alpha: is 86400000000000.0 a day, which must be a number from 0 to 1,000,000,000,000 "
             '(found "1e9")'
         ),
     ),
     (
         {"aging_alpha": "1e999999"},
         (
-            "aging_alpha: is Infinity of share an hour, which must be a number from 0 to 1,000,000,000 "
+            "aging_alpha: is Infinity a day, which must be a number from 0 to 1,000,000,000,000 "
             '(found "1e999999")'
         ),
     ),
     (
         {"max_aging_hours": "1e9"},
-        'max_aging_hours: must be above 0, and at most 10,000,000 (found "1e9")',
+        'max_aging_hours: is 41666666.666666664 days, which must be above 0, and at most 1,000,000 (found "1e9")',
     ),
     (
         {"priority_weights": "urgent: 0\nnormal: 2e9"},

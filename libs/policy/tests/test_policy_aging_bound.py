@@ -23,7 +23,7 @@ def rules(cap: int | None = None) -> PoolRules:
         classes=("urgent", "normal"),
         rate=RATE,
         cap=cap,
-        weights={"t0": Fraction(1), "t1": Fraction(2), "t2": Fraction(3)},
+        entitlements={"t0": Fraction(1), "t1": Fraction(2), "t2": Fraction(3)},
     )
 
 
@@ -42,7 +42,9 @@ def arrival(
 def tag(order: PoolOrder, place: Place) -> Fraction:
     if not place.use:
         return Fraction(0)
-    return Fraction(place.use, order.rules.capacity[place.dominant]) / order.rules.weight_of(place.tenant)
+    return Fraction(place.use, order.rules.capacity[place.dominant]) / order.rules.entitlement_of(
+        place.tenant
+    )
 
 
 def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
@@ -96,7 +98,11 @@ def test_beyond_the_cap_the_plain_bound_fails() -> None:
     # Rate 1/4, cap 2, tags 1/4 and 0, submits 0 and 1, now 3: the younger one goes first although 1 >= 1/4 / 1/4.
     order = PoolOrder(
         PoolRules(
-            capacity={"gpu": 4}, classes=("normal",), rate=Fraction(1, 4), cap=2, unlisted_weight=Fraction(1)
+            capacity={"gpu": 4},
+            classes=("normal",),
+            rate=Fraction(1, 4),
+            cap=2,
+            unlisted_entitlement=Fraction(1),
         )
     )
     order.run("r", "j", {"gpu": 1})

@@ -34,8 +34,8 @@ def rules_of(seed: int) -> PoolRules:
         rate=rng.choice([Fraction(0), Fraction(1, 4)]),
         cap=rng.choice([None, 5]),
         resource_weights=rng.choice([{}, {"tpu": Fraction(0)}, {"cpu": Fraction(1, 2)}]),
-        weights={name: Fraction(rng.choice([0, 1, 1, 2])) for name in ("ada", "bob", "org", "team")},
-        unlisted_weight=Fraction(rng.choice([0, 1])),
+        entitlements={name: Fraction(rng.choice([0, 1, 1, 2])) for name in ("ada", "bob", "org", "team")},
+        unlisted_entitlement=Fraction(rng.choice([0, 1])),
         parents=rng.choice(TREES),
         class_mode=mode,
         class_weights={"urgent": Fraction(rng.choice([1, 3])), "normal": Fraction(1)},
@@ -55,7 +55,7 @@ class AnyPolicy(PoolHistory):
 
     def __init__(self) -> None:
         super().__init__(
-            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
+            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_entitlement=Fraction(1))
         )
         self.past: dict[str, dict[str, int]] = {}
 
@@ -111,7 +111,7 @@ TestAnyPolicy = AnyPolicy.TestCase
 
 def test_past_use_of_a_tenant_that_becomes_a_parent_counts_once() -> None:
     """Found by the machine above: what its lane remembered was then also its family's."""
-    flat = PoolRules(capacity={"cpu": 8}, classes=CLASSES, unlisted_weight=Fraction(1))
+    flat = PoolRules(capacity={"cpu": 8}, classes=CLASSES, unlisted_entitlement=Fraction(1))
     order = PoolOrder(flat)
     order.remember("org", {"cpu": 1})
     for rules, parents in ((replace(flat, parents={"ada": "org"}), ["ada", "org"]), (flat, ["org"])):

@@ -109,11 +109,11 @@ def test_a_weight_that_is_none_is_named_with_its_path(
 @pytest.mark.parametrize(
     ("policy", "path"),
     [
-        ({"aging": {"share_per_hour": NAN}}, "aging.share_per_hour"),
-        ({"aging": {"share_per_hour": -0.1}}, "aging.share_per_hour"),
-        ({"aging": {"share_per_hour": INF}}, "aging.share_per_hour"),
-        ({"aging": {"cap_hours": 0}}, "aging.cap_hours"),
-        ({"aging": {"cap_hours": INF}}, "aging.cap_hours"),
+        ({"aging": {"entitlement_per_day": NAN}}, "aging.entitlement_per_day"),
+        ({"aging": {"entitlement_per_day": -0.1}}, "aging.entitlement_per_day"),
+        ({"aging": {"entitlement_per_day": INF}}, "aging.entitlement_per_day"),
+        ({"aging": {"cap_days": 0}}, "aging.cap_days"),
+        ({"aging": {"cap_days": INF}}, "aging.cap_days"),
         ({"half_life_hours": 0}, "half_life_hours"),
         ({"half_life_hours": NAN}, "half_life_hours"),
         ({"half_life_hours": -1}, "half_life_hours"),

@@ -21,10 +21,10 @@ rules = st.builds(
     rate=st.sampled_from([Fraction(0), Fraction(1, 4)]),
     cap=st.sampled_from([None, 5]),
     resource_weights=st.sampled_from([{}, {"tpu": Fraction(0)}, {"cpu": Fraction(1, 2)}]),
-    weights=st.fixed_dictionaries(
+    entitlements=st.fixed_dictionaries(
         dict.fromkeys(TENANTS[:2], st.sampled_from([Fraction(0), Fraction(1), Fraction(2)]))
     ),
-    unlisted_weight=st.sampled_from([Fraction(0), Fraction(1)]),
+    unlisted_entitlement=st.sampled_from([Fraction(0), Fraction(1)]),
 )
 
 
@@ -33,7 +33,7 @@ class AnyHistory(PoolHistory):
 
     def __init__(self) -> None:
         super().__init__(
-            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_weight=Fraction(1))
+            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_entitlement=Fraction(1))
         )
         self.clock = 0
         self.use = self.nobodys_use()
@@ -110,7 +110,7 @@ TestAnyHistory = AnyHistory.TestCase
 
 
 def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
-    order = PoolOrder(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_weight=Fraction(1)))
+    order = PoolOrder(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     job = a_waiting_job("u", tenant="ada", submitted=1, demand={"gpu": 1})
     order.wait(job)
     order.run("r", "ada", {"gpu": 1})
@@ -118,7 +118,7 @@ def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
     scores = order._lanes["ada"].scored()
     order.wait(msgspec.structs.replace(job))
     order.run("r", "ada", {"gpu": 1, "cpu": 0})
-    order.set_rules(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_weight=Fraction(1)))
+    order.set_rules(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.forget("never seen")
     assert order._lanes["ada"].scored() is scores
     assert order.order(0) == before

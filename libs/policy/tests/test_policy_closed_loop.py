@@ -21,7 +21,7 @@ def rules(rate: Fraction) -> PoolRules:
         classes=("urgent", "normal"),
         rate=rate,
         cap=336 * HOUR,
-        weights=WEIGHTS,
+        entitlements=WEIGHTS,
     )
 
 

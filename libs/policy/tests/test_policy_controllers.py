@@ -144,7 +144,9 @@ def test_a_priority_override_counts_in_place_of_the_class_where_it_is_granted() 
 
 def test_the_wdrf_controllers_hour_of_aging_is_a_cap_not_first_come_first_served() -> None:
     """360 points of aging against a share of at most 1 made it FIFO after ten seconds; here the rate is a choice."""
-    gentle = read_document({"class_mode": "wdrf", "unlisted_weight": 1, "aging": {"share_per_hour": 0.06}})
+    gentle = read_document(
+        {"class_mode": "wdrf", "unlisted_weight": 1, "aging": {"entitlement_per_day": 1.44}}
+    )
     older, younger = job("older", "heavy", 3600), job("younger", "light", 0)
     assert order_of(WDRF, older, younger, use={"heavy": 5000}) == ["older", "younger"]
     assert order_of(gentle, older, younger, use={"heavy": 5000}) == ["younger", "older"]
@@ -225,7 +227,9 @@ def test_at_a_stated_rate_waiting_is_worth_what_it_says_beside_the_share(preset:
 
     Half of the pool at 0.06 an hour is worth 8 h 20 min.
     """
-    found = read_document({"class_mode": preset, "unlisted_weight": 1, "aging": {"share_per_hour": 0.06}})
+    found = read_document(
+        {"class_mode": preset, "unlisted_weight": 1, "aging": {"entitlement_per_day": 1.44}}
+    )
     for hours, first in ((8.3, "light"), (8.4, "heavy")):
         jobs = job("heavy", "heavy", hours * 3600), job("light", "light", 0)
         assert order_of(found, *jobs, use={"heavy": 5000})[0] == first

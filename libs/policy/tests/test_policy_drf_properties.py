@@ -315,7 +315,9 @@ def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
 
 
 def told(capacity: Demand, weights: Weights, waiting: Sequence[WaitingJob]) -> bytes:
-    order = PoolOrder(PoolRules(capacity=capacity, classes=("normal",), rate=Fraction(1, 9), weights=weights))
+    order = PoolOrder(
+        PoolRules(capacity=capacity, classes=("normal",), rate=Fraction(1, 9), entitlements=weights)
+    )
     for job in waiting[::2]:
         order.wait(job)
     order.wait_all(waiting[1::2])

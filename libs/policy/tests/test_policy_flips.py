@@ -25,7 +25,7 @@ def pool(rules: PoolRules, jobs: list[tuple[str, int, int]]) -> PoolOrder:
 
 def rules(rate: Fraction, cap: int | None, capacity: int = 1) -> PoolRules:
     return PoolRules(
-        capacity={"gpu": capacity}, classes=("normal",), rate=rate, cap=cap, unlisted_weight=Fraction(1)
+        capacity={"gpu": capacity}, classes=("normal",), rate=rate, cap=cap, unlisted_entitlement=Fraction(1)
     )
 
 
@@ -69,7 +69,7 @@ def test_equal_tags_of_unlike_terms_never_flip_and_hide_no_flip() -> None:
             classes=("normal",),
             rate=Fraction(1, 10),
             cap=10,
-            weights={"a": Fraction(2), "b": Fraction(3), "j": Fraction(1), "k": Fraction(1)},
+            entitlements={"a": Fraction(2), "b": Fraction(3), "j": Fraction(1), "k": Fraction(1)},
         )
     )
     for tenant, use, submitted in (("a", 2, 0), ("b", 3, 1), ("j", 60, 100), ("k", 50, 130)):
@@ -134,7 +134,7 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
             classes=("urgent", "normal"),
             rate=rate,
             cap=cap,
-            weights={f"t{number}": Fraction(weight) for number, weight in enumerate((1, 2, 3, 1, 2, 0))},
+            entitlements={f"t{number}": Fraction(weight) for number, weight in enumerate((1, 2, 3, 1, 2, 0))},
         )
     )
     for number, (tenant, gpus, submitted, use, urgent) in enumerate(found):

@@ -23,7 +23,10 @@ def rules(**changes: object) -> PoolRules:
         "cap": 20 * HOUR,
         "weights": EVEN,
     }
-    return PoolRules(**(stated | changes))  # type: ignore[arg-type] # tests say what they change
+    # Numbers that divide by 1 are read at a glance: weights are taken for entitlements, as they stand.
+    found = {**stated, "relative": False, **changes}
+    found["entitlements"] = found["weights"]
+    return PoolRules(**found)  # type: ignore[arg-type] # tests say what they change
 
 
 def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, urgency: str = "normal") -> WaitingJob:
@@ -123,7 +126,7 @@ def test_what_does_not_count_takes_room_too() -> None:
     late = a_waiting_job("late", tenant="bob", submitted=HOUR, demand={"cpu": 4000})
     for parents in ({}, {"ada": "org"}):
         weights = EVEN | {"org": Fraction(1)}
-        text = words(replace(free, parents=parents, weights=weights), {}, "late", monster, late)
+        text = words(replace(free, parents=parents, entitlements=weights), {}, "late", monster, late)
         assert "Before it stands m of ada" in text
         assert "It fits into what is free, beside all that stand before it." in text
 
@@ -160,7 +163,7 @@ def test_past_use_is_told_and_that_it_fades() -> None:
     assert place is not None
     assert found is not None
     text = "\n".join(prospects_in_words(found, place, order.rules, NOW))
-    assert "gpu: 4 of past use, by weight 1: 4.0 %." in text
+    assert "gpu: 4 of past use: a share of 4.0 %, over 100.0 % by weight 1: 4.0 %." in text
     assert "Past use counts here and fades" in text
     assert "Time alone" not in text
     assert "that run end" not in text, "past use does not end"
@@ -191,7 +194,10 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
         a_job("mine", "bob"),
     ]
     text = words(rules(), {"bob": 30}, "mine", *jobs)
-    assert "gpu: 30 running + 1 for 1 job of its own before it, by weight 1: 31.0 %." in text
+    assert (
+        "gpu: 30 running + 1 for 1 job of its own before it: a share of 31.0 %, over 100.0 % by weight 1: 31.0 %."
+        in text
+    )
     assert "Before it stands own of bob: its own tenant serves that one first." in text
     assert "Before it stands rush of ada: class urgent goes before normal." in text
     assert "Number 3 (higher classes and its own tenant's jobs stay before it) if 31 of" not in text
@@ -229,7 +235,10 @@ def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
     )
     jobs = [a_job("a", "ada"), a_job("b", "bob"), a_job("c", "cyd", age=9)]
     text = words(tree, {"ada": 20, "bob": 30}, "b", *jobs)
-    assert "org, gpu: 50 running + 1 for 1 job of its own before it, by weight 2: 25.5 %." in text
+    assert (
+        "org, gpu: 50 running + 1 for 1 job of its own before it: a share of 51.0 %, over 200.0 % by weight 2: 25.5 %."
+        in text
+    )
     assert "Before it stands a of ada (within org): its tenant stands 10.0 % lower." in text
     assert "Before c of cyd" not in text, (
         "even without any of bob's 30 GPUs org stands at 10 %, and c has waited"

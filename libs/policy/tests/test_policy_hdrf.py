@@ -36,7 +36,7 @@ def scene_of(seed: int) -> Scene:
         classes=("normal",),
         rate=rng.choice([Fraction(0), Fraction(1, 20), Fraction(1, 6)]),
         cap=rng.choice([None, 3]),
-        weights={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
+        entitlements={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
         parents=parents,
         rescaled=True,
         lowest_of_live=rng.random() < 0.5,
@@ -83,7 +83,7 @@ def rules(parents: Mapping[str, str], **changed: object) -> PoolRules:
     plain: dict[str, object] = {
         "capacity": {"cpu": 10, "gpu": 10},
         "classes": ("normal",),
-        "weights": {name: Fraction(1) for name in ("A", "B", "X", "Y", "P", "org", *"cgxyb", *(f"t{n}" for n in range(6)))},
+        "entitlements": {name: Fraction(1) for name in ("A", "B", "X", "Y", "P", "org", *"cgxyb", *(f"t{n}" for n in range(6)))},
         "parents": parents,
         "rescaled": True,
     }  # fmt: skip

@@ -58,7 +58,7 @@ def pools(
             classes=("urgent", "normal"),
             rate=rng.choice(RATES),
             cap=rng.choice((None, 2 * HOUR, 5 * HOUR)),
-            weights={name: rng.choice(WEIGHTS) for name in (*TENANTS, "org")},
+            entitlements={name: rng.choice(WEIGHTS) for name in (*TENANTS, "org")},
             parents=ORG if grown else {},
             class_mode=rng.choice(modes),
             class_weights={"urgent": Fraction(1), "normal": Fraction(3, 2)},
@@ -227,7 +227,7 @@ def test_no_start_is_told_where_one_may_use_a_resource_up() -> None:
     plain = PoolRules(
         capacity={"cpu": 24_000, "gpu": 12_000},
         classes=("urgent", "normal"),
-        weights=dict.fromkeys(TENANTS, Fraction(1)),
+        entitlements=dict.fromkeys(TENANTS, Fraction(1)),
     )
     for rescaled in (False, True):
         order = Case(waiting, {}, {}, replace(plain, rescaled=rescaled)).order()
@@ -298,7 +298,7 @@ def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
         classes=("urgent", "normal"),
         rate=Fraction(1, 20) / HOUR,
         cap=5 * HOUR,
-        weights={"ada": Fraction(1), "bob": Fraction(2), "cyd": Fraction(1), "org": Fraction(1)},
+        entitlements={"ada": Fraction(1), "bob": Fraction(2), "cyd": Fraction(1), "org": Fraction(1)},
         parents=ORG,
     )
     waiting = [("ada", "normal", 6, {}), ("bob", "normal", 0, {"gpu": 1}), ("cyd", "normal", 7, {})]
@@ -315,7 +315,7 @@ def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> 
         classes=("urgent", "normal"),
         rate=Fraction(1, 20) / HOUR,
         cap=8 * HOUR,
-        weights=dict.fromkeys((*TENANTS, "org"), Fraction(1)),
+        entitlements=dict.fromkeys((*TENANTS, "org"), Fraction(1)),
         class_weights={"urgent": Fraction(1), "normal": Fraction(3, 2)},
     )
     use = {tenant: in_units({"gpu": int(tenant == "ada")}) for tenant in TENANTS}
@@ -393,7 +393,7 @@ wild_rules = st.builds(
     classes=st.just(("urgent", "normal")),
     rate=st.sampled_from((Fraction(0), Fraction(1, 10**12), Fraction(10))),
     cap=st.sampled_from((None, 0, 1, 2**60)),
-    weights=st.dictionaries(
+    entitlements=st.dictionaries(
         st.sampled_from((*TENANTS, "org")),
         st.sampled_from((Fraction(0), Fraction(1, 10**9), Fraction(1), Fraction(10**9))),
     ),

@@ -33,7 +33,7 @@ class Snapshot:
 
 def share(rules: PoolRules, tenant: str, use: dict[str, int]) -> Fraction | None:
     """The formula, word for word; None where it is infinite."""
-    weight = rules.weights.get(tenant, rules.unlisted_weight)
+    weight = rules.entitlement_of(tenant)
     if weight == 0:
         return None
     best = Fraction(0)
@@ -114,8 +114,8 @@ def snapshot_of(seed: int, most: int = 14) -> Snapshot:
         rate=rng.choice(RATES),
         cap=rng.choice([None, 1, 3, 10]),
         resource_weights={name: rng.choice(COUNTS) for name in RESOURCES if rng.random() < 0.3},
-        weights={tenant: rng.choice(WEIGHTS) for tenant in TENANTS[:3]},
-        unlisted_weight=rng.choice([Fraction(0), Fraction(1)]),
+        entitlements={tenant: rng.choice(WEIGHTS) for tenant in TENANTS[:3]},
+        unlisted_entitlement=rng.choice([Fraction(0), Fraction(1)]),
     )
     waiting = tuple(
         a_waiting_job(
@@ -223,7 +223,7 @@ def test_the_terms_of_a_place_are_those_of_the_formula(snapshot: Snapshot) -> No
         if place.unbounded:
             assert (place.tag, place.key) == (0.0, 0.0)
             continue
-        weight = rules.weights.get(place.tenant, rules.unlisted_weight)
+        weight = rules.entitlement_of(place.tenant)
         tag = Fraction(0)
         if place.use:
             counts = rules.resource_weights.get(place.dominant, Fraction(1))
@@ -236,7 +236,7 @@ def test_the_terms_of_a_place_are_those_of_the_formula(snapshot: Snapshot) -> No
 
 # --- the arithmetic that floats would get wrong
 
-RULES = PoolRules(capacity={"gpu": 10}, classes=CLASSES, weights=dict.fromkeys(TENANTS, Fraction(1)))
+RULES = PoolRules(capacity={"gpu": 10}, classes=CLASSES, entitlements=dict.fromkeys(TENANTS, Fraction(1)))
 
 
 def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
@@ -246,7 +246,7 @@ def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
 
 def test_a_tenth_three_times_is_three_tenths() -> None:
     # In floats 0.1 * 3 > 0.3: the older job of the tenant with the tie would lose its place.
-    order = PoolOrder(replace(RULES, weights={"ada": Fraction("0.1"), "bob": Fraction("0.3")}))
+    order = PoolOrder(replace(RULES, entitlements={"ada": Fraction("0.1"), "bob": Fraction("0.3")}))
     order.run("r1", "ada", {"gpu": 1})
     order.run("r2", "bob", {"gpu": 3})
     order.wait(job("a", "ada", submitted=5))
@@ -260,7 +260,7 @@ def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
         weights = {"ada": Fraction(use, 10), "bob": Fraction(1, 10)}
         unlike += use * float(Fraction(1, 7) / weights["ada"]) != float(Fraction(1, 7) / weights["bob"])
         for older, newer in (("ada", "bob"), ("bob", "ada")):
-            order = PoolOrder(replace(RULES, capacity={"gpu": 7}, weights=weights))
+            order = PoolOrder(replace(RULES, capacity={"gpu": 7}, entitlements=weights))
             order.run("r1", "ada", {"gpu": use})
             order.run("r2", "bob", {"gpu": 1})
             order.wait(job(newer, newer, submitted=5))
@@ -274,7 +274,7 @@ def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> No
     rate = Fraction(6, 100) / 3_600_000_000
     now = 1_795_000_000_000_000
     order = PoolOrder(
-        PoolRules(capacity={"memory": 2**59}, classes=CLASSES, rate=rate, unlisted_weight=Fraction(1))
+        PoolRules(capacity={"memory": 2**59}, classes=CLASSES, rate=rate, unlisted_entitlement=Fraction(1))
     )
     for tenant, use in (("ada", 2**58 + 1), ("bob", 2**58), ("cyd", 2**58 + 2)):
         order.run(f"r-{tenant}", tenant, {"memory": use})
@@ -287,7 +287,7 @@ def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> No
 
 def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
     unlike = 0
-    rules = PoolRules(capacity={"gpu": 3, "cpu": 49}, classes=CLASSES, unlisted_weight=Fraction(1))
+    rules = PoolRules(capacity={"gpu": 3, "cpu": 49}, classes=CLASSES, unlisted_entitlement=Fraction(1))
     for times in range(1, 30):
         order = PoolOrder(rules)
         order.run("r", "ada", {"gpu": 3 * times, "cpu": 49 * times})
@@ -300,7 +300,7 @@ def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
 
 def test_the_dominant_resource_is_found_where_floats_are_equal() -> None:
     capacity = {"cpu": 2**61, "gpu": 2**61}
-    order = PoolOrder(PoolRules(capacity=capacity, classes=CLASSES, unlisted_weight=Fraction(1)))
+    order = PoolOrder(PoolRules(capacity=capacity, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.run("r", "ada", {"cpu": 2**60, "gpu": 2**60 + 1})
     order.wait(job("a", "ada"))
     place = order.place("a", 0)
@@ -335,7 +335,7 @@ def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
 
 
 def test_a_tenant_without_weight_stands_behind_its_class_and_before_the_next() -> None:
-    order = PoolOrder(replace(RULES, weights={"bob": Fraction(1)}))
+    order = PoolOrder(replace(RULES, entitlements={"bob": Fraction(1)}))
     order.wait(job("stranger-urgent", "eve", urgency="urgent", submitted=0))
     order.wait(job("b-urgent", "bob", urgency="urgent", submitted=9, demand={"gpu": 1000}))
     order.wait(job("stranger", "eve", submitted=0))
@@ -366,7 +366,7 @@ def test_a_class_that_the_policy_does_not_know_stands_behind_all() -> None:
 
 
 def test_no_capacity_and_no_jobs_are_no_errors() -> None:
-    empty = PoolOrder(PoolRules(capacity={}, classes=CLASSES, unlisted_weight=Fraction(1)))
+    empty = PoolOrder(PoolRules(capacity={}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     assert empty.order(0) == []
     assert empty.front(0, 10) == {}
     assert empty.next_flip(0) is None
@@ -387,7 +387,7 @@ def test_thousands_of_equal_jobs_of_equal_tenants_stay_quick_and_exact() -> None
     rules = PoolRules(
         capacity={"gpu": 1000, "cpu": 4000},
         classes=CLASSES,
-        weights={f"t{number}": Fraction(1 + number % 2) for number in range(2000)},
+        entitlements={f"t{number}": Fraction(1 + number % 2) for number in range(2000)},
     )
     order = PoolOrder(rules)
     jobs = [
@@ -408,7 +408,7 @@ def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards(
         classes=CLASSES,
         rate=Fraction("0.06") / HOUR,
         cap=336 * HOUR,
-        weights={f"t{number}": Fraction(str(rng.choice([0.1, 0.3, 1, 2, 3]))) for number in range(60)},
+        entitlements={f"t{number}": Fraction(str(rng.choice([0.1, 0.3, 1, 2, 3]))) for number in range(60)},
     )
     order = PoolOrder(rules)
     now = 1_795_000_000 * SECOND
@@ -445,7 +445,7 @@ def test_weights_without_a_small_common_denominator_are_compared_exactly() -> No
     rules = PoolRules(
         capacity={"gpu": 1},
         classes=CLASSES,
-        weights={f"t{prime}": Fraction(prime, 10**40) for prime in primes},
+        entitlements={f"t{prime}": Fraction(prime, 10**40) for prime in primes},
     )
     order = PoolOrder(rules)
     for number, prime in enumerate(primes):
@@ -459,19 +459,27 @@ def test_weights_without_a_small_common_denominator_are_compared_exactly() -> No
 
 
 def test_standings_say_what_a_tenant_has_of_what_it_may_have() -> None:
-    order = PoolOrder(replace(RULES, capacity={"cpu": 8, "gpu": 4}, weights={"ada": Fraction("1.5")}))
+    order = PoolOrder(
+        replace(
+            RULES,
+            capacity={"cpu": 8, "gpu": 4},
+            entitlements={"ada": Fraction("0.75")},
+            weights={"ada": Fraction("1.5")},
+        )
+    )
     order.run("r1", "ada", {"cpu": 2, "gpu": 1})
     order.run("r2", "ada", {"cpu": 2})
     order.wait(job("a", "ada"))
     order.wait(job("e", "eve"))
     ada, eve = order.standings()
-    assert (ada.tenant, ada.weight, ada.use, ada.share, ada.dominant) == (
+    assert (ada.tenant, ada.weight, ada.entitled, ada.use, ada.share, ada.dominant) == (
         "ada",
         1.5,
+        0.75,
         {"cpu": 4, "gpu": 1},
         0.5,
         "cpu",
     )
     assert (ada.waiting, ada.running) == (1, 2)
-    assert (eve.tenant, eve.weight, eve.share, eve.waiting) == ("eve", 0.0, 0.0, 1)
+    assert (eve.tenant, eve.weight, eve.entitled, eve.share, eve.waiting) == ("eve", 0.0, 0.0, 0.0, 1)
     assert [standing.tenant for standing in order.standings(["nobody", "eve"])] == ["eve", "nobody"]

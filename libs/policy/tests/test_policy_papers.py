@@ -204,7 +204,7 @@ def test_the_example_of_h_drf(lowest_of_live: bool) -> None:
     rules = PoolRules(
         capacity={"cpu": 12, "gpu": 12},
         classes=("normal",),
-        unlisted_weight=Fraction(1),
+        unlisted_entitlement=Fraction(1),
         parents={"n31": "n3", "n32": "n3"},
         rescaled=True,
         lowest_of_live=lowest_of_live,

@@ -252,7 +252,7 @@ def test_a_tick_is_whole_seconds_and_ten_minutes_at_most(half_life: Micros, tick
 
 def test_a_tenant_that_stopped_passes_one_that_runs_when_its_past_has_decayed() -> None:
     """Past use 0.4 against running 0.3, half-life an hour: they change places after 1,495 s."""
-    rules = PoolRules(capacity={"gpu": 10**6}, classes=("normal",), unlisted_weight=Fraction(1))
+    rules = PoolRules(capacity={"gpu": 10**6}, classes=("normal",), unlisted_entitlement=Fraction(1))
     order = PoolOrder(rules)
     order.run("r", "runs", {"gpu": 300_000})
     for tenant in ("stopped", "runs"):
@@ -268,7 +268,7 @@ def test_a_tenant_that_stopped_passes_one_that_runs_when_its_past_has_decayed() 
 
 
 def test_past_use_raises_the_tag_of_a_tenant_that_just_keeps_running() -> None:
-    order = PoolOrder(PoolRules(capacity={"gpu": 10}, classes=("normal",), unlisted_weight=Fraction(1)))
+    order = PoolOrder(PoolRules(capacity={"gpu": 10}, classes=("normal",), unlisted_entitlement=Fraction(1)))
     order.run("r", "a", {"gpu": 2})
     order.remember("a", {"gpu": 1, "cpu": 0})
     [standing] = order.standings()
@@ -281,8 +281,10 @@ def test_past_use_raises_the_tag_of_a_tenant_that_just_keeps_running() -> None:
 
 def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others() -> None:
     """A pool that lost its last card, and gets one again."""
-    with_cards = PoolRules(capacity={"cpu": 10, "gpu": 4}, classes=("normal",), unlisted_weight=Fraction(1))
-    without = PoolRules(capacity={"cpu": 10, "gpu": 0}, classes=("normal",), unlisted_weight=Fraction(1))
+    with_cards = PoolRules(
+        capacity={"cpu": 10, "gpu": 4}, classes=("normal",), unlisted_entitlement=Fraction(1)
+    )
+    without = PoolRules(capacity={"cpu": 10, "gpu": 0}, classes=("normal",), unlisted_entitlement=Fraction(1))
     order = PoolOrder(without)
     order.remember("a", {"gpu": 2})
     order.run("r", "b", {"cpu": 1})

@@ -22,7 +22,10 @@ def rules(**changes: object) -> PoolRules:
         "rate": Fraction(1, 100) / HOUR,
         "weights": dict.fromkeys(("org", "c", "g", "p"), ONE),
     }
-    return PoolRules(**(stated | changes))  # type: ignore[arg-type] # tests say what they change
+    # Numbers that divide by 1 are read at a glance: weights are taken for entitlements, as they stand.
+    found = {**stated, "relative": False, **changes}
+    found["entitlements"] = found["weights"]
+    return PoolRules(**found)  # type: ignore[arg-type] # tests say what they change
 
 
 def a_job(uid: str, tenant: str, *, age: float = 1, **demand: int) -> WaitingJob:
@@ -54,7 +57,7 @@ def test_h_drf_says_at_what_it_counts_a_tenant_that_holds_what_is_used_up() -> N
     assert told(RESCALED, ALL_GPUS, "c2", *jobs)[1] == (
         "Tenant org (weight 1) holds 100.0 % of the pool with 1 running, and counts by H-DRF at 10.0 % of cpu before this "
         "one: what below it can still get something is brought to the lowest share among that, and of the others "
-        "nvidia.com/gpu does not count, as it is used up. By its weight that is a start tag of 0.1000; lower goes first."
+        "nvidia.com/gpu does not count, as it is used up. Over its weight, that is a start tag of 0.1000; lower goes first."
     )
     blocked = told(RESCALED, ALL_GPUS, "g1", *jobs)
     assert "counts by H-DRF at 20.0 % of cpu before this one" in blocked[1]
@@ -133,7 +136,7 @@ def test_of_what_makes_a_share_infinite_the_one_cause_is_told(uid: str, cause: s
 def test_what_counts_otherwise_is_said_to() -> None:
     half = rules(resource_weights={"cpu": Fraction(1, 2), GPU: Fraction(0)})
     assert (
-        "comes to 4 cpu, times 0.5 as that weighs: divided by"
+        "comes to 4 cpu, times 0.5 as that weighs: as a part"
         in told(half, {"c": {"cpu": 4000}}, "c1", a_job("c1", "c"))[1]
     )
     assert told(half, {"c": {GPU: 4000}}, "c1", a_job("c1", "c"))[1] == (

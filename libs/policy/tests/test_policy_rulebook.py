@@ -8,14 +8,14 @@ import pytest
 
 from fairlead_contracts.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.instants import DAY
 from fairlead_contracts.state import JobState, Phase
 from fairlead_contracts.submissions import Submission
 from fairlead_contracts.templates import JobTemplate
 from fairlead_policy import Granted, Rulebook
 
 DOCUMENT = PolicyDocument(
-    aging=Aging(share_per_hour=0.1, cap_hours=0.5),
+    aging=Aging(entitlement_per_day=0.1, cap_days=0.5),
     resource_weights={"gpu": 1.5, "memory": 0.0},
     pools=[Pool(name="training", members=["east/main", "west/main"])],
     tenants=[
@@ -94,8 +94,8 @@ def test_classes_are_granted_not_taken() -> None:
 def test_weights_and_rates_are_the_decimals_of_the_document() -> None:
     rules = BOOK.pool_rules("training", {"gpu": 8000, "cpu": 64_000, "memory": 2**40})
     assert rules.weights["vision"] == Fraction(3, 10)
-    assert rules.rate == Fraction(1, 10) / HOUR
-    assert rules.cap == HOUR // 2
+    assert rules.rate == Fraction(1, 10) / DAY
+    assert rules.cap == DAY // 2
     assert rules.resources == ("cpu", "gpu")
     assert rules.unit_shares == (Fraction(1, 64_000), Fraction(3, 2) / 8000)
     assert rules.weight_of("stranger") == 0

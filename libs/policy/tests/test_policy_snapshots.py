@@ -330,10 +330,14 @@ def test_where_the_policy_takes_preemption_levels_are_planned_all_the_same(taken
 
 def test_what_a_snapshot_says_of_a_tenant_counts_before_the_policy() -> None:
     policy = PolicyDocument(tenants=[Tenant(name="a", weight=3, pool=None), Tenant(name="b", weight=2)])
-    stated = [SnapshotTenant(name="new"), SnapshotTenant(name="a", weight=5.0, pool="gpu")]
+    stated = [
+        SnapshotTenant(name="new"),
+        SnapshotTenant(name="a", weight=5.0, pool="gpu"),
+        SnapshotTenant(name="stranger", unlisted=True),
+    ]
     snapshot = Snapshot(now=0, policy=policy, pools=[], tenants=stated)
     found = {tenant.name: (tenant.weight, tenant.pool) for tenant in policy_of(snapshot).tenants}
-    assert found == {"a": (5.0, "gpu"), "b": (2.0, None), "new": (1.0, None)}
+    assert found == {"a": (5.0, None), "b": (2.0, None), "new": (1.0, None)}, "a job's pool is no limit"
 
 
 # --- from stated facts
@@ -402,10 +406,10 @@ def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
         "u2": ("u2", "normal", 0, "c2"),
         "stranger/three": ("three", "normal", 0, "c1"),
     }
-    assert {tenant.name: (tenant.weight, tenant.pool) for tenant in snapshot.tenants} == {
-        "stranger": (0.0, "c1/cpu"),
-        "team-a": (None, "gpu"),
-        "team-b": (None, "gpu"),
+    assert {tenant.name: (tenant.unlisted, tenant.pool) for tenant in snapshot.tenants} == {
+        "stranger": (True, "c1/cpu"),
+        "team-a": (False, "gpu"),
+        "team-b": (False, "gpu"),
     }
     [running] = snapshot.running
     assert (running.id, running.ends) == ("train", NOW + 60 * SECOND)
@@ -544,7 +548,7 @@ def test_the_terms_of_a_place_are_put_in_words() -> None:
     assert "tenant team-a comes to" in tag
     [nothing, *_] = terms_in_words(msgspec.structs.replace(place, dominant="", use=0), None, rules, NOW)
     assert "team-a uses nothing before it" in nothing
-    assert "20.8 d, of which 14 d count: worth 2016.0 % of share at 6.0 % an hour" in age
+    assert "20.8 d: worth 208.3 % of what its tenant is entitled to, at 10.0 % a day" in age
     assert "4 cpu, more than the 1 that the pool has" in size
     [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)
     assert (

@@ -50,7 +50,7 @@ def scene_of(seed: int) -> Scene:
         rate=rng.choice([Fraction(0), Fraction(1, 20), Fraction(1, 6), Fraction(1)]),
         cap=rng.choice([None, None, 1, 4]),
         resource_weights=rng.choice([{}, {}, {"cpu": Fraction(1, 2)}]),
-        weights={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
+        entitlements={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
         parents=parents,
         class_mode=mode,
         class_weights={"urgent": Fraction(rng.choice([1, 3]), 4), "normal": Fraction(1)}

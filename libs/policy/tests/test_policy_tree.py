@@ -46,7 +46,7 @@ def rules_of_a_tree(rng: random.Random) -> PoolRules:
         rate=rng.choice(SLIGHT),
         cap=rng.choice([None, None, 1, 4]),
         resource_weights=rng.choice([{}, {}, {"cpu": Fraction(1, 2)}]),
-        weights={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
+        entitlements={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
         parents=parents,
         class_mode=mode,
         class_weights={
@@ -247,7 +247,7 @@ def test_a_front_waits_for_what_may_come_behind_the_beginning() -> None:
     rules = PoolRules(
         capacity={"gpu": 10},
         classes=("normal",),
-        weights={name: Fraction(1) for name in ("a", "b", "A")},
+        entitlements={name: Fraction(1) for name in ("a", "b", "A")},
         parents={"a": "A", "b": "A"},
     )
     order = PoolOrder(rules)
@@ -275,7 +275,7 @@ def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
         capacity={"gpu": 10},
         classes=("normal",),
         rate=Fraction(1, 20),
-        weights=ONES,
+        entitlements=ONES,
         parents={"team-1": "org", "team-2": "org"},
     )
     order = PoolOrder(rules)
@@ -293,7 +293,7 @@ def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
 def test_a_sibling_that_comes_later_raises_the_tag_of_the_organisation() -> None:
     """So a bound known at one level does not hold in a tree: it is the sum over the levels."""
     rules = PoolRules(
-        capacity={"gpu": 10}, classes=("normal",), rate=Fraction(1, 10), weights=ONES,
+        capacity={"gpu": 10}, classes=("normal",), rate=Fraction(1, 10), entitlements=ONES,
         parents={"team-1": "org", "team-2": "org"},
     )  # fmt: skip
     order = PoolOrder(rules)
@@ -311,7 +311,7 @@ def test_weights_count_at_each_level() -> None:
     rules = PoolRules(
         capacity={"gpu": 100},
         classes=("normal",),
-        weights={**ONES, "org": Fraction(2), "team-1": Fraction(3)},
+        entitlements={**ONES, "org": Fraction(2), "team-1": Fraction(3)},
         parents={"team-1": "org", "team-2": "org"},
     )
     order = PoolOrder(rules)
@@ -324,7 +324,10 @@ def test_weights_count_at_each_level() -> None:
 
 def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
     rules = PoolRules(
-        capacity={"gpu": 10}, classes=("normal",), weights=ONES, parents={"team-1": "org", "team-2": "org"}
+        capacity={"gpu": 10},
+        classes=("normal",),
+        entitlements=ONES,
+        parents={"team-1": "org", "team-2": "org"},
     )
     order = PoolOrder(rules)
     order.run("r1", "team-1", {"gpu": 2})
@@ -338,7 +341,7 @@ def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
 
 
 def test_a_flat_pool_is_the_same_whether_its_tenants_have_an_empty_tree_beside_them() -> None:
-    rules = PoolRules(capacity={"gpu": 10}, classes=("normal",), weights=ONES)
+    rules = PoolRules(capacity={"gpu": 10}, classes=("normal",), entitlements=ONES)
     orders = [PoolOrder(rules), PoolOrder(replace(rules, parents={"team-1": "org"}))]
     for order in orders:
         order.run("r", "j", {"gpu": 2})

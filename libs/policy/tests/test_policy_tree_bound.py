@@ -32,7 +32,7 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
         classes=("urgent", "normal"),
         rate=RATE,
         cap=cap,
-        weights=weights,
+        entitlements=weights,
         parents=parents,
     )
     order = PoolOrder(rules)
@@ -57,7 +57,7 @@ def levels(place: Place, rules: PoolRules) -> Iterator[tuple[str, Fraction]]:
     known = [*((one.tenant, one.dominant, one.use) for one in place.within), (top, place.dominant, place.use)]
     for tenant, dominant, use in known:
         tag = Fraction(use, rules.capacity[dominant]) if use else Fraction(0)
-        yield tenant, tag / rules.weight_of(tenant)
+        yield tenant, tag / rules.entitlement_of(tenant)
 
 
 def below(j: Place, k: Place, rules: PoolRules) -> list[Fraction]:
@@ -93,7 +93,7 @@ def test_no_single_level_is_a_bound() -> None:
     parents = {"a": "A", "b": "A"}
     ones = {name: Fraction(1) for name in ("a", "b", "A", "c")}
     order = PoolOrder(
-        PoolRules(capacity={"gpu": 8}, classes=("normal",), rate=RATE, weights=ones, parents=parents)
+        PoolRules(capacity={"gpu": 8}, classes=("normal",), rate=RATE, entitlements=ones, parents=parents)
     )
     order.run("r", "a", {"gpu": 4})
     for uid, tenant, submitted in (("j", "a", 0), ("i", "b", 3), ("k", "c", 6)):

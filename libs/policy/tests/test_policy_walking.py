@@ -234,7 +234,7 @@ def test_fractions_count_as_shares_of_physical_cards() -> None:
         job("last", {"cpu": 1}),
         nodes=nodes,
         pools=pools,
-        policy={"aging": {"share_per_hour": 0}},
+        policy={"aging": {"entitlement_per_day": 0}},
     )
     [pool] = order_snapshot(ordering)
     assert [(place.id, place.tag) for place in pool.places] == [

@@ -41,8 +41,8 @@ def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
         rate=draw(st.sampled_from([Fraction(0), Fraction(6, 100) / HOUR, Fraction(1, 3) / HOUR])),
         cap=draw(st.sampled_from([None, 0, 5 * HOUR, 336 * HOUR])),
         resource_weights=draw(st.sampled_from([{}, {"cpu": Fraction(0)}, {"memory": Fraction(1, 7)}])),
-        weights={name: draw(weights) for name in TENANTS[:-1]},
-        unlisted_weight=draw(weights),
+        entitlements={name: draw(weights) for name in TENANTS[:-1]},
+        unlisted_entitlement=draw(weights),
     )
     order = PoolOrder(rules)
     for number in range(draw(st.integers(0, 4))):
@@ -107,7 +107,7 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int) -> None
     for _ in range(50):
         use, capacity = beside_a_middle(rng, side)
         order = PoolOrder(
-            PoolRules(capacity={"cpu": capacity}, classes=CLASSES, weights={"ada": Fraction(1)})
+            PoolRules(capacity={"cpu": capacity}, classes=CLASSES, entitlements={"ada": Fraction(1)})
         )
         order.run("r", "ada", {"cpu": use})
         found = whole_places([a_waiting_job("j", tenant="ada", demand={"cpu": 1})], order, order.rules, NOW)
@@ -132,7 +132,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         capacity=dict.fromkeys(RESOURCES, 3_000_000),
         classes=CLASSES,
         rate=Fraction(1, 1000) / HOUR,
-        weights={f"t{number}": Fraction(number % 4, 3) for number in range(300)},
+        entitlements={f"t{number}": Fraction(number % 4, 3) for number in range(300)},
     )
     found = columns(count, 300, np.random.default_rng(count))
     found.submitted[0] -= spread
@@ -157,7 +157,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         )
     )
     holdings = Holdings(
-        weights=list(rules.weights.values()),
+        entitlements=list(rules.entitlements.values()),
         use=np.zeros((len(RESOURCES), 300), np.int64),
         lacking=np.zeros(300, np.bool_),
     )
@@ -169,7 +169,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
 
 def test_sums_over_all_tenants_may_wrap() -> None:
     """Each tenant's sum fits 64 bits; that of all of them together does not."""
-    rules = PoolRules(capacity={"memory": 2**60}, classes=CLASSES, unlisted_weight=Fraction(1))
+    rules = PoolRules(capacity={"memory": 2**60}, classes=CLASSES, unlisted_entitlement=Fraction(1))
     jobs = [
         a_waiting_job(
             f"u{number:03}", tenant=f"t{number % 40}", submitted=NOW + number, demand={"memory": 2**59}

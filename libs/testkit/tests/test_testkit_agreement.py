@@ -38,7 +38,12 @@ def test_the_order_is_the_oracles(
     now = 30
     order = PoolOrder(
         PoolRules(
-            capacity=capacity, classes=CLASSES, rate=rate, cap=cap, resource_weights=values, weights=weights
+            capacity=capacity,
+            classes=CLASSES,
+            rate=rate,
+            cap=cap,
+            resource_weights=values,
+            entitlements=weights,
         )
     )
     for tenant, amounts in use.items():
@@ -49,7 +54,7 @@ def test_the_order_is_the_oracles(
         jobs.append(OracleJob(uid=uid, tenant=tenant, urgency=urgency, submitted=submitted, demand=demand))
         order.wait(a_waiting_job(uid, tenant=tenant, urgency=urgency, submitted=submitted, demand=demand))
     rules = OracleRules(
-        capacity=capacity, weights=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
+        capacity=capacity, entitlements=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
     )
     expected = fill(jobs, rules, now, use)
     found = order.order(now)

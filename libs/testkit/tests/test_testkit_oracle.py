@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.document import Aging, PolicyDocument, Tenant
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.instants import DAY
 from fairlead_testkit import OracleJob, OracleRules, fill
 
 RULES = OracleRules(
     capacity={"cpu": 100, "gpu": 10},
-    weights={"a": Fraction(3), "b": Fraction(2), "c": Fraction(1), "zero": Fraction(0)},
+    entitlements={"a": Fraction(3), "b": Fraction(2), "c": Fraction(1), "zero": Fraction(0)},
 )
 
 
@@ -46,7 +46,7 @@ def test_equal_jobs_alternate_by_weight() -> None:
 
 
 def test_the_dominant_resource_counts() -> None:
-    rules = OracleRules(capacity={"cpu": 9, "mem": 18}, weights={"a": Fraction(1), "b": Fraction(1)})
+    rules = OracleRules(capacity={"cpu": 9, "mem": 18}, entitlements={"a": Fraction(1), "b": Fraction(1)})
     waiting = [
         OracleJob(uid=f"a{n}", tenant="a", urgency="normal", submitted=0, demand={"cpu": 1, "mem": 4})
         for n in range(3)
@@ -68,7 +68,7 @@ def test_classes_come_first_and_use_counts() -> None:
 
 
 def test_waiting_buys_share_up_to_the_cap() -> None:
-    rules = OracleRules(capacity={"gpu": 10}, weights=RULES.weights, rate=Fraction(1, 100), cap=50)
+    rules = OracleRules(capacity={"gpu": 10}, entitlements=RULES.entitlements, rate=Fraction(1, 100), cap=50)
     early = jobs("c", 1, submitted=0)
     late = jobs("a", 1, submitted=40)
     use = {"c": {"gpu": 3}}  # share 0.3 against 0: worth 30 units of waiting
@@ -94,12 +94,12 @@ def test_use_of_what_the_pool_has_not_is_infinite() -> None:
 
 def test_the_documents_decimals_mean_what_they_say() -> None:
     document = PolicyDocument(
-        aging=Aging(share_per_hour=0.06, cap_hours=0.5), tenants=[Tenant(name="a", weight=0.1)]
+        aging=Aging(entitlement_per_day=0.06, cap_days=0.5), tenants=[Tenant(name="a", weight=0.1)]
     )
     rules = OracleRules.of(document, {"gpu": 10})
-    assert rules.rate == Fraction(6, 100) / HOUR
-    assert rules.cap == HOUR // 2
-    assert rules.weights == {"a": Fraction(1, 10)}
+    assert rules.rate == Fraction(6, 100) / DAY
+    assert rules.cap == DAY // 2
+    assert rules.entitlements == {"a": 1}
 
 
 @given(st.permutations(jobs("a", 4) + jobs("b", 3, submitted=5) + jobs("c", 3, urgency="urgent")))

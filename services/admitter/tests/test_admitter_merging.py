@@ -16,7 +16,9 @@ from fairlead_testkit.builders import NOW, a_basis, a_decision, a_front, a_place
 
 def rules_of(cap_hours: float | None) -> PoolRules:
     tenants = [Tenant(name=f"t{number}", weight=1.0 + number) for number in range(6)]
-    document = PolicyDocument(tenants=tenants, aging=Aging(cap_hours=cap_hours))
+    document = PolicyDocument(
+        tenants=tenants, aging=Aging(cap_days=None if cap_hours is None else cap_hours / 24)
+    )
     return Rulebook(document, 1).pool_rules("c1/gpu", a_basis().capacity)
 
 

@@ -8,7 +8,7 @@ GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
 SNAPSHOT: dict[str, object] = {
     "now": NOW,
-    "policy": {"aging": {"share_per_hour": 0.06, "cap_hours": 2}},
+    "policy": {"aging": {"entitlement_per_day": 7.2, "cap_days": 0.083333333333}},
     "pools": [{"name": "gpu", "capacity": {"cpu": "512", GPU: 64}}],
     "tenants": [{"name": "team-a", "weight": 3}, {"name": "team-b"}, {"name": "team-c"}],
     "running": [
@@ -40,11 +40,11 @@ def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_mov
     for sentence in (
         "train of team-b: number 4 of 4 in pool gpu",
         "before it: 1 of team-a, 1 of team-b, 1 of team-c",
-        "gpu: 20 running + 2 for 1 job of its own before it, by weight 1: 34.4 %.",
-        # 32 of 64 by weight 3 is 16.7 %; 22 of 64 by weight 1 is 34.4 %.
-        "Before it stands second of team-a: its tenant stands 17.7 % lower.",
-        "Before it stands first of team-c: its tenant stands 18.8 % lower.",
-        # 22 - 11 = 11 of 64 is 17.2 %, above 16.7 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
+        "gpu: 20 running + 2 for 1 job of its own before it: a share of 34.4 %, over 20.0 % by weight 1: 171.9 %.",
+        # 32 of 64 over three fifths is 83.3 %; 22 of 64 over a fifth is 171.9 %.
+        "Before it stands second of team-a: its tenant stands 88.5 % lower.",
+        "Before it stands first of team-c: its tenant stands 93.8 % lower.",
+        # 22 - 11 = 11 of 64 is 85.9 %, above 83.3 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
         "Before second of team-a if 12 of its own tenant's 20 gpu that run end.",
         "As approved it would be number 2: an operator may grant that (`fairlead approve`).",
         "As urgent it would be number 1: an operator may grant that (`fairlead approve`).",
@@ -80,7 +80,7 @@ def test_a_job_that_does_not_wait_is_said() -> None:
 
 
 def test_what_no_node_has_is_said_where_the_policy_looks_at_nodes() -> None:
-    policy = {"aging": {"share_per_hour": 0.06}, "fit": {"strategy": "binpack"}}
+    policy = {"aging": {"entitlement_per_day": 7.2}, "fit": {"strategy": "binpack"}}
     nodes = [{"name": "n1", "allocatable": {GPU: 2}}]
     ended = explain("train", snapshot=SNAPSHOT | {"policy": policy, "nodes": nodes})
     assert ended.returncode == 0, ended.stderr

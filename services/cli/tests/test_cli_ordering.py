@@ -21,7 +21,7 @@ GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
 SNAPSHOT: dict[str, object] = {
     "now": NOW,
-    "policy": {"aging": {"share_per_hour": 0.06}, "window": 2},
+    "policy": {"aging": {"entitlement_per_day": 4.32}, "window": 2},
     "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", GPU: 64}}],
     "tenants": [{"name": "team-1", "weight": 2}, {"name": "team-2"}, {"name": "nobody", "weight": 0}],
     "running": [{"id": "r1", "tenant": "team-1", "demand": {GPU: 32}}],
@@ -53,8 +53,8 @@ def test_json_has_the_documented_form() -> None:
     second = pool["order"][2]
     assert set(second) == {"id", "rank", "tenant", "class", "tag", "key", "dominant", "reasons"}
     assert (second["tenant"], second["class"], second["dominant"]) == ("team-2", "normal", GPU)
-    assert second["tag"] == 0.125
-    assert second["key"] == pytest.approx(0.125 + 0.06 * (NOW - 30) / 3600, rel=1e-15)
+    assert second["tag"] == 0.375
+    assert second["key"] == pytest.approx(0.375 + 4.32 * (NOW - 30) / 86_400, rel=1e-15)
     assert any("comes to 8 nvidia.com/gpu" in reason for reason in second["reasons"])
     assert any("more than the 64 that the pool has" in reason for reason in second["reasons"])
     assert (pool["order"][-1]["tag"], pool["order"][-1]["key"]) == (None, None), "infinite"
@@ -138,7 +138,7 @@ def test_words_say_why_each_job_stands_there() -> None:
     assert lines[1].split()[:5] == ["#", "job", "tenant", "class", "tag"]
     assert [line.split()[1] for line in lines[2:7]] == ORDER
     assert lines[1].endswith("why here: its tenant")
-    assert lines[4].split()[7:] == ["30.0", "s", "is", "at", "12.50%", "of", "gpu", "by", "weight"]
+    assert lines[4].split()[7:] == ["30.0", "s", "is", "at", "37.50%", "of", "its", "part", "of", "gpu"]
     assert "∞" in lines[6]
 
 
@@ -146,7 +146,7 @@ def test_words_name_the_tenant_that_stands_there_and_the_job_that_goes_first() -
     """team-1 uses nothing: its organisation does. a2's key is lower than a1's, and it stands behind that one."""
     tree = {
         "now": NOW,
-        "policy": {"aging": {"share_per_hour": 0.25}},
+        "policy": {"aging": {"entitlement_per_day": 6}},
         "pools": [{"name": "p", "capacity": {"cpu": 20}}],
         "tenants": [
             {"name": "org", "pool": "p"},
@@ -160,9 +160,9 @@ def test_words_name_the_tenant_that_stands_there_and_the_job_that_goes_first() -
         ],
     }
     lines = fairlead("order", "-", text=json.dumps(tree)).stdout.splitlines()
-    assert lines[2].endswith("is below org, which is at 50.00% of cpu by weight")
+    assert lines[2].endswith("is below org, which is at 50.00% of its part of cpu")
     assert lines[3].endswith(
-        "is below org, which is at 60.00% of cpu by weight; behind a1, which org serves first"
+        "is below org, which is at 60.00% of its part of cpu; behind a1, which org serves first"
     )
 
 

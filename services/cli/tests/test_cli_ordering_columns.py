@@ -87,7 +87,7 @@ def many_jobs(count: int, *, of_nobody: bool) -> Iterator[dict[str, object]]:
 def a_large_pool(count: int, *, of_nobody: bool) -> Snapshot:
     document = {
         "now": NOW,
-        "policy": {"aging": {"cap_hours": CAP_HOURS}},
+        "policy": {"aging": {"cap_days": CAP_HOURS / 24}},
         "pools": [{"name": "gpu", "capacity": {"cpu": 512, "memory": "4Ti", GPU: 64}}],
         "tenants": [{"name": "nobody", "weight": 0}, *({"name": f"team-{number}"} for number in range(7))],
         "jobs": list(many_jobs(count, of_nobody=of_nobody)),
@@ -140,7 +140,7 @@ def a_large_tree(policy: Plain, *, of_nobody: bool) -> Snapshot:
     document = {
         "now": NOW,
         "policy": {
-            "aging": {"cap_hours": CAP_HOURS},
+            "aging": {"cap_days": CAP_HOURS / 24},
             "classes": classes,
             "grants": [{"tenant": name, "classes": classes, "priority_override": True} for name in names],
             **policy,

@@ -25,7 +25,7 @@ A30 = "".join(
 HELD = "GPU-a30-0,NVIDIA,12000,30:;GPU-a30-1,NVIDIA,12000,50:;"
 SNAPSHOT: dict[str, object] = {
     "now": NOW,
-    "policy": {"aging": {"share_per_hour": 0.06}, "window": 2, "fit": {"strategy": "binpack"}},
+    "policy": {"aging": {"entitlement_per_day": 4.32}, "window": 2, "fit": {"strategy": "binpack"}},
     "pools": [{"name": "gpu", "capacity": {"cpu": 160, "memory": "640Gi", GPU: 4}}],
     "tenants": [{"name": "team-1", "weight": 2}, {"name": "team-2"}],
     "nodes": [
@@ -122,7 +122,7 @@ def test_fractions_weigh_their_part_of_the_cards_in_the_order() -> None:
     [pool] = json.loads(fairlead("order", "-", "-o", "json", text=json.dumps(SNAPSHOT)).stdout)["pools"]
     train = next(job for job in pool["order"] if job["id"] == "train")
     # The notebook's 8000 MiB of 79872 weigh more than its 30 % of 400 %, and a place of 10 on one of 4 cards.
-    assert train["tag"] == 8000 / 79872
+    assert train["tag"] == 3 * 8000 / 79872
     assert train["dominant"] == MEM
 
 

@@ -14,7 +14,7 @@ from fairlead_contracts.snapshot import Snapshot, SnapshotNode, read_snapshot
 NOW = 1_760_000_000
 POLICY = {
     "mode": "reserve",
-    "aging": {"share_per_hour": 1000},
+    "aging": {"entitlement_per_day": 100_000},
     "reserve": {"reaction_seconds": 10, "grace_seconds": 30},
 }
 

@@ -44,7 +44,7 @@ async def test_put_over_a_policy_they_change_what_they_say_alone(
     assert await print_differences(nats_server.url, path)
     shown = capsys.readouterr()
     changed = {line[2:].partition(":")[0].partition(".")[0] for line in shown.out.splitlines()}
-    assert changed == {"aging", "class_mode", "class_weights", "resource_weights"}
+    assert changed == {"aging", "class_mode", "class_weights", "divide_by", "resource_weights"}
     await put_in_force(nats_server.url, path)
     said = capsys.readouterr().err
     for words in (shown.err, said):
@@ -56,7 +56,7 @@ async def test_put_over_a_policy_they_change_what_they_say_alone(
     assert (after.pools, after.tenants, after.grants) == (laptop.pools, laptop.tenants, laptop.grants)
     assert after.unlisted_weight is None, "whom the policy refuses is still refused"
     assert (after.class_mode, after.resource_weights) == ("multiplicative", {"memory": 2})
-    assert (after.aging.share_per_hour, after.aging.cap_hours) == (360, 1)
+    assert (after.aging.entitlement_per_day, after.aging.cap_days) == (8640, 1 / 24)
 
 
 @pytest.mark.integration

@@ -202,7 +202,7 @@ def test_durations_and_demands_are_in_words() -> None:
 
 
 def test_a_reason_names_the_share_before_the_job() -> None:
-    assert reason(PLACE) == "is at 25.00% of gpu by weight"
+    assert reason(PLACE) == "is at 25.00% of its part of gpu"
 
 
 A1 = Lift(uid="u-a1", id="a1", urgency="normal", dominant="cpu", use=10, submitted=0)
@@ -211,18 +211,18 @@ A1 = Lift(uid="u-a1", id="a1", urgency="normal", dominant="cpu", use=10, submitt
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"top": "org"}, "is below org, which is at 25.00% of gpu by weight"),
+        ({"top": "org"}, "is below org, which is at 25.00% of its part of gpu"),
         (
             {"top": "org", "position": 1, "lifted": A1},
-            "is below org, which is at 25.00% of gpu by weight; behind a1, which org serves first",
+            "is below org, which is at 25.00% of its part of gpu; behind a1, which org serves first",
         ),
-        ({"position": 1, "lifted": A1}, "is at 25.00% of gpu by weight; behind a1, which it serves first"),
+        ({"position": 1, "lifted": A1}, "is at 25.00% of its part of gpu; behind a1, which it serves first"),
         (
             {"top": "org", "within": [Within(tenant="a", dominant="", use=0, tag=0, unbounded_by="weight")]},
-            "is below org, which is at 25.00% of gpu by weight; a has weight 0: last of org's",
+            "is below org, which is at 25.00% of its part of gpu; a has weight 0: last of org's",
         ),
-        ({"top": "org", "share": "1/4"}, "is below org, which counts at 25.00% of gpu by H-DRF and weight"),
-        ({"blocked": True}, "is at 25.00% of gpu by weight; the job asks for what is used up"),
+        ({"top": "org", "share": "1/4"}, "is below org, which counts at 25.00% of its part of gpu by H-DRF"),
+        ({"blocked": True}, "is at 25.00% of its part of gpu; the job asks for what is used up"),
         ({"unbounded": True, "unbounded_by": "weight"}, "has weight 0: last"),
         ({"unbounded": True, "unbounded_by": "held"}, "holds gpu, of which the pool has none: last"),
         (
@@ -242,7 +242,7 @@ def test_a_reason_beyond_the_cap_goes_by_the_clock_where_that_is_known() -> None
     )
     assert reason(place).endswith("; behind a1 or a0, which it serves first")
     assert reason(place, A1).endswith("; behind a1, which it serves first")
-    assert reason(place, place) == "is at 25.00% of gpu by weight"
+    assert reason(place, place) == "is at 25.00% of its part of gpu"
 
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
@@ -264,7 +264,7 @@ def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))
     assert "·" in tenant
     place = next(line for line in text.splitlines() if "train [red]" in line)
-    assert "is at 25.00% of gpu by weight" in place
+    assert "is at 25.00% of its part of gpu" in place
 
 
 @pytest.mark.parametrize(

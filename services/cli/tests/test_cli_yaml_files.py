@@ -96,7 +96,7 @@ def test_anchors_hold_in_their_own_document() -> None:
     "number", ["1:30", "-1:30:00.5", "010", "+0_7", "0x1F", "0b101", "190:20:30", "00", "0b_"]
 )
 def test_numbers_that_are_not_decimal_are_refused(number: str) -> None:
-    for text in (f"aging: {{share_per_hour: {number} }}", f"tenants:\n- name: a\n  weight: {number}\n"):
+    for text in (f"aging: {{entitlement_per_day: {number} }}", f"tenants:\n- name: a\n  weight: {number}\n"):
         with pytest.raises(InputError, match=r"line \d, column \d+: .* is no decimal number"):
             parse_policy(text, name="file")
 

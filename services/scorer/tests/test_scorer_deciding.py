@@ -16,7 +16,12 @@ from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> Pool:
     ledger = Ledger()
-    ledger.adopt(a_document(shards=1, window=window, aging=Aging(cap_hours=cap_hours)), 7)
+    ledger.adopt(
+        a_document(
+            shards=1, window=window, aging=Aging(cap_days=None if cap_hours is None else cap_hours / 24)
+        ),
+        7,
+    )
     states: list[State] = [a_pool(), a_queue(), a_queue(name="side"), *jobs]
     ledger.learn({subject_of(state): state for state in states})
     return ledger.pools["c1/gpu"]

@@ -32,7 +32,7 @@ DOCUMENTS = [
     PolicyDocument(
         tenants=[Tenant(name="team-b", match=Match(queues=["side"])), Tenant(name="team-a", pool="far")],
         pools=[Pool(name="far", members=["c2/gpu"])],
-        aging=Aging(share_per_hour=0.5, cap_hours=1.0),
+        aging=Aging(entitlement_per_day=12.0, cap_days=1 / 24),
         window=2,
         shards=1,
     ),

@@ -130,11 +130,11 @@ async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
     found, _ = await explain(opened, "b0")
     text = " ".join(found.reasons)
     if document == flat():
-        # a4 stands at 8 of 16 GPUs by weight 3, a sixth; a0 at 4 of them, a twelfth.
+        # a4 stands at 8 of 16 GPUs over three quarters, two thirds; a0 at 4 of them, a third.
         assert "Before a4 of team-a if 1 of its own tenant's 3 gpu that run end." in text
         assert "First if 2 of its own tenant's 12 cpu that run and 2 of its own tenant's 3 gpu" in text
         assert "a4 of team-a falls behind it if team-a starts jobs of 1 gpu" in text
-        assert "First if team-b had a weight above 2.25, which operators set." in text
+        assert "First if team-b had a weight above 3.858, which operators set." in text
     assert "It fits into what is free, beside all that stand before it." in text
     assert "As urgent it would be number 1" in text
     assert "Before it stands a4 of team-a" in text

@@ -132,14 +132,13 @@ async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Ar
     )
     assert [(line.tenant, line.jobs) for line in found.ahead] == [("team-a", 2), ("team-b", 2)]
     assert found.place is not None
-    assert (found.place.use, found.place.dominant) == (6000, "cpu") or found.place.tag == pytest.approx(
-        6 / 48
-    )
+    # 6 of 16 GPUs, over three quarters.
+    assert (found.place.use, found.place.tag) == (6000, 0.5)
     text = " ".join(found.reasons)
     assert "number 5 of 8" in text
     assert "2 of its own tenant, 2 of team-b" in text
     assert "weight 3" in text
-    assert "0.1250" in text
+    assert "0.5000" in text
 
 
 async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:

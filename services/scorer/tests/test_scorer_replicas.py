@@ -274,7 +274,7 @@ async def test_aging_alone_reorders_a_shard_at_its_instant(arena: Arena) -> None
         PolicyDocument(
             tenants=[Tenant(name=name) for name in TENANTS],
             shards=1,
-            aging=Aging(share_per_hour=1.0, cap_hours=1.0),
+            aging=Aging(entitlement_per_day=24.0 * len(TENANTS), cap_days=1 / 24),
         )
     )
     await arena.state(
@@ -292,7 +292,7 @@ async def test_aging_alone_reorders_a_shard_at_its_instant(arena: Arena) -> None
 
     async with scorer(arena, "s1"):
         await eventually(lambda: front() == ["old"], 60, on=arena.changed)
-        # team-0 holds 1/8 of the pool; its job is far beyond the cap. team-1's job passes it 52.5 minutes after the
+        # team-0 holds 1/8 of the pool, worth 7.5 min of waiting; its job is far beyond the cap. team-1's job passes it 52.5 minutes after the
         # instant at which it would stand level uncapped: cap + submitted - tag / rate, put five seconds ahead of now.
         submitted = time.time_ns() // 1000 + 5_000_000 - hour + hour // 8
         await arena.state(a_job("new", scope="team-1", gpu=1, submitted=submitted))

@@ -43,7 +43,7 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     dominant: str
     use: int
     tag: float
-    """Its start tag, counted by its own weight; 0 where it is infinite."""
+    """Its start tag, counted by its own entitlement; 0 where it is infinite."""
     share: str = ""
     """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
     unbounded_by: UnboundedBy | None = None
@@ -55,7 +55,7 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
 class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One waiting job's place, with the terms that put it there.
 
-    `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / tenant weight`, r being
+    `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / entitlement`, r being
     the dominant resource. `tag` and `key` are the floats for people; `use` and `submitted` are the exact terms.
 
     In a tree of tenants the terms are those of the top-level tenant: pools are shared between these. The order goes
@@ -128,9 +128,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     tenant: str
     weight: float
+    """As the policy states it."""
+    entitled: float = 0.0
+    """The part of the pool that its weight comes to among its siblings', from the top: its tag is its share over it. 0 puts
+    its jobs last."""
     use: dict[str, int]
     share: float
-    """Dominant share, not divided by the tenant's weight: what it has of `dominant`, past use too, as a fraction of what
+    """Dominant share, not divided by what the tenant is entitled to: what it has of `dominant`, past use too, as a fraction of what
     the pool has, times that resource's weight. Finite: a resource that the pool has none of is left out."""
     dominant: str
     waiting: int

@@ -26,6 +26,7 @@ from fairlead_contracts.document_parts import (
     Tenant,
 )
 from fairlead_contracts.errors import DocumentError, FieldError
+from fairlead_contracts.older_aging import without_old_aging
 from fairlead_contracts.older_formats import in_our_words
 from fairlead_contracts.presets import PRESETS, written_out
 from fairlead_contracts.reading import StructReader
@@ -55,8 +56,10 @@ __all__ = [
 
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e9
 """Bounds of a weight that is not 0: keys stay finite, and differ by more than what a float can hold."""
-LARGEST_RATE = 1e9
-LONGEST_CAP_HOURS = 1e7
+LARGEST_RATE = 1e12
+"""Entitlements a day."""
+LONGEST_CAP_DAYS = 1e6
+MOST_UNLISTED = 1_000_000
 LARGEST_WINDOW = 10_000
 SHORTEST_HALF_LIFE_HOURS, LONGEST_HALF_LIFE_HOURS = 1 / 60, 1e6
 LARGEST_CLASS_WEIGHT = 1e9
@@ -91,7 +94,11 @@ def decode_document(payload: bytes) -> PolicyDocument:
 
 
 def read_document(
-    found: object, *, tenants: Collection[str] = (), pools: Collection[str] = ()
+    found: object,
+    *,
+    tenants: Collection[str] = (),
+    pools: Collection[str] = (),
+    beside: Collection[Mapping[str, object]] = (),
 ) -> PolicyDocument:
     """The document in plain values, as a YAML or JSON parser gives them.
 
@@ -99,6 +106,7 @@ def read_document(
         found: the values; a configuration of one of the two older controllers is read as what its formula means.
         tenants: names that it may grant classes to beside its own tenants.
         pools: names that its tenants may have as pools beside its own.
+        beside: tenants with what is stated of them elsewhere, which counts before the document's own word.
 
     Raises:
         DocumentError: with every problem found; of another version, with that alone.
@@ -111,7 +119,9 @@ def read_document(
         raise DocumentError([FieldError("version", version, reason)])
     translation = in_our_words(found)
     reader = StructReader()
-    document = reader.struct(PolicyDocument, written_out(translation.keys), "")
+    keys, old_aging = without_old_aging(written_out(translation.keys), beside)
+    reader.problems += old_aging
+    document = reader.struct(PolicyDocument, keys, "")
     if document is not None:
         stated = names_of(found.get("tenants"))
         reader.problems += check_document(document, reader.kept, tenants, stated, pools)
@@ -175,12 +185,12 @@ def _placed[T](name: str, entries: list[T], kept: Kept) -> Iterator[tuple[str, T
 
 
 def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
-    rate, cap = document.aging.share_per_hour, document.aging.cap_hours
+    rate, cap = document.aging.entitlement_per_day, document.aging.cap_days
     if not 0 <= rate <= LARGEST_RATE:
-        yield FieldError("aging.share_per_hour", rate, f"must be a number from 0 to {LARGEST_RATE:,.0f}")
-    if cap is not None and not 0 < cap <= LONGEST_CAP_HOURS:
-        reason = f"must be above 0, and at most {LONGEST_CAP_HOURS:,.0f}; leave it null for no cap"
-        yield FieldError("aging.cap_hours", cap, reason)
+        yield FieldError("aging.entitlement_per_day", rate, f"must be a number from 0 to {LARGEST_RATE:,.0f}")
+    if cap is not None and not 0 < cap <= LONGEST_CAP_DAYS:
+        reason = f"must be above 0, and at most {LONGEST_CAP_DAYS:,.0f}; leave it null for no cap"
+        yield FieldError("aging.cap_days", cap, reason)
     for resource, weight in document.resource_weights.items():
         yield from check_weight(f"resource_weights.{resource}", weight)
     half_life = document.half_life_hours
@@ -199,6 +209,10 @@ def _check_numbers(document: PolicyDocument) -> Iterator[FieldError]:
         yield FieldError("bands.width", document.bands.width, reason)
     if document.unlisted_weight is not None:
         yield from check_weight("unlisted_weight", document.unlisted_weight)
+    if not 1 <= document.expected_unlisted <= MOST_UNLISTED:
+        yield FieldError(
+            "expected_unlisted", document.expected_unlisted, f"must lie between 1 and {MOST_UNLISTED:,}"
+        )
     yield from _check_reserve(document.reserve)
 
 

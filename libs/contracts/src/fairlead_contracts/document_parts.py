@@ -14,11 +14,11 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Aging(Strict, frozen=True, kw_only=True):
-    """Aging as an exchange rate: waiting one hour is worth `share_per_hour` of dominant share, up to `cap_hours`."""
+    """Aging as an exchange rate: waiting a day is worth `entitlement_per_day` of what a tenant is entitled to."""
 
-    share_per_hour: float = 0.06
-    """Of dominant share, 1 being the whole pool."""
-    cap_hours: float | None = 336.0
+    entitlement_per_day: float = 0.1
+    """In the unit of tags: 1 is all that the tenant is entitled to. 0 lets waiting count nothing."""
+    cap_days: float | None = None
     """Waiting beyond it counts no more; null for no cap."""
 
 
@@ -52,7 +52,8 @@ class Tenant(Strict, frozen=True, kw_only=True):
     name: str
     """Its jobs are those of the scope (namespace, account) of this name unless `match` says otherwise."""
     weight: float = 1.0
-    """0 lets its jobs stand last; else from a millionth to a billion."""
+    """In relation to its siblings': 3 and 1 are entitled to three quarters and one. 0 lets its jobs stand last; else from
+    a millionth to a billion."""
     parent: str | None = None
     """Whose share its use counts towards; None at the top. A tenant with children has no jobs of its own."""
     pool: str | None = None
@@ -157,6 +158,11 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     unlisted_weight: float | None = None
     """The weight of a tenant that the document does not name; None refuses its submissions, and jobs of it that
     enter a queue by another way stand last."""
+    expected_unlisted: int = 10
+    """How many unlisted tenants the sum of the weights at the top counts, where they are let in."""
+    divide_by: Literal["entitlement", "weight"] = "entitlement"
+    """What a start tag is a share over. `entitlement`: the weight in relation to the siblings', from the top. `weight`: the
+    weight as it stands, 1 being the whole pool, as the formulas of older controllers have it; aging counts in the same."""
     pools: list[Pool] = []
     """Those that have names of their own, or join several clusters."""
     tenants: list[Tenant] = []

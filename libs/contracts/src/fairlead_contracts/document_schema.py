@@ -35,8 +35,8 @@ _WEIGHT: _Schema = {
 """Beside the type."""
 
 _BOUNDS: Mapping[tuple[str, str], _Schema] = {
-    ("Aging", "share_per_hour"): {"minimum": 0, "maximum": document.LARGEST_RATE},
-    ("Aging", "cap_hours"): {"exclusiveMinimum": 0, "maximum": document.LONGEST_CAP_HOURS},
+    ("Aging", "entitlement_per_day"): {"minimum": 0, "maximum": document.LARGEST_RATE},
+    ("Aging", "cap_days"): {"exclusiveMinimum": 0, "maximum": document.LONGEST_CAP_DAYS},
     ("Bands", "width"): {"minimum": document.NARROWEST_BAND, "maximum": document.WIDEST_BAND},
     ("Pool", "name"): _NAME,
     ("Pool", "members"): {"minItems": 1, "uniqueItems": True, "items": _MEMBER},
@@ -49,6 +49,7 @@ _BOUNDS: Mapping[tuple[str, str], _Schema] = {
         "maximum": document.LONGEST_HALF_LIFE_HOURS,
     },
     ("PolicyDocument", "unlisted_weight"): _WEIGHT,
+    ("PolicyDocument", "expected_unlisted"): {"minimum": 1, "maximum": document.MOST_UNLISTED},
     ("Reserve", "reaction_seconds"): {"minimum": 1, "maximum": document.LONGEST_REACTION_SECONDS},
     ("Reserve", "grace_seconds"): {"minimum": 0, "maximum": document.LONGEST_GRACE_SECONDS},
     ("Reserve", "rest_seconds"): {"minimum": 0, "maximum": document.LONGEST_REST_SECONDS},

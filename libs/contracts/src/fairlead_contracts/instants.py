@@ -17,6 +17,7 @@ type Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 SECOND: Micros = 1_000_000
 MINUTE: Micros = 60 * SECOND
 HOUR: Micros = 3600 * SECOND
+DAY: Micros = 24 * HOUR
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

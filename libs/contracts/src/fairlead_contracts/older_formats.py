@@ -43,7 +43,7 @@ _WDRF_SETTINGS = (
     "NAMESPACE",
 )
 _WDRF_WEIGHTS = {"urgent": 1000.0, "approved": 100.0, "normal": 1.0}
-_SECONDS_AN_HOUR = 3600
+_HOURS_A_DAY, _SECONDS_A_DAY = 24, 86_400
 _LIKENESS = 0.7
 """From here on a variable is taken for one of the controller's, misspelled (difflib's ratio)."""
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)")
@@ -139,8 +139,8 @@ def in_our_words(found: Mapping[object, object]) -> Translation:
 
 def _drf(reader: "_Reader") -> Plain:
     reader.refuse_others(_DRF_KEYS, _DRF_SETTINGS, str.lower)
-    alpha = reader.number("aging_alpha", Decimal("0.1"), "aging.share_per_hour", "of share an hour")
-    hours = reader.number("max_aging_hours", Decimal(336), "aging.cap_hours")
+    alpha = reader.number("aging_alpha", Decimal("0.1"), "aging.entitlement_per_day", "a day")
+    hours = reader.number("max_aging_hours", Decimal(336), "aging.cap_days", "days")
     weights = reader.weights("priority_weights", "class_weights")
     if weights is None:
         urgent, normal = (
@@ -155,15 +155,15 @@ def _drf(reader: "_Reader") -> Plain:
         **PRESETS["drf"],
         "classes": classes,
         "class_weights": weights,
-        "aging": _aging(alpha, hours),
+        "aging": _aging(alpha, _UNBOUNDED.divide(hours, Decimal(_HOURS_A_DAY))),
         "unlisted_weight": 1,
     }
 
 
 def _wdrf(reader: "_Reader") -> Plain:
     reader.refuse_others(_WDRF_KEYS, _WDRF_SETTINGS, str.upper)
-    alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"), "aging.share_per_hour", "of share an hour")
-    seconds = reader.number("MAX_AGING_TIME", Decimal(_SECONDS_AN_HOUR), "aging.cap_hours", "hours")
+    alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"), "aging.entitlement_per_day", "a day")
+    seconds = reader.number("MAX_AGING_TIME", Decimal(3600), "aging.cap_days", "days")
     weights = reader.weights("PRIORITY_WEIGHTS", "class_weights") or dict(_WDRF_WEIGHTS)
     resources = reader.weights("RESOURCE_WEIGHTS", "resource_weights") or {}
     if CARD_MEMORY_PERCENT in resources and CARD_MEMORY not in resources:
@@ -179,17 +179,17 @@ def _wdrf(reader: "_Reader") -> Plain:
         "classes": classes,
         "class_weights": weights,
         "resource_weights": resources,
-        "aging": _aging(alpha, _UNBOUNDED.divide(seconds, Decimal(_SECONDS_AN_HOUR))),
+        "aging": _aging(alpha, _UNBOUNDED.divide(seconds, Decimal(_SECONDS_A_DAY))),
         "unlisted_weight": 1,
     }
 
 
-def _aging(alpha: Decimal, hours: Decimal) -> Plain:
-    """Alpha is share a second. Waiting that counts for no time at all counts nothing."""
-    if not hours:
-        return {"share_per_hour": 0}
-    hourly = _UNBOUNDED.multiply(alpha, Decimal(_SECONDS_AN_HOUR))
-    return {"share_per_hour": float(hourly), "cap_hours": float(hours)}
+def _aging(alpha: Decimal, days: Decimal) -> Plain:
+    """Alpha is share a second, over the weight. Waiting that counts for no time at all counts nothing."""
+    if not days:
+        return {"entitlement_per_day": 0}
+    daily = _UNBOUNDED.multiply(alpha, Decimal(_SECONDS_A_DAY))
+    return {"entitlement_per_day": float(daily), "cap_days": float(days)}
 
 
 class _Reader:

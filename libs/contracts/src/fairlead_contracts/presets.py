@@ -6,7 +6,7 @@ document that is stored has the keys written out.
 
 from collections.abc import Mapping
 
-_SECONDS_AN_HOUR = 3600
+_SECONDS_A_DAY = 86_400
 
 PRESETS: Mapping[str, Mapping[object, object]] = {
     # score = W + share - 0.1 * seconds waited; lower goes first (github.com/Godmook/DRF_Controller).
@@ -14,14 +14,16 @@ PRESETS: Mapping[str, Mapping[object, object]] = {
         "classes": ["urgent", "normal"],
         "class_mode": "additive",
         "class_weights": {"urgent": 0, "normal": 1000},
-        "aging": {"share_per_hour": 0.1 * _SECONDS_AN_HOUR, "cap_hours": 336},
+        "divide_by": "weight",
+        "aging": {"entitlement_per_day": 0.1 * _SECONDS_A_DAY, "cap_days": 14},
     },
     # share / W - 0.1 * seconds waited, of which an hour counts (github.com/Godmook/GPU_Controller).
     "wdrf": {
         "classes": ["urgent", "approved", "normal"],
         "class_mode": "multiplicative",
         "class_weights": {"urgent": 1000, "approved": 100, "normal": 1},
-        "aging": {"share_per_hour": 0.1 * _SECONDS_AN_HOUR, "cap_hours": 1},
+        "divide_by": "weight",
+        "aging": {"entitlement_per_day": 0.1 * _SECONDS_A_DAY, "cap_days": 1 / 24},
     },
 }
 

@@ -29,11 +29,13 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Makeup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job's start tag is made of: the three parts together, by capacity and weight, give the share."""
+    """What a job's start tag is made of: the three parts together, by capacity and entitlement, give the tag."""
 
     tenant: str
     """Its top-level tenant: pools are shared between these."""
     weight: float
+    entitled: float = 0.0
+    """The part of the pool that this comes to; 0 where its tag is infinite."""
     running: dict[str, int] = {}
     own_running: dict[str, int] = {}
     """What of it the job's own tenant holds: the same, where that is at the top itself."""
@@ -44,7 +46,7 @@ class Makeup(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 0
     """How many those are."""
     shares: dict[str, float] = {}
-    """By resource, over the weight; the largest is the start tag."""
+    """By resource, over what it is entitled to; the largest is the start tag."""
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):

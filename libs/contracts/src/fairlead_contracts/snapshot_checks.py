@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
+import msgspec
+
 from fairlead_contracts.cards import CARD_RESOURCES
 from fairlead_contracts.document import names_of, read_document
 from fairlead_contracts.document_parts import PolicyDocument
@@ -98,7 +100,8 @@ class SnapshotChecks:
 
     def _policy(self, names: Collection[str]) -> PolicyDocument | None:
         try:
-            return read_document(self._written.policy, tenants=names, pools=self._values.pools)
+            beside = [msgspec.to_builtins(tenant) for tenant in self._written.tenants]
+            return read_document(self._written.policy, tenants=names, pools=self._values.pools, beside=beside)
         except DocumentError as error:
             self._values.problems += [
                 FieldError(f"policy.{part.field}", part.value, part.reason) for part in error.problems

@@ -73,6 +73,7 @@ class WrittenTenant(Strict, frozen=True, kw_only=True):
     weight: float | None = None
     pool: str | None = None
     parent: str | None = None
+    unlisted: bool = False
     past_use: dict[str, object] = {}
 
 
@@ -226,7 +227,10 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     weight: float | None = None
     pool: str | None = None
+    """Where its jobs stand. Of one that the policy does not name, also the only pool that it has a part in."""
     parent: str | None = None
+    unlisted: bool = False
+    """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the weights."""
     past_use: dict[str, int] = {}
     """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
 

@@ -57,6 +57,8 @@ class TenantChecks:
             self._values.problems += check_weight(self._values.field("tenants", at, "weight"), tenant.weight)
         if tenant.pool is not None and not self._values.check_pool("tenants", at, tenant.pool):
             self.misnamed.add(tenant.pool)
+        if tenant.unlisted:
+            self._check_unlisted(at, tenant)
         past = self._values.amounts(("tenants", at, "past_use"), tenant.past_use)
         if any(past.values()):
             self._check_past_use(at, tenant)
@@ -65,8 +67,19 @@ class TenantChecks:
             weight=tenant.weight,
             pool=tenant.pool,
             parent=tenant.parent,
+            unlisted=tenant.unlisted,
             past_use={resource: amount for resource, amount in past.items() if amount},
         )
+
+    def _check_unlisted(self, at: int, tenant: WrittenTenant) -> None:
+        """One that the policy does not name stands at the top, with the weight that the policy gives to all of them."""
+        if tenant.name in self._by_policy:
+            self._values.fail(
+                ("tenants", at, "unlisted"), tenant.unlisted, "is a tenant that the policy names"
+            )
+        for key, value in (("weight", tenant.weight), ("parent", tenant.parent)):
+            if value is not None:
+                self._values.fail(("tenants", at, key), value, "is nothing that an unlisted tenant has")
 
     def _check_past_use(self, at: int, tenant: WrittenTenant) -> None:
         if self._policy is not None and self._policy.half_life_hours is None:

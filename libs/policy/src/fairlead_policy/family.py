@@ -165,7 +165,7 @@ class Family:
         counted = self.amounts(use)
         asked = [lane.demanded for lane in self.lanes_below(tenant)]
         bound = max((held + sum(column) for held, *column in zip(counted, *asked, strict=True)), default=0)
-        scale = Scale(self._measure, rules.weight_of(tenant))
+        scale = Scale(self._measure, rules.entitlement_of(tenant))
         return Node(tenant, scale, counted, bound, lacking_of(use, rules) is not None)
 
     def amounts(self, use: Mapping[str, int]) -> list[int]:
@@ -218,7 +218,7 @@ class _Climb:
             return
         # Those that wait come first, in the order in which they were merged.
         children = sorted(below, key=lambda child: child not in self.found)
-        kin = [(self._courses[child], rules.weight_of(child)) for child in children]
+        kin = [(self._courses[child], rules.entitlement_of(child)) for child in children]
         stretch = self.found.get(tenant)
         course = self._courses[tenant] = course_of(stretch, kin, family.own_past(tenant), rules)
         if stretch is not None:

@@ -63,7 +63,8 @@ def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
             if amount
         ]
         yield (
-            f"{whose}{_short(resource)}: {' + '.join(parts)}, by weight {makeup.weight:g}: {percent(share)}"
+            f"{whose}{_short(resource)}: {' + '.join(parts)}: a share of {percent(share * makeup.entitled)}, "
+            f"over {percent(makeup.entitled)} by weight {makeup.weight:g}: {percent(share)}"
             + (", which counts." if resource == place.dominant and len(largest) > 1 else ".")
         )
 

@@ -35,13 +35,15 @@ def _cause(place: Place) -> str:
 
 def rescaled_in_words(place: Place, rules: PoolRules) -> str:
     """How H-DRF counts a tenant with others below it: what that holds says little of its tag. Reads on from its name."""
-    rescaled = percent(place.tag * float(rules.weight_of(place.top or place.tenant)))
+    entitled = rules.entitlement_of(place.top or place.tenant)
+    rescaled = percent(place.tag * float(entitled))
+    over = f"the {percent(float(entitled))} that it is entitled to" if rules.relative else "its weight"
     of = f" of {place.dominant}" if place.dominant else ""
     used_up = " and ".join(sorted(rules.saturated))
     left_out = f", and of the others {used_up} does not count, as it is used up" if used_up else ""
     return (
         f"counts by H-DRF at {rescaled}{of} before this one: what below it can still get something is brought to the "
-        f"lowest share among that{left_out}. By its weight that is a start tag of {place.tag:.4f}; lower goes first."
+        f"lowest share among that{left_out}. Over {over}, that is a start tag of {place.tag:.4f}; lower goes first."
     )
 
 
@@ -86,7 +88,7 @@ def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
 
 
 def _at(dominant: str, tag: float) -> str:
-    return f"{percent(tag)} of {dominant} by its weight" if dominant else "nothing before it"
+    return f"{percent(tag)} of its part of {dominant}" if dominant else "nothing before it"
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:

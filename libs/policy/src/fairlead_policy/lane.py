@@ -136,7 +136,7 @@ class Lane:
         """Follows new rules; keeps the sorted arrays where they still hold."""
         before, after = self.rules, measure.rules
         if _same_columns(before, after):
-            self._scale = Scale(measure, after.weight_of(self.tenant))
+            self._scale = Scale(measure, after.entitlement_of(self.tenant))
             self._forget_scores()
         else:
             self._adopt(measure)
@@ -295,7 +295,7 @@ class Lane:
         return ("", 0) if name is None else (name, min(job.demand[name], LARGEST))
 
     def _adopt(self, measure: Measure) -> None:
-        self._scale = Scale(measure, measure.rules.weight_of(self.tenant))
+        self._scale = Scale(measure, measure.rules.entitlement_of(self.tenant))
         self._keys: list[OwnKey] = []
         self._uids = None
         self._placed: dict[str, OwnKey] = {}

@@ -35,15 +35,16 @@ def makeup_of(
         running.update(lane.use)
         remembered.update(lane.past)
     before = chain.asked(at, rules)
-    weight = rules.weight_of(chain.top)
+    weight, entitled = rules.weight_of(chain.top), rules.entitlement_of(chain.top)
     parts = {
-        name: (running[name] + remembered[name] + before[name]) * unit / weight
+        name: (running[name] + remembered[name] + before[name]) * unit / entitled
         for name, unit in rules.unit_share_by_name.items()
-        if weight
+        if entitled
     }
     return Makeup(
         tenant=chain.top,
         weight=ratio(weight.numerator, weight.denominator),
+        entitled=ratio(entitled.numerator, entitled.denominator),
         running=_held(running),
         own_running=next((_held(lane.use) for lane in lanes if lane.tenant == tenant), {}),
         past=_held(remembered),

@@ -1,6 +1,6 @@
 """What would move a job, solved exactly: the least change that brings it before another, and the least that is too much.
 
-A tag is `max over r of v_r * (use_r + before_r) / c_r / w`, so to bring it to a bound, each resource that is above it
+A tag is `max over r of v_r * (use_r + before_r) / c_r / e`, so to bring it to a bound, each resource that is above it
 must come down by itself: the least amounts of all of them together are the answer, and one unit less of any of them is
 not enough.
 """
@@ -48,15 +48,15 @@ def ends_to_pass(
         Base units by resource; None where no end is enough: past use and own jobs before it count on.
     """
     bound = tag_to_pass(place, other, rules, now)
-    weight = rules.weight_of(makeup.tenant)
-    if bound is None or not weight:
+    entitled = rules.entitlement_of(makeup.tenant)
+    if bound is None or not entitled:
         return None
     tag, inclusive = bound
     ends = {}
     for resource, unit in rules.unit_share_by_name.items():
         running = makeup.running.get(resource, 0)
         total = running + makeup.past.get(resource, 0) + makeup.before.get(resource, 0)
-        most = _floor(tag * weight / unit) if inclusive else _below(tag * weight / unit)
+        most = _floor(tag * entitled / unit) if inclusive else _below(tag * entitled / unit)
         # Without any use the tag is 0, whatever the resource.
         if most < 0 or total - most > running:
             return None
@@ -81,24 +81,36 @@ def starts_to_fall_behind(
         more than the pool has.
     """
     bound = tag_to_pass(other, place, rules, now)
-    weight = rules.weight_of(top_of(other))
+    entitled = rules.entitlement_of(top_of(other))
     resource = other.dominant or _largest_asked(other.demand, rules)
     unit = rules.unit_share_by_name.get(resource)
-    if bound is None or unit is None or not weight:
+    if bound is None or unit is None or not entitled:
         return None
     tag, inclusive = bound
-    amount = tag * weight / unit
+    amount = tag * entitled / unit
     least = _floor(amount) + 1 if inclusive else -_floor(-amount)
     return (resource, least - other.use) if least <= rules.capacity[resource] else None
 
 
 def weight_to_pass(place: Place, other: Place, rules: PoolRules, now: Micros) -> Fraction | None:
-    """The weight of its tenant above which a job stands before another; None where no weight does."""
+    """A weight of its tenant above which a job stands before another, and all that stand behind that one.
+
+    More weight for one makes the others' parts of the pool smaller, and their tags larger: that is left out, so a little
+    less may be enough. None where no weight does it.
+    """
     bound = tag_to_pass(place, other, rules, now)
     if bound is None or bound[0] <= 0:
         return None
     top = top_of(place)
-    return rules.weight_of(top) * tag_of(place, top, rules) / bound[0]
+    entitled, weight = rules.entitlement_of(top), rules.weight_of(top)
+    wanted = entitled * tag_of(place, top, rules) / bound[0]
+    if not rules.relative:
+        return wanted
+    if not weight or wanted >= 1:
+        return None
+    # The siblings' weights; of a tenant that is not listed yet, all that the sum counts.
+    others = weight / entitled - (weight if top in rules.weights else NOTHING)
+    return wanted * others / (1 - wanted)
 
 
 def passes_at(place: Place, other: Place, rules: PoolRules, now: Micros) -> Micros | None:

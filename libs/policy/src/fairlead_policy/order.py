@@ -303,7 +303,7 @@ class PoolOrder:
 
         By default of each that is named, waits or runs.
         """
-        named = set(tenants) if tenants is not None else {*self.rules.weights, *self._lanes, *self._past}
+        named = set(tenants) if tenants is not None else {*self.rules.entitlements, *self._lanes, *self._past}
         names = {one for name in named for one in self.rules.way_up(name)}
         return [self._standing(name) for name in sorted(names)]
 

@@ -49,7 +49,7 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         key=key,
         submitted=submitted,
         unbounded=unbounded,
-        unbounded_by=unbounded_by(scores, row, rules.weight_of(lane.tenant)) if unbounded else None,
+        unbounded_by=unbounded_by(scores, row, rules.entitlement_of(lane.tenant)) if unbounded else None,
         blocked=bool(scores.rows.rank.item(row) & 2),
         demand=job.demand,
     )
@@ -97,7 +97,7 @@ def place_in(sequence: JobSequence, position: int, now: Micros) -> Place:
         key=key,
         submitted=own.submitted,
         unbounded=own.unbounded,
-        unbounded_by=unbounded_by(sequence.stretch.scores, position, rules.weight_of(sequence.top)),
+        unbounded_by=unbounded_by(sequence.stretch.scores, position, rules.entitlement_of(sequence.top)),
         blocked=own.blocked,
         demand=job.demand,
         top=sequence.top if sequence.top != job.tenant else "",
@@ -167,7 +167,7 @@ def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
         use=own.use,
         tag=ratio(exact.numerator, exact.denominator),
         share=own.share,
-        unbounded_by=unbounded_by(sequence.stretches[tenant].scores, at, rules.weight_of(tenant)),
+        unbounded_by=unbounded_by(sequence.stretches[tenant].scores, at, rules.entitlement_of(tenant)),
         lifted=None if lifter == at else lift_within(sequence, tenant, lifter),
     )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.instants import HOUR, SECOND, Micros
+from fairlead_contracts.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.quantities import format_quantity, quantity_format
 from fairlead_policy.figures import duration, percent
 from fairlead_policy.held_back import (
@@ -60,7 +60,8 @@ class Wording:
         self._over, self._under = rate.numerator, rate.denominator
         self._cap = rules.cap if rate else None
         """Of what counts of waiting."""
-        self._hourly = f" of share at {percent(rate.numerator * HOUR / rate.denominator)} an hour."
+        daily = percent(rate.numerator * DAY / rate.denominator)
+        self._daily = f" of what its tenant is entitled to, at {daily} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
         self._classes: dict[str, str] = {}
         self._frames: dict[tuple[str, str], _Frame] = {}
@@ -155,9 +156,16 @@ class Wording:
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
         behind = (
-            f" {dominant}{counted}: divided by the pool's capacity and by its weight, that is a start tag of "
+            f" {dominant}{counted}: as a part of the pool, over {self._entitled(tenant)}, a start tag of "
         )
         return _Frame(before, quantity_format(dominant), behind, "; lower goes first.")
+
+    def _entitled(self, tenant: str) -> str:
+        """What tags of the tenant are divided by."""
+        part = self._rules.entitlement_of(tenant)
+        if not self._rules.relative:
+            return f"its weight of {float(part):g}"
+        return f"the {percent(float(part))} that it is entitled to"
 
     def _waited(self, submitted: Sequence[Micros]) -> list[str]:
         """What `_waiting` says of each. Of those beyond the cap most has been said before."""
@@ -179,7 +187,7 @@ class Wording:
         age = max(age, 0)
         if not self._over:
             return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
-        return f"It has waited {self._duration(age)}: worth {percent(self._over * age / self._under)}{self._hourly}"
+        return f"It has waited {self._duration(age)}: worth {percent(self._over * age / self._under)}{self._daily}"
 
     def _beyond_cap(self, age: Micros, cap: Micros) -> str:
         minute, rest = divmod(age, _WHOLE_MINUTE)
@@ -188,7 +196,7 @@ class Wording:
             worth = percent(self._over * cap / self._under)
             counted = duration(cap / SECOND)
             told = (
-                f"It has waited {self._duration(age)}, of which {counted} count: worth {worth}{self._hourly}"
+                f"It has waited {self._duration(age)}, of which {counted} count: worth {worth}{self._daily}"
             )
             if rest and age >= HOUR:
                 self._capped[minute] = told

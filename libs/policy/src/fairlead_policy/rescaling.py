@@ -186,7 +186,7 @@ def scored(stretch: Stretch, field: Field, course: Course, node: Node) -> Stretc
     """The node's sequence by what it counts to hold; an infinite share stays one."""
     measure, scores = node.scale.measure, stretch.scores
     rules, count = measure.rules, len(stretch.at)
-    weight = rules.weight_of(node.tenant)
+    weight = rules.entitlement_of(node.tenant)
     finite = (scores.rows.rank & 1 == 0).tolist()
     tags = [
         max(held, default=NOTHING) / weight if bounded and weight else NOTHING

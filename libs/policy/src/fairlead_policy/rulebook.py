@@ -13,10 +13,11 @@ from fairlead_contracts.document import (
     PolicyDocument,
 )
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import HOUR, Micros
+from fairlead_contracts.instants import DAY, HOUR, Micros
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.state import JobState
 from fairlead_contracts.submissions import Submission
+from fairlead_policy.entitlements import Entitlements, Weights, as_stated, in_relation
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules, exactly
 
@@ -104,6 +105,7 @@ class Rulebook:
             if t.match is None and t.name not in inner
         }
         self._shards: dict[str, int] = {}
+        self._entitlements: dict[str, Entitlements] = {}
 
     @property
     def half_life(self) -> Micros | None:
@@ -211,6 +213,25 @@ class Rulebook:
             return NOTHING if unlisted is None else exactly(unlisted)
         return exactly(listed.weight) if pool is None or self._pool_of(tenant) in (None, pool) else NOTHING
 
+    def entitlements(self, pool: str) -> Entitlements:
+        """What tags of a pool are divided by. Tenants that the policy limits to another pool have no part in it."""
+        found = self._entitlements.get(pool)
+        if found is None:
+            unlisted = self.document.unlisted_weight
+            weights = Weights(
+                listed={
+                    tenant.name: exactly(tenant.weight)
+                    for tenant in self.document.tenants
+                    if self._pool_of(tenant.name) in (None, pool)
+                },
+                parents=self._parents,
+                unlisted=None if unlisted is None else exactly(unlisted),
+                expected_unlisted=self.document.expected_unlisted,
+            )
+            divide = in_relation if self.document.divide_by == "entitlement" else as_stated
+            found = self._entitlements[pool] = divide(weights)
+        return found
+
     def _pool_of(self, tenant: str) -> str | None:
         """The only pool that a tenant counts in: its own word, else that of the nearest tenant above it."""
         name: str | None = tenant
@@ -231,18 +252,23 @@ class Rulebook:
             capacity: in base units.
             saturated: the resources that are used up; they count with H-DRF alone.
         """
-        aging, unlisted = self.document.aging, self.document.unlisted_weight
+        aging, parts = self.document.aging, self.entitlements(pool)
         hierarchy, weights = self.document.hierarchy, self.document.class_weights
         return PoolRules(
             capacity=dict(sorted(capacity.items())),
             classes=tuple(self.document.classes),
-            rate=exactly(aging.share_per_hour) / HOUR,
-            cap=None if aging.cap_hours is None else round(exactly(aging.cap_hours) * HOUR),
+            rate=exactly(aging.entitlement_per_day) / DAY,
+            cap=None if aging.cap_days is None else round(exactly(aging.cap_days) * DAY),
             resource_weights={
                 name: exactly(weight) for name, weight in sorted(self.document.resource_weights.items())
             },
+            entitlements={
+                tenant.name: parts.listed.get(tenant.name, NOTHING) for tenant in self.document.tenants
+            },
+            unlisted_entitlement=parts.unlisted,
             weights={tenant.name: self.weight_of(tenant.name, pool) for tenant in self.document.tenants},
-            unlisted_weight=NOTHING if unlisted is None else exactly(unlisted),
+            unlisted_weight=exactly(self.document.unlisted_weight or 0),
+            relative=self.document.divide_by == "entitlement",
             parents=self._parents,
             class_mode=self.document.class_mode,
             class_weights={name: exactly(weight) for name, weight in sorted(weights.items())},

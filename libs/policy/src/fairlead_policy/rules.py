@@ -42,8 +42,8 @@ def override_of(stated: float | None) -> Fraction | None:
 class PoolRules:
     """The rules of one pool under one policy and capacity.
 
-    `share_i(x) = max_r v_r * x_r / c_r / w_i` over the resources with weight v_r > 0 (Ghodsi et al., "Dominant
-    Resource Fairness", NSDI 2011; weights as in its section 4.3).
+    `tag_i(x) = max_r v_r * x_r / c_r / e_i` over the resources with weight v_r > 0, e_i being what the tenant is entitled
+    to (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011; weights as in its section 4.3).
     """
 
     capacity: Mapping[str, int]
@@ -51,15 +51,21 @@ class PoolRules:
     classes: tuple[str, ...]
     """First goes first."""
     rate: Fraction = NOTHING
-    """Share per microsecond of waiting."""
+    """Entitlements per microsecond of waiting: it counts in the unit of tags."""
     cap: Micros | None = None
     """Waiting beyond it counts no more; None for no cap."""
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
     """Default 1; 0 leaves a resource out."""
+    entitlements: Mapping[str, Fraction] = field(default_factory=dict)
+    """Of the tenants that the policy names, parts of the pool; 0 puts one behind the others of a class."""
+    unlisted_entitlement: Fraction = NOTHING
+    """Of every other tenant."""
     weights: Mapping[str, Fraction] = field(default_factory=dict)
-    """Of the tenants that the policy names and that count in this pool."""
+    """As the policy states them, for people to read: entitlements are made of them."""
     unlisted_weight: Fraction = NOTHING
-    """Of every other tenant; 0 puts it behind the named ones of a class."""
+    """Of every other tenant, as stated."""
+    relative: bool = True
+    """Whether entitlements are made of weights in relation to each other: more for one is less for all others."""
     parents: Mapping[str, str] = field(default_factory=dict)
     """By tenant, whom its use counts towards; those at the top have none."""
     class_mode: ClassMode = "strict"
@@ -82,14 +88,14 @@ class PoolRules:
 
     @cached_property
     def unit_shares(self) -> tuple[Fraction, ...]:
-        """`v_r / c_r` of each of `resources`: what one base unit adds to an undivided share."""
+        """`v_r / c_r` of each of `resources`: what one base unit adds to a share."""
         return tuple(self._weight(name) / self.capacity[name] for name in self.resources)
 
     @cached_property
     def largest_share_is_huge(self) -> bool:
-        """Whether a share may be larger than floats hold: only weights that no document may have make it so."""
-        least = min((weight for weight in self.weights.values() if weight), default=FULL)
-        unlisted = self.unlisted_weight or FULL
+        """Whether a tag may be larger than floats hold: only trees of the most unequal weights make it so."""
+        least = min((part for part in self.entitlements.values() if part), default=FULL)
+        unlisted = self.unlisted_entitlement or FULL
         largest = max(self.unit_shares, default=NOTHING) * LARGEST / min(least, unlisted)
         return largest > _COMFORTABLE or self.rate * FARTHEST > _COMFORTABLE
 
@@ -186,8 +192,12 @@ class PoolRules:
         saturated = self.saturated
         return bool(saturated) and any(amount > 0 and name in saturated for name, amount in demand.items())
 
+    def entitlement_of(self, tenant: str) -> Fraction:
+        """The part of the pool that the tenant is entitled to: tags count how many times that it has."""
+        return self.entitlements.get(tenant, self.unlisted_entitlement)
+
     def weight_of(self, tenant: str) -> Fraction:
-        """The tenant's weight in this pool."""
+        """The tenant's weight in this pool, as stated."""
         return self.weights.get(tenant, self.unlisted_weight)
 
     def lacks(self, resource: str) -> bool:

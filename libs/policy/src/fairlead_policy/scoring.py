@@ -52,7 +52,7 @@ class Grades:
 class Measure:
     """How the pool measures use: the resources that count, and which of them dominates. Shared by its tenants.
 
-    The tenant's weight divides all its resources alike, so the dominant resource does not depend on it.
+    What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
     """
 
     def __init__(self, rules: PoolRules) -> None:
@@ -151,11 +151,11 @@ class Scores:
         )
 
 
-def unbounded_by(scores: Scores, row: int, weight: Fraction) -> UnboundedBy | None:
-    """What makes the share of a tenant of this weight infinite before a row of its sequence; None where it is finite."""
+def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | None:
+    """What makes the tag of a tenant of this entitlement infinite before a row of its sequence; None where it is finite."""
     if not scores.rows.rank.item(row) & 1:
         return None
-    if not weight:
+    if not entitled:
         return "weight"
     if not scores.lacking[row]:
         return "beyond"
@@ -174,12 +174,12 @@ class Facing(NamedTuple):
 
 
 class Scale:
-    """One tenant's measure: the pool's, divided by the tenant's weight."""
+    """One tenant's measure: the pool's, divided by what the tenant is entitled to."""
 
-    def __init__(self, measure: Measure, weight: Fraction) -> None:
+    def __init__(self, measure: Measure, entitled: Fraction) -> None:
         self.measure = measure
-        self.unbounded = weight == 0
-        self.exact = [share / weight for share in measure.rules.unit_shares] if weight else []
+        self.unbounded = entitled == 0
+        self.exact = [share / entitled for share in measure.rules.unit_shares] if entitled else []
         self._numbers = np.array([measure.multipliers.number(exact) for exact in self.exact], np.int64)
         self._floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
 

@@ -53,21 +53,24 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
 
 def policy_of(snapshot: Snapshot) -> PolicyDocument:
     """The snapshot's policy with its tenants: what it says of a tenant counts before what the policy says."""
-    stated = {tenant.name: tenant for tenant in snapshot.tenants}
+    stated = {tenant.name: tenant for tenant in snapshot.tenants if not tenant.unlisted}
     listed = {tenant.name: tenant for tenant in snapshot.policy.tenants}
     names = dict.fromkeys([*listed, *sorted(stated)])
-    tenants = [_merged(listed.get(name) or Tenant(name=name), stated.get(name)) for name in names]
+    tenants = [_merged(name, listed.get(name), stated.get(name)) for name in names]
     return msgspec.structs.replace(snapshot.policy, tenants=tenants)
 
 
-def _merged(listed: Tenant, stated: SnapshotTenant | None) -> Tenant:
+def _merged(name: str, listed: Tenant | None, stated: SnapshotTenant | None) -> Tenant:
+    known = Tenant(name=name) if listed is None else listed
     if stated is None:
-        return listed
+        return known
+    # Where its jobs stand limits no tenant that the policy lets into every pool: it is a sibling in all of them.
+    everywhere = listed is not None and listed.pool is None
     return msgspec.structs.replace(
-        listed,
-        weight=listed.weight if stated.weight is None else stated.weight,
-        pool=listed.pool if stated.pool is None else stated.pool,
-        parent=listed.parent if stated.parent is None else stated.parent,
+        known,
+        weight=known.weight if stated.weight is None else stated.weight,
+        pool=known.pool if stated.pool is None or everywhere else stated.pool,
+        parent=known.parent if stated.parent is None else stated.parent,
     )
 
 

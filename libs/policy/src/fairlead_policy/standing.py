@@ -27,10 +27,11 @@ def standing_of(
     for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
         if counted.get(name, 0) * unit > share:
             share, dominant = counted[name] * unit, name
-    weight = rules.weight_of(tenant)
+    weight, entitled = rules.weight_of(tenant), rules.entitlement_of(tenant)
     return Standing(
         tenant=tenant,
         weight=ratio(weight.numerator, weight.denominator),
+        entitled=ratio(entitled.numerator, entitled.denominator),
         use=use,
         share=ratio(share.numerator, share.denominator),
         dominant=dominant,

@@ -187,7 +187,7 @@ def _counted(states: Mapping[str, State], rulebook: Rulebook) -> list[_Counted]:
 
 
 def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
-    """Each tenant that waits or runs, or did of late. A weight is said only where the policy does not: it is changed in one place."""
+    """Each tenant that waits or runs, or did of late. Weights are the policy's: they are changed in one place."""
     pools: dict[str, set[str]] = {}
     for one in counted:
         pools.setdefault(one.tenant, set()).add(one.pool)
@@ -198,7 +198,7 @@ def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) ->
     return [
         SnapshotTenant(
             name=name,
-            weight=None if name in listed else float(rulebook.weight_of(name)),
+            unlisted=name not in listed,
             pool=next(iter(found)) if len(found) == 1 and listed.get(name) is None else None,
             past_use=dict(past.get(next(iter(found)), {}).get(name, {}))
             if len(found) == 1 and listed.get(name) in (None, *found)

@@ -66,12 +66,12 @@ def top_of(place: Place) -> str:
 
 def tag_of(terms: Terms, top: str, rules: PoolRules) -> Fraction:
     """The start tag; 0 where it is infinite."""
-    weight = rules.weight_of(top)
-    if terms.unbounded or not weight:
+    entitled = rules.entitlement_of(top)
+    if terms.unbounded or not entitled:
         return NOTHING
     if terms.share:
         return Fraction(terms.share)
-    return terms.use * rules.unit_share_by_name.get(terms.dominant, NOTHING) / weight
+    return terms.use * rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
 
 
 def worth_of(tag: Fraction, terms: Terms, rules: PoolRules) -> Fraction:
@@ -160,13 +160,13 @@ class _Table:
 
     def _multiplier(self, terms: Terms, top: str, *, divided: bool) -> Fraction:
         rules = self._rules
-        weight = rules.weight_of(top)
-        if not weight:
+        entitled = rules.entitlement_of(top)
+        if not entitled:
             return NOTHING
         if terms.share:
             exact = Fraction(terms.share)
         else:
-            exact = rules.unit_share_by_name.get(terms.dominant, NOTHING) / weight
+            exact = rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
         return exact / rules.class_weight(terms.urgency, override_of(terms.override)) if divided else exact
 
     def offset(self, terms: Terms) -> int:

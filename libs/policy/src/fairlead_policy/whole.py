@@ -46,24 +46,24 @@ class PoolColumns:
 class Holdings:
     """What the tenants of the jobs have before any of these starts, tenant by tenant."""
 
-    weights: Sequence[Fraction]
+    entitlements: Sequence[Fraction]
     use: Ints
     """(resources, tenants), base units: what runs, and past use."""
     lacking: Flags
     """Whether that takes in a resource of which the pool has none."""
 
 
-class WeightMultipliers:
-    """`v_r / c_r / w` by number, exact where somebody asks. Number 0 is zero, as everywhere.
+class TagMultipliers:
+    """`v_r / c_r / e` by number, exact where somebody asks. Number 0 is zero, as everywhere.
 
     Args:
         units: `v_r / c_r` of each resource.
-        weights: distinct ones; a weight of 0 has no multipliers.
+        entitlements: distinct ones; one of 0 has no multipliers.
     """
 
-    def __init__(self, units: Sequence[Fraction], weights: Sequence[Fraction]) -> None:
+    def __init__(self, units: Sequence[Fraction], entitlements: Sequence[Fraction]) -> None:
         self.units = units
-        self.weights = weights
+        self.entitlements = entitlements
         self.exact = _Exact(self)
 
     def term(self, number: int) -> tuple[int, int]:
@@ -71,16 +71,16 @@ class WeightMultipliers:
         if not number:
             return 0, 1
         at, resource = divmod(number - 1, len(self.units))
-        unit, weight = self.units[resource], self.weights[at]
-        over, under = unit.numerator * weight.denominator, unit.denominator * weight.numerator
+        unit, part = self.units[resource], self.entitlements[at]
+        over, under = unit.numerator * part.denominator, unit.denominator * part.numerator
         divisor = gcd(over, under)
         return over // divisor, under // divisor
 
     def floats(self) -> Floats:
-        """All of them, each the float nearest to it; 0 for those of weight 0."""
+        """All of them, each the float nearest to it; 0 for those of an entitlement of 0."""
         found = [0.0]
-        for weight in self.weights:
-            over, under = weight.denominator, weight.numerator
+        for part in self.entitlements:
+            over, under = part.denominator, part.numerator
             found += [
                 ratio(unit.numerator * over, unit.denominator * under) if under else 0.0
                 for unit in self.units
@@ -91,14 +91,16 @@ class WeightMultipliers:
 class _Exact:
     """The multipliers as fractions, made when asked for."""
 
-    def __init__(self, multipliers: WeightMultipliers) -> None:
+    def __init__(self, multipliers: TagMultipliers) -> None:
         self._multipliers = multipliers
 
     def __getitem__(self, number: int) -> Fraction:
         return Fraction(*self._multipliers.term(number))
 
     def __iter__(self) -> Iterator[Fraction]:
-        return map(self.__getitem__, range(1 + len(self._multipliers.units) * len(self._multipliers.weights)))
+        return map(
+            self.__getitem__, range(1 + len(self._multipliers.units) * len(self._multipliers.entitlements))
+        )
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Whole:
     """Of it: what the tenant has and asks for before the job, base units; counted also where the share is infinite."""
     lacking: Flags
     """Whether that takes in a resource of which the pool has none."""
-    multipliers: WeightMultipliers
+    multipliers: TagMultipliers
 
     @cached_property
     def jobs(self) -> Ints:
@@ -150,7 +152,7 @@ def order_whole(
     """
     if not can_order_whole(measure.rules):
         return None
-    line = _line(columns, len(holdings.weights), uid_of)
+    line = _line(columns, len(holdings.entitlements), uid_of)
     tenant = columns.tenant[line]
     starts = _starts(tenant)
     before = _sums(columns.demand, holdings.use, line, tenant, starts)
@@ -257,15 +259,15 @@ def _picked(before: Ints, dominant: Ints) -> Ints:
 
 def _rows(
     holdings: Holdings, measure: Measure, line: _Line, scored: tuple[Ints, Ints, Flags]
-) -> tuple[Rows, WeightMultipliers]:
+) -> tuple[Rows, TagMultipliers]:
     dominant, use, lacking = scored
     numbers: dict[Fraction, int] = {}
-    weight = np.array([numbers.setdefault(one, len(numbers)) for one in holdings.weights], np.int64)
-    multipliers = WeightMultipliers(measure.rules.unit_shares, list(numbers))
-    last = np.array([one == NOTHING for one in holdings.weights], np.bool_)
+    part = np.array([numbers.setdefault(one, len(numbers)) for one in holdings.entitlements], np.int64)
+    multipliers = TagMultipliers(measure.rules.unit_shares, list(numbers))
+    last = np.array([one == NOTHING for one in holdings.entitlements], np.bool_)
     infinite: Flags = lacking | last[line.tenant] if last.any() else lacking
     counted = np.where(infinite, 0, use) if infinite.any() else use
-    number = weight[line.tenant] * len(multipliers.units) + dominant + 1
+    number = part[line.tenant] * len(multipliers.units) + dominant + 1
     number[counted == 0] = 0
     with np.errstate(over="ignore"):
         tag = counted * multipliers.floats()[number]

@@ -18,7 +18,7 @@ from fairlead_policy.scoring import Measure, lacking_of
 from fairlead_policy.whole import (
     Holdings,
     PoolColumns,
-    WeightMultipliers,
+    TagMultipliers,
     Whole,
     can_order_whole,
     order_whole,
@@ -88,7 +88,7 @@ def _holdings(tenants: Iterable[str], counted: Counted, rules: PoolRules) -> Hol
     held = [counted.counted(name) for name in names]
     use = [bounded([one.get(resource, 0) for one in held], 0, LARGEST) for resource in rules.resources]
     return Holdings(
-        weights=[rules.weight_of(name) for name in names],
+        entitlements=[rules.entitlement_of(name) for name in names],
         use=np.array(use, np.int64).reshape(len(rules.resources), len(names)),
         lacking=np.array([lacking_of(one, rules) is not None for one in held], np.bool_),
     )
@@ -169,7 +169,7 @@ class WholePlaces[J: PlacedJob](PlacesInOrder):
 
     def _because(self, tenant: str, at: int) -> UnboundedBy:
         """What makes the share infinite: as `unbounded_by` of scores."""
-        if not self._rules.weight_of(tenant):
+        if not self._rules.entitlement_of(tenant):
             return "weight"
         if not self._whole.lacking[at]:
             return "beyond"
@@ -201,7 +201,7 @@ class WholePlaces[J: PlacedJob](PlacesInOrder):
 class _Terms(dict[int, tuple[int, int]]):
     """Numerators and denominators of multipliers by number, made when first asked for."""
 
-    def __init__(self, multipliers: WeightMultipliers) -> None:
+    def __init__(self, multipliers: TagMultipliers) -> None:
         super().__init__()
         self._multipliers = multipliers
 

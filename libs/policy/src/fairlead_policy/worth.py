@@ -15,7 +15,7 @@ _WEIGHTS = 2**31
 
 
 class UnitShares:
-    """What a base unit of use adds to the shares of tenants, after their weights.
+    """What a base unit of use adds to the tags of tenants: to their shares, over what they are entitled to.
 
     Args:
         rules: of the pool.
@@ -45,11 +45,11 @@ class _UnitTerms(dict[int, Pair]):
     def _term(self, tenant: int, resource: int) -> Pair:
         if not self._rules.resources:
             return _NOTHING
-        weight = self._rules.weight_of(self._tenants[tenant])
-        if not weight:
+        entitled = self._rules.entitlement_of(self._tenants[tenant])
+        if not entitled:
             return _NOTHING
-        share = self._rules.unit_shares[resource] / weight
-        return share.numerator, share.denominator
+        tag = self._rules.unit_shares[resource] / entitled
+        return tag.numerator, tag.denominator
 
 
 class ClassWeights:

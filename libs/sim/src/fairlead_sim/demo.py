@@ -48,16 +48,6 @@ LARGEST_PART = 0.25
 URGENT_PART = 0.08
 """Of the jobs of tenants that are granted the class."""
 
-SHARE_PER_HOUR = 0.0003
-"""The demo's aging, per hour of the trace: a day's wait is worth 0.7 % of the pool to a tenant of weight 1.
-
-The default (0.06) is made for waits of hours. At three times the cluster's capacity jobs wait for days of the trace, and
-at the default rate the order would, by its own definition, come close to first come, first served.
-"""
-CAP_HOURS = 336.0
-DEFAULT_PART = round(Aging().share_per_hour / SHARE_PER_HOUR)
-"""The demo ages so many times slower than the default."""
-
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a trace is taken, and how fast it runs."""
@@ -128,9 +118,7 @@ def demo_workload(
         policy=policy_for(
             given,
             cluster=cluster,
-            aging=Aging(
-                share_per_hour=SHARE_PER_HOUR * recipe.speed_up, cap_hours=CAP_HOURS / recipe.speed_up
-            ),
+            aging=Aging(entitlement_per_day=Aging().entitlement_per_day * recipe.speed_up),
             urgent=recipe.urgent,
         ),
         jobs=maker.make(jobs),
@@ -297,8 +285,8 @@ def _notes(recipe: Recipe, seconds: float, overload: float) -> list[str]:
         f"Jobs of {recipe.name}: arrivals in their order, card counts and run times (60 s to {longest:.3g} h).",
         "CPU and memory are derived from the number of cards; tenants have no common clock.",
         (
-            f"Run times divided by {recipe.speed_up:.6g} and aging multiplied by it: {SHARE_PER_HOUR:g} of share an "
-            f"hour of the trace, a {DEFAULT_PART}th of the default."
+            f"Run times divided by {recipe.speed_up:.6g} and aging multiplied by it: a day of the trace is worth "
+            f"{Aging().entitlement_per_day:g} of what a tenant is entitled to, the default."
         ),
         f"Arrivals squeezed into {arrive}; each tenant begins with a standing queue.",
         "The queue is strict: what does not fit blocks what stands behind it, so nothing slips past a large job.",

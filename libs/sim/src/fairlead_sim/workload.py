@@ -164,6 +164,6 @@ def equal_floods(
         name="equal floods",
         weights=dict(weights),
         cluster=one_pool(nodes, weights, strategy=strategy),
-        policy=policy_for(weights, cluster=cluster, aging=aging or Aging(share_per_hour=0.0)),
+        policy=policy_for(weights, cluster=cluster, aging=aging or Aging(entitlement_per_day=0.0)),
         jobs=sorted(flood, key=lambda job: (job.offset, job.id)),
     )

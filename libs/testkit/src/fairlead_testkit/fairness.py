@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from fairlead_contracts.instants import HOUR, Micros
+from fairlead_contracts.instants import DAY, Micros
 
 
 class _Fact(NamedTuple):
@@ -20,25 +20,31 @@ class FairReplay:
     """A pool of equal jobs as a test was told of it, and what weighted DRF says of each start.
 
     Args:
-        weights: by tenant.
+        weights: by tenant; each is entitled to its part of their sum.
         units: how many jobs the pool holds at once.
-        share_per_hour: of aging.
+        entitlement_per_day: of aging.
         reaction: seconds after which a job that came and an end have been ordered by at the latest. A start is judged by
             what could be known: by all of these, or by all but the last ones of so long ago.
     """
 
     def __init__(
-        self, weights: Mapping[str, float], units: int, *, share_per_hour: float = 0.0, reaction: float = 0.0
+        self,
+        weights: Mapping[str, float],
+        units: int,
+        *,
+        entitlement_per_day: float = 0.0,
+        reaction: float = 0.0,
     ) -> None:
         self.waiting: dict[str, dict[str, Micros]] = {tenant: {} for tenant in weights}
         self.running: Counter[str] = Counter()
         self.started: list[str] = []
         self.breaches: list[str] = []
-        self._weights = {tenant: Fraction(repr(weight)) for tenant, weight in weights.items()}
+        exact = {tenant: Fraction(repr(weight)) for tenant, weight in weights.items()}
+        self._entitled = {tenant: weight / sum(exact.values()) for tenant, weight in exact.items()}
         self._units = units
         self._reaction = reaction
         self._late: list[_Fact] = []
-        self._rate = Fraction(repr(share_per_hour)) / HOUR
+        self._rate = Fraction(repr(entitlement_per_day)) / DAY
 
     def queued(self, tenant: str, job: str, submitted: Micros = 0, at: float = 0.0) -> None:
         """The job waits."""
@@ -78,5 +84,5 @@ class FairReplay:
 
     def _key(self, tenant: str, submitted: Micros, running: int) -> Fraction:
         """The key of a head of the tenant, had it so many jobs running."""
-        share = Fraction(running, self._units) / self._weights[tenant]
-        return share + self._rate * submitted
+        tag = Fraction(running, self._units) / self._entitled[tenant]
+        return tag + self._rate * submitted

@@ -41,7 +41,7 @@ def order_of(
         weights: of each tenant.
         tasks: how many each has waiting.
     """
-    order = PoolOrder(PoolRules(capacity=capacity, classes=("normal",), weights=weights))
+    order = PoolOrder(PoolRules(capacity=capacity, classes=("normal",), entitlements=weights))
     order.wait_all(
         a_waiting_job(f"{tenant}-{number:05d}", tenant=tenant, demand=demand)
         for tenant, demand in demands.items()

@@ -108,7 +108,12 @@ def levels(estate: Estate) -> dict[str, int]:
 
 
 def fair_policy(
-    estate: Estate, weights: Mapping[str, float], pool: str, *, share_per_hour: float = 0.0, **more: object
+    estate: Estate,
+    weights: Mapping[str, float],
+    pool: str,
+    *,
+    entitlement_per_day: float = 0.0,
+    **more: object,
 ) -> PolicyDocument:
     """A policy for an estate.
 
@@ -116,11 +121,11 @@ def fair_policy(
         estate: its tenants.
         weights: by the tenants' short names.
         pool: as the cluster states it: a cohort or a lone ClusterQueue.
-        share_per_hour: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
+        entitlement_per_day: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
         more: other fields of the document.
     """
     return PolicyDocument(
-        aging=Aging(share_per_hour=share_per_hour),
+        aging=Aging(entitlement_per_day=entitlement_per_day),
         pools=[Pool(name=POOL, members=[f"{KUBE_CLUSTER}/{pool}"])],
         tenants=[Tenant(name=estate.namespaces[name], weight=weight) for name, weight in weights.items()],
         **more,  # type: ignore[arg-type] # passed on

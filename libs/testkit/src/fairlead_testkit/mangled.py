@@ -72,7 +72,10 @@ def a_policy(rng: random.Random) -> Plain:
     """A policy document that is right."""
     mode = rng.choice(["strict", "strict", "additive", "multiplicative", "drf", "wdrf"])
     policy: Plain = {
-        "aging": {"share_per_hour": rng.choice([0, 0.06, 0.1, 1e9]), "cap_hours": rng.choice([None, 1, 1e7])},
+        "aging": {
+            "entitlement_per_day": rng.choice([0, 0.06, 0.1, 1e9]),
+            "cap_days": rng.choice([None, 1, 1e5]),
+        },
         "window": rng.choice([1, 2, 32]),
         "tenants": [{"name": "ada", "weight": rng.choice([0, 0.1, 1e-6, 1e9, 3])}],
         "half_life_hours": 24,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import HOUR, Micros
+from fairlead_contracts.instants import DAY, Micros
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -33,33 +33,33 @@ class OracleRules:
     """What a pool is ordered by."""
 
     capacity: Mapping[str, int]
-    weights: Mapping[str, Fraction] = field(default_factory=dict)
-    """By tenant; a tenant that is not in it has weight 0."""
+    entitlements: Mapping[str, Fraction] = field(default_factory=dict)
+    """By tenant; a tenant that is not in it has none, and goes last."""
     classes: Sequence[str] = ("urgent", "approved", "normal")
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
     rate: Fraction = ZERO
-    """Share per microsecond."""
+    """Entitlements per microsecond."""
     cap: Micros | None = None
 
     @staticmethod
-    def of(document: PolicyDocument, capacity: Mapping[str, int]) -> "OracleRules":
+    def of(document: PolicyDocument, capacity: Mapping[str, int], pool: str = "") -> "OracleRules":
         """The document's rules for a pool of this capacity. A decimal in it means what it says: 0.1 is a tenth."""
-        hours = document.aging.cap_hours
+        days = document.aging.cap_days
         return OracleRules(
             capacity=capacity,
-            weights={tenant.name: Fraction(repr(tenant.weight)) for tenant in document.tenants},
+            entitlements={one.name: entitlement(document, one.name, pool) for one in document.tenants},
             classes=tuple(document.classes),
             resource_weights={name: Fraction(repr(v)) for name, v in document.resource_weights.items()},
-            rate=Fraction(repr(document.aging.share_per_hour)) / HOUR,
-            cap=None if hours is None else round(Fraction(repr(hours)) * HOUR),
+            rate=Fraction(repr(document.aging.entitlement_per_day)) / DAY,
+            cap=None if days is None else round(Fraction(repr(days)) * DAY),
         )
 
     def share(self, tenant: str, use: Mapping[str, int]) -> Fraction | None:
-        """The tenant's dominant share with this use, over its weight; None where it is infinite.
+        """The tenant's dominant share with this use, over its entitlement; None where it is infinite.
 
-        A resource that the pool has none of makes any use of it infinite; so does weight 0, even without use.
+        A resource that the pool has none of makes any use of it infinite; so does an entitlement of 0, even without use.
         """
-        weight = self.weights.get(tenant, ZERO)
+        entitled = self.entitlements.get(tenant, ZERO)
         largest = ZERO
         for resource, amount in use.items():
             value = self.resource_weights.get(resource, ONE)
@@ -69,7 +69,39 @@ class OracleRules:
             if capacity <= 0:
                 return None
             largest = max(largest, value * amount / capacity)
-        return None if weight == 0 else largest / weight
+        return None if entitled == 0 else largest / entitled
+
+
+def entitlement(document: PolicyDocument, tenant: str, pool: str = "") -> Fraction:
+    """The part of a pool that a tenant is entitled to, by the definition: weight over the siblings' sum, times the parent's."""
+    known = {one.name: one for one in document.tenants}
+    stated = document.unlisted_weight if tenant not in known else known[tenant].weight
+    weight = Fraction(repr(stated or 0))
+    if tenant in known and not _counts(document, tenant, pool):
+        return ZERO
+    if document.divide_by == "weight" or stated is None:
+        return weight
+    parent = known[tenant].parent if tenant in known else None
+    among = [
+        Fraction(repr(one.weight))
+        for one in document.tenants
+        if one.parent == parent and _counts(document, one.name, pool)
+    ]
+    if parent is None and document.unlisted_weight is not None:
+        among += [Fraction(repr(document.unlisted_weight))] * document.expected_unlisted
+    part = weight / sum(among) if any(among) else ONE / len(among)
+    above = ZERO if parent is None else entitlement(document, parent, pool)
+    return part * (above or ONE)
+
+
+def _counts(document: PolicyDocument, tenant: str | None, pool: str) -> bool:
+    """Whether neither the tenant nor one above it is limited to another pool."""
+    known = {one.name: one for one in document.tenants}
+    while tenant is not None:
+        if known[tenant].pool is not None:
+            return known[tenant].pool == pool
+        tenant = known[tenant].parent
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)

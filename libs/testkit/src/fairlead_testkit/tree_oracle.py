@@ -41,8 +41,8 @@ class TreeRules:
     """What a pool is ordered by."""
 
     capacity: Mapping[str, int]
-    weights: Mapping[str, Fraction]
-    """By tenant; one that is not in it has weight 0."""
+    entitlements: Mapping[str, Fraction]
+    """By tenant; one that is not in it has none, and goes last."""
     parents: Mapping[str, str] = field(default_factory=dict)
     classes: Sequence[str] = ("urgent", "normal")
     mode: Literal["strict", "additive", "multiplicative"] = "strict"
@@ -65,7 +65,7 @@ class Pick(NamedTuple):
     job: TreeJob
     scores: Mapping[str, Score]
     shares: Mapping[str, Fraction | None]
-    """Over the weight, just before the job; None where it is infinite."""
+    """Over the entitlement, just before the job; None where it is infinite."""
 
 
 class _Head(NamedTuple):
@@ -169,11 +169,11 @@ class _Filling:
     # Shares -------------------------------------------------------------------------------------------------------
 
     def _share(self, node: str) -> Fraction | None:
-        """The dominant share over the weight; None where it is infinite."""
-        vector, weight = self._vector(node), self.rules.weights.get(node, ZERO)
-        if vector is None or weight == 0:
+        """The dominant share over the entitlement; None where it is infinite."""
+        vector, entitled = self._vector(node), self.rules.entitlements.get(node, ZERO)
+        if vector is None or entitled == 0:
             return None
-        return max(vector.values(), default=ZERO) / weight
+        return max(vector.values(), default=ZERO) / entitled
 
     def _vector(self, node: str) -> dict[str, Fraction] | None:
         """What the node counts to hold of each resource, of 1; None where it holds what the pool lacks."""

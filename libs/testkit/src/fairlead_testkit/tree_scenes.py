@@ -76,7 +76,7 @@ def _use(scene: Scene) -> dict[str, dict[str, int]]:
 def _plain(rules: PoolRules) -> TreeRules:
     return TreeRules(
         capacity=rules.capacity,
-        weights=rules.weights,
+        entitlements=rules.entitlements,
         parents=rules.parents,
         classes=rules.classes,
         mode=rules.class_mode,

@@ -19,7 +19,9 @@ _OTHER_LINES = 20
 """Of a frame: titles, table heads and a pool's usual tenants."""
 NARROW_COLUMNS = 100
 """Below so many columns the tables leave out what they can."""
-ORDER_RULE = "Class first; then the lower share by weight, where waiting counts as share."
+ORDER_RULE = (
+    "Class first; then who has less of the part that it is entitled to; waiting counts as so much less."
+)
 
 
 class Pulse:

@@ -94,7 +94,7 @@ def _at(place: Place) -> str:
         return f"{_cause(place.unbounded_by, short_resource(place.dominant))}: last"
     if place.share:
         of = f" of {short_resource(place.dominant)}" if place.use else ""
-        return f"counts at {place.tag:.2%}{of} by H-DRF and weight"
+        return f"counts at {place.tag:.2%} of its part{of} by H-DRF"
     return share_in_words(place.tag, short_resource(place.dominant) if place.use else None)
 
 
@@ -105,7 +105,7 @@ def share_in_words(tag: float, resource: str | None) -> str:
         tag: of the job.
         resource: the dominant one, in short; None where it has nothing.
     """
-    return "has nothing before it" if resource is None else f"is at {tag:.2%} of {resource} by weight"
+    return "has nothing before it" if resource is None else f"is at {tag:.2%} of its part of {resource}"
 
 
 def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:

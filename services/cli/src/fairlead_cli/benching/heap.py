@@ -22,24 +22,24 @@ class PlainPool:
     submitted: list[int]
     demand: list[list[int]]
     units: list[list[int]]
-    """Of each tenant: what one base unit of each resource adds to its share, over the common denominator."""
+    """Of each tenant: what one base unit of each resource adds to its tag, over the common denominator."""
     rate: int
     """Over the common denominator."""
     horizon: int
 
     @classmethod
     def of(cls, pool: MadePool) -> "PlainPool":
-        """The same pool; its rules have a cap, and no weight is 0."""
-        columns, rules, weights = pool.columns, pool.rules, pool.holdings.weights
-        shares = {weight: [unit / weight for unit in rules.unit_shares] for weight in set(weights)}
+        """The same pool; its rules have a cap, and no entitlement is 0."""
+        columns, rules, parts = pool.columns, pool.rules, pool.holdings.entitlements
+        shares = {part: [unit / part for unit in rules.unit_shares] for part in set(parts)}
         common = lcm(rules.rate.denominator, *(one.denominator for row in shares.values() for one in row))
-        scaled = {weight: [_over(common, one) for one in row] for weight, row in shares.items()}
+        scaled = {part: [_over(common, one) for one in row] for part, row in shares.items()}
         return cls(
             columns.tenant.tolist(),
             columns.urgency.tolist(),
             columns.submitted.tolist(),
             columns.demand.T.tolist(),
-            [scaled[weight] for weight in weights],
+            [scaled[part] for part in parts],
             _over(common, rules.rate),
             NOW - (rules.cap or NOW),
         )

@@ -63,7 +63,7 @@ def measure_events(pool: MadePool) -> list[float]:
     order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns))  # noqa: S311 # figures, no secrets
     jobs = list(waiting_jobs(pool))
     order.wait_all(jobs)
-    names = list(pool.rules.weights)
+    names = list(pool.rules.entitlements)
     shard = names[::SHARDS]
     order.front(NOW, FRONT, shard)
     own = [job for job in jobs if job.tenant in set(shard)] or jobs

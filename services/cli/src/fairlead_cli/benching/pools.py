@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from fairlead_contracts.instants import HOUR, Micros
+from fairlead_contracts.instants import DAY, Micros
 from fairlead_policy import PoolRules, WaitingJob
+from fairlead_policy.entitlements import Weights, in_relation
 from fairlead_policy.whole import Holdings, PoolColumns
 
 NOW: Micros = 1_760_000_000_000_000
@@ -17,7 +18,7 @@ _MOST = (64_000, 256 * 2**30, 8_000, 2**40)
 """Asked for by one job at most, base units; of further resources as of the first."""
 _POOLFULS = 20
 """So many times the pool's capacity is waiting."""
-_MONTH = 30 * 24 * HOUR
+_MONTH = 30 * DAY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +49,13 @@ def made_pool(size: Size) -> MadePool:
         row[:] = dice.integers(0, largest, size.jobs) * (dice.random(size.jobs) > 1 / 6)
     capacity = {name: max(1, int(row.sum() // _POOLFULS)) for name, row in zip(names, demand, strict=True)}
     weights = {f"tenant-{number:05}": Fraction(1 + number % 5) for number in range(size.tenants)}
+    entitlements = in_relation(Weights(listed=weights)).listed
     rules = PoolRules(
         capacity=capacity,
         classes=_CLASSES,
-        rate=Fraction(6, 100) / HOUR,
-        cap=336 * HOUR,
-        weights=weights,
+        rate=Fraction(1, 10) / DAY,
+        cap=14 * DAY,
+        entitlements=entitlements,
     )
     columns = PoolColumns(
         tenant=dice.integers(0, size.tenants, size.jobs),
@@ -63,7 +65,7 @@ def made_pool(size: Size) -> MadePool:
         demand=demand[[names.index(name) for name in rules.resources]],
     )
     holdings = Holdings(
-        weights=list(weights.values()),
+        entitlements=list(entitlements.values()),
         use=np.zeros((len(rules.resources), size.tenants), np.int64),
         lacking=np.zeros(size.tenants, np.bool_),
     )
@@ -77,7 +79,7 @@ def uid_of(number: int) -> str:
 
 def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
     """The pool's jobs one by one, as services know them."""
-    names, columns = list(pool.rules.weights), pool.columns
+    names, columns = list(pool.rules.entitlements), pool.columns
     rows = (columns.tenant.tolist(), columns.urgency.tolist(), columns.submitted.tolist())
     for number, (tenant, urgency, submitted, asked) in enumerate(
         zip(*rows, columns.demand.T.tolist(), strict=True)

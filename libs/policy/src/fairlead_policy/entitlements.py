@@ -1,0 +1,87 @@
+"""What part of a pool each tenant is entitled to: its weight in relation to those of its siblings.
+
+It is made of what the policy lists alone, not of who runs or waits: shards need no word from each other, and nobody's
+coming or going moves another one's tags.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+_NOTHING, _WHOLE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """What the policy says of who may have what part of one pool."""
+
+    listed: Mapping[str, Fraction]
+    """Of the tenants that it names and that count in this pool: those of other pools are no siblings here."""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """By tenant; those at the top have none."""
+    unlisted: Fraction | None = None
+    """Of each tenant that it does not name; None where it lets none in."""
+    expected_unlisted: int = 10
+    """How many of those the sum at the top counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entitlements:
+    """Parts of the pool; 0 for a tenant that goes last."""
+
+    listed: Mapping[str, Fraction]
+    unlisted: Fraction
+    """Of each tenant that the policy does not name."""
+
+
+def as_stated(weights: Weights) -> Entitlements:
+    """Each weight as the part itself, 1 being the whole pool: what formulas mean that divide by a weight as it stands."""
+    return Entitlements(listed=weights.listed, unlisted=weights.unlisted or _NOTHING)
+
+
+def in_relation(weights: Weights) -> Entitlements:
+    """The product, from the top, of each weight over the sum of the siblings' weights.
+
+    A weight of 0 gives 0. Below it the product starts anew, so that its children keep their weights. Where all siblings
+    have a weight of 0, they share alike. Who is not listed stands at the top, where so many of them as are expected are
+    in the sum.
+    """
+    parts: dict[str, Fraction] = {}
+    below = _children(weights)
+    strangers = 0 if weights.unlisted is None else weights.expected_unlisted
+    top = _Siblings.of(below.get(None, {}), weights.unlisted or _NOTHING, strangers)
+    open_groups = [(top, _WHOLE)]
+    while open_groups:
+        siblings, whole = open_groups.pop()
+        for name, weight in siblings.weights.items():
+            part = parts[name] = siblings.part(weight) * whole
+            if name in below:
+                open_groups.append((_Siblings.of(below[name]), part or _WHOLE))
+    unlisted = _NOTHING if weights.unlisted is None else top.part(weights.unlisted)
+    return Entitlements(listed=parts, unlisted=unlisted)
+
+
+@dataclass(frozen=True)
+class _Siblings:
+    """The listed children of one tenant, or those at the top."""
+
+    weights: Mapping[str, Fraction]
+    total: Fraction
+    count: int
+
+    @classmethod
+    def of(
+        cls, weights: Mapping[str, Fraction], stranger: Fraction = _NOTHING, strangers: int = 0
+    ) -> "_Siblings":
+        return cls(weights, sum(weights.values(), _NOTHING) + stranger * strangers, len(weights) + strangers)
+
+    def part(self, weight: Fraction) -> Fraction:
+        return weight / self.total if self.total else Fraction(1, self.count)
+
+
+def _children(weights: Weights) -> dict[str | None, dict[str, Fraction]]:
+    """The listed tenants by parent; None for those at the top."""
+    found: dict[str | None, dict[str, Fraction]] = {}
+    for name, weight in weights.listed.items():
+        found.setdefault(weights.parents.get(name), {})[name] = weight
+    return found
