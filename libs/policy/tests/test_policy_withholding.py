@@ -6,11 +6,21 @@ import msgspec
 import pytest
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, Lever, LeverFound
+from fairlead_contracts.clearance import Clearance, Lever, LeverFound, Revocation
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
 from fairlead_contracts.state import QueueState
-from fairlead_policy import OperatorWords, clearance_of, lever_of, may_preempt, why_withheld, words_on
+from fairlead_policy import (
+    Fate,
+    OperatorWords,
+    clearance_of,
+    judge_withholding,
+    lever_of,
+    may_preempt,
+    revocation_of,
+    why_withheld,
+    words_on,
+)
 from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
@@ -39,6 +49,87 @@ def test_one_reason_is_named_the_first_thing_to_see_to(
     document = a_document(preemption=preemption)
     found = why_withheld(document, queues, leave, mode=mode, values={})
     assert (why in found) if why else not found
+
+
+SETTINGS = [
+    {setting: value}
+    for setting, values in {
+        "withinClusterQueue": ["LowerPriority", "LowerOrNewerEqualPriority"],
+        "reclaimWithinCohort": ["LowerPriority"],
+        "borrowWithinCohort": ["LowerPriority"],
+        "unknownSetting": ["Never"],
+    }.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize("preemption", SETTINGS)
+def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemption: dict[str, str]) -> None:
+    unsafe = a_queue(frontend="kueue", bands_by_class=True, preemption=preemption)
+    found = judge_withholding(a_document(), [KUEUE, unsafe], LEAVE, mode=Mode.ACTIVE, values={})
+    assert (found.fate, found.unsafe, found.everywhere) == (Fate.GO, True, False)
+    # Crossed classes stop nobody: what could goes first.
+    crossed = {"urgent": 5000, "approved": 9000}
+    assert judge_withholding(a_document(), [unsafe], LEAVE, mode=Mode.ACTIVE, values=crossed) == found
+
+
+@pytest.mark.parametrize(
+    ("leave", "revoked", "mode", "hours", "fate", "everywhere", "why"),
+    [
+        (LEAVE, False, Mode.ACTIVE, None, Fate.FOLLOW, False, ""),
+        # Nobody took it back: it may have been lost, or was never there.
+        (None, False, Mode.ACTIVE, None, Fate.STAND, False, "not cleared"),
+        (None, False, Mode.RELEASED, None, Fate.STAND, False, "not cleared"),
+        (None, True, Mode.ACTIVE, None, Fate.GO, True, "was taken back by ann"),
+        (None, True, Mode.PAUSED, None, Fate.STAND, False, "paused"),
+        (LEAVE, False, Mode.RELEASED, None, Fate.GO, True, "released"),
+        (LEAVE, False, Mode.PAUSED, None, Fate.STAND, False, "paused"),
+        (LEAVE, False, Mode.ACTIVE, 1, Fate.GO, True, "does not read boosts"),
+        (LEAVE, False, Mode.PAUSED, 1, Fate.STAND, False, "paused"),
+    ],
+)
+def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_known(
+    leave: Clearance | None,
+    mode: Mode,
+    hours: int | None,
+    fate: Fate,
+    why: str,
+    *,
+    revoked: bool,
+    everywhere: bool,
+) -> None:
+    revocation = Revocation(cluster="c1", lever="boost", at=NOON, by="ann") if revoked else None
+    lost = None
+    if hours is not None:
+        lost = LeverFound(cluster="c1", lever="priority", at=NOON + timedelta(hours=hours))
+    found = judge_withholding(
+        a_document(), [KUEUE], leave, mode=mode, values={}, found=lost, revocation=revocation
+    )
+    assert (found.fate, found.everywhere) == (fate, everywhere)
+    assert (why in found.why) if why else not found.why
+
+
+def test_who_pauses_an_unsafe_pool_hears_that_its_levels_could_stop_running_jobs() -> None:
+    found = judge_withholding(a_document(), [PREEMPTING], LEAVE, mode=Mode.PAUSED, values={})
+    assert (found.fate, found.unsafe) == (Fate.STAND, True)
+    assert "they could stop running jobs: queue hot has reclaimWithinCohort LowerPriority" in found.why
+
+
+def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> None:
+    words = OperatorWords()
+    revocation = Revocation(cluster="c1", lever="boost", at=NOON)
+    assert words.hear(revocation_of("c1"), to_json(revocation))
+    assert words.revocation("c1") == revocation
+    assert words.revocation("c2") is None
+    words.hear(clearance_of("c1"), to_json(LEAVE))
+    assert words.revocation("c1") is None
+    words.hear(clearance_of("c1"), b"?")
+    assert words.revocation("c1") is None
+    words.hear(clearance_of("c1"), None)
+    assert words.revocation("c1") == revocation
+    words.hear(revocation_of("c1"), b"?")
+    assert words.revocation("c1") is None
+    assert set(words.unreadable) == {revocation_of("c1")}
 
 
 def test_a_rehearsal_needs_no_leave_and_honours_everything_else() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.setbacks import Setbacks
+from fairlead_contracts.clearance import Lever
 from fairlead_runtime import Metrics
 from fairlead_testkit import eventually
 
@@ -18,7 +19,10 @@ class SlowSweep:
         self.begun: list[list[str]] = []
         self.gate = asyncio.Event()
 
-    async def sweep(self, queues: Collection[str], go_on: Callable[[], bool]) -> int:
+    async def sweep(
+        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+    ) -> int:
+        assert only is None
         self.begun.append(list(queues))
         await self.gate.wait()
         return int(go_on())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import msgspec
@@ -9,21 +10,23 @@ import pytest
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.clearance import Clearance, Revocation
 from fairlead_contracts.codec import to_json, to_packed
+from fairlead_contracts.control import Mode
 from fairlead_contracts.events import JobEvicted
 from fairlead_contracts.state import QueueState, State, subject_of
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue
 from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedCluster, HandPlayedScorer
-from fairlead_testkit.people import put_policy
+from fairlead_testkit.people import put_policy, say
 
 pytestmark = pytest.mark.integration
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
+UNSAFE: QueueState = msgspec.structs.replace(KUEUE, preemption={"withinClusterQueue": "LowerPriority"})
 _REVS = count(1)
 CLEARANCE_KEY = subjects.clearance_key(CLUSTER)
 
@@ -42,6 +45,22 @@ async def cleared(bus: Bus) -> None:
 
 def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
     return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
+
+
+async def evicted(bus: Bus, uid: str, at: datetime, reason: str = "Preempted") -> None:
+    """The frontend stops a job for another one."""
+    event = JobEvicted(
+        id=f"e{next(_REVS)}",
+        at=at,
+        cluster=CLUSTER,
+        tenant="team-a",
+        scope="team-a",
+        job=uid,
+        uid=uid,
+        ran_seconds=3.0,
+        reason=reason,
+    )
+    await bus.publish(subjects.event("team-a", CLUSTER, "a"), to_json(event))
 
 
 async def follows(cluster: HandPlayedCluster, wanted: list[str]) -> None:
@@ -90,19 +109,83 @@ async def test_where_a_level_could_preempt_the_policy_has_to_say_so(
         scorer.policy = await put_policy(bus, msgspec.structs.replace(DOCUMENT, preemption="accept"))
         await scorer.decide(cluster, uids[::-1])
         await follows(cluster, uids[::-1])
-        event = JobEvicted(
-            id="e1",
-            at=NOON,
-            cluster=CLUSTER,
-            tenant="team-a",
-            scope="team-a",
-            job="a",
-            uid=uids[0],
-            ran_seconds=3.0,
-            reason="Preempted",
-        )
-        await bus.publish(subjects.event("team-a", CLUSTER, "a"), to_json(event))
+        await evicted(bus, uids[0], NOON)
         await eventually(lambda: sample(admitter, "preemptions_seen_total", pool=POOL) == 1)
+
+
+async def test_levels_go_the_highest_first_when_a_queue_turns_unsafe_and_come_back_when_it_is_safe(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    await cleared(bus)
+    uids = await cluster.put("a", "b", "c", "d")
+    wanted = [uids[3], uids[2], uids[1], uids[0]]
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, wanted)
+        await follows(cluster, wanted)
+        lifted = [uid for uid in wanted if cluster.jobs[uid].level]
+        assert len(lifted) == 3
+        written = len(cluster.writes)
+        await stated(bus, UNSAFE)
+        await says(admitter, "withinClusterQueue LowerPriority")
+        await eventually(lambda: cluster.levels() == {}, on=cluster.changed, what="no level is left")
+        assert cluster.writes[written:] == [(uid, 0) for uid in lifted]
+        await scorer.decide(cluster, [uids[1], uids[3], uids[0], uids[2]])
+        await eventually(lambda: sample(admitter, "levels_left", pool=POOL) == 0)
+        assert len(cluster.writes) == written + 3
+        await stated(bus, KUEUE)
+        await scorer.decide(cluster, wanted)
+        await follows(cluster, wanted)
+        assert "withheld" not in admitter.readiness.details()
+
+
+async def test_what_is_preempted_while_levels_stand_is_counted_and_told_apart_and_a_pause_keeps_them(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    await cleared(bus)
+    uids = await cluster.put("a", "b")
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
+        await say(bus, Mode.PAUSED)
+        await stated(bus, UNSAFE)
+        await says(admitter, "they could stop running jobs: queue main has withinClusterQueue LowerPriority")
+        await says(admitter, "levels that stand: 1")
+        assert sample(admitter, "levels_left", pool=POOL) == 1
+        await evicted(bus, uids[0], datetime.now(UTC))
+        await says(admitter, "running jobs that the frontend stopped while levels stood: 1")
+        await say(bus, Mode.ACTIVE)
+        await eventually(lambda: cluster.levels() == {}, on=cluster.changed, what="no level is left")
+        await eventually(lambda: sample(admitter, "levels_left", pool=POOL) == 0)
+        await evicted(bus, uids[0], datetime.now(UTC))
+        await eventually(lambda: sample(admitter, "preemptions_by_left_levels_total", pool=POOL) == 2)
+        # Kueue preempts by the priorities that Workloads have of their own, too: long after, it is not by our levels.
+        await evicted(bus, uids[0], datetime.now(UTC) + timedelta(minutes=1))
+        await evicted(bus, uids[0], datetime.now(UTC))
+        await eventually(lambda: sample(admitter, "preemptions_by_left_levels_total", pool=POOL) == 3)
+        assert sample(admitter, "preemptions_seen_total", pool=POOL) == 0
+
+
+async def test_levels_go_when_leave_is_taken_back_and_stand_where_it_is_merely_gone(
+    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+) -> None:
+    await stated(bus, KUEUE)
+    await cleared(bus)
+    uids = await cluster.put("a", "b", "c")
+    async with run_admitter() as admitter:
+        await scorer.decide(cluster, uids[::-1])
+        await follows(cluster, uids[::-1])
+        standing = cluster.levels()
+        await Bucket(bus, topology.POLICY).delete(CLEARANCE_KEY)
+        await says(admitter, "not cleared")
+        assert cluster.levels() == standing
+        word = Revocation(cluster=CLUSTER, lever="boost", at=datetime.now(UTC), by="ann")
+        await Bucket(bus, topology.POLICY).put(subjects.revocation_key(CLUSTER), to_json(word))
+        await says(admitter, "was taken back by ann")
+        await eventually(lambda: cluster.levels() == {}, on=cluster.changed, what="no level is left")
+        await cleared(bus)
+        await follows(cluster, uids[::-1])
 
 
 async def test_a_job_above_its_class_is_lowered_and_each_class_keeps_its_band(

@@ -12,6 +12,7 @@ from fairlead_cli.doctor.kinds import Deployment, Written
 from fairlead_cli.doctor.kueue_config import KueueSeen, Release
 from fairlead_cli.doctor.survey import Right, Survey
 from fairlead_contracts.document import PolicyDocument, read_document
+from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_kube import (
     AdmissionCheck,
     ClusterQueue,
@@ -463,6 +464,27 @@ def test_preemption_that_the_policy_takes_is_no_warning(preemption: str) -> None
         queue(preemption={"withinClusterQueue": "LowerPriority"}), policy=policy(preemption=preemption)
     )
     assert {finding.severity for finding in named(survey, "preempting-queue")} == {Severity.INFO}
+
+
+def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:
+    unsafe: KubeObject = {
+        **QUEUE,
+        "spec": {**QUEUE["spec"], "preemption": {"withinClusterQueue": "LowerPriority"}},
+    }
+    runs = things.workload("runs", "team-a", "main", {GPU: 1}, boost=9)
+    runs["status"] = {"conditions": [{"type": "QuotaReserved", "status": "True"}]}
+    found = [
+        things.workload("boosted", "team-a", "main", {GPU: 1}, boost=7),
+        things.workload("noted", "team-a", "main", {GPU: 1}, annotations={BASE_PRIORITY: "0"}),
+        things.workload("plain", "team-a", "main", {GPU: 1}),
+        things.workload("elsewhere", "team-z", "main", {GPU: 1}, boost=7),
+        runs,
+    ]
+    [finding] = named(changed(cluster_queues=[unsafe], workloads=found), "preempting-queue")
+    assert "levels that stand there are taken away" in finding.why
+    assert "2 levels still stand there" in finding.why
+    [clean] = named(changed(cluster_queues=[unsafe], workloads=found[2:]), "preempting-queue")
+    assert "None stands there" in clean.why
 
 
 def test_gangs_that_are_alike_are_one_finding() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli.clusters import target
 from fairlead_cli.doctor import leave
 from fairlead_cli.doctor.findings import Severity
@@ -16,6 +16,8 @@ from fairlead_cli.doctor.rendering import Report
 from fairlead_cli.doctor.running import DoctorFlags, look, run_doctor
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_contracts import topology
+from fairlead_contracts.subjects import revocation_key
+from fairlead_policy import OperatorWords, revocation_of
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.kubelab import (
     ADMIN,
@@ -346,6 +348,13 @@ async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
 
         assert await run_doctor(flags(lab, nats=nats_server.url, revoke=True)) == 0
         assert await leave.standing(bus, "lab") is None
+        words = OperatorWords()
+        entry = await Bucket(bus, topology.POLICY).get(revocation_key("lab"))
+        assert entry is not None
+        words.hear(revocation_of("lab"), entry.value)
+        taken = words.revocation("lab")
+        assert taken is not None
+        assert (taken.lever, taken.by) == ("boost", "tester")
 
 
 async def _stands(bus: Bus, *, accepted: list[str]) -> None:

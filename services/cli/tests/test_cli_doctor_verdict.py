@@ -69,6 +69,17 @@ def test_what_was_accepted_before_stays_accepted() -> None:
     assert not judge(survey(clearance=LEAVE), [finding("other-writer", Severity.ERROR)], []).passed
 
 
+def test_a_leave_says_by_which_lever_levels_may_still_stand() -> None:
+    by_priority = msgspec.structs.replace(survey(clearance=LEAVE), probe=LeverProbe(Lever.PRIORITY, "asked"))
+    leave = judge(by_priority, [], []).clearance(by_priority, by="ann", at=AT)
+    assert leave is not None
+    assert (leave.lever, leave.replaced) == ("priority", "boost")
+    again = msgspec.structs.replace(by_priority, clearance=leave)
+    same = judge(again, [], []).clearance(again, by="ann", at=AT)
+    assert same is not None
+    assert same.replaced == "boost"
+
+
 def test_without_a_lever_there_is_no_leave_whatever_was_accepted() -> None:
     unknown = survey(Lever.UNKNOWN)
     verdict = judge(unknown, [finding("lever-unknown", Severity.ERROR)], ["lever-unknown"])

@@ -172,10 +172,18 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
     frame = dashboard("Fairlead", tenants=tenants, queue=queue, pulse=Pulse())
     for view in (queue_view(queue), tenants_view(tenants), frame, queue_view(idle)):
         text = shown(view)
-        assert "lab (kueue) takes the order as a tie-break: its queues have quota of their own" in text
+        assert "lab (kueue) would take the order as a tie-break: its queues have quota of their own" in text
         assert "lab: nothing is written: paused by ann" in text
     assert "known" in shown(queue_view(queue))
     assert "train [red]" not in shown(queue_view(queue))
+
+
+def test_levels_that_should_be_gone_are_said_to_stand() -> None:
+    unsafe = msgspec.structs.replace(KUEUE, withheld="a level could stop a running job", levels_left=3)
+    queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[unsafe])])
+    text = shown(queue_view(queue))
+    assert "lab: nothing is written: a level could stop a running job" in text
+    assert "lab: 3 levels stand that should be gone" in text
 
 
 def test_a_plain_simulated_cluster_is_no_news() -> None:

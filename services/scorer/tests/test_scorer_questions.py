@@ -332,6 +332,9 @@ async def test_people_hear_where_levels_are_written_and_why_not(arena: Arena) ->
     clearance = to_json(Clearance(cluster="c1", lever="boost", at=NOON))
     await arena.bus.publish(subjects.kv_subject(topology.POLICY, subjects.clearance_key("c1")), clearance)
     await eventually(lambda: withheld("kq has withinClusterQueue LowerPriority"))
+    unsafe = await steering()
+    assert unsafe is not None
+    assert (found.levels_left, unsafe.levels_left) == (0, 1)
     await say(arena.bus, Mode.PAUSED, "c1/kue")
     await eventually(lambda: withheld("paused"))
     for name in ("wl", "train", "team-a/train", "Job/train"):

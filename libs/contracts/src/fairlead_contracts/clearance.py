@@ -23,7 +23,25 @@ class Clearance(Message, frozen=True, kw_only=True):
     by: str = ""
     accepted: list[str] = []
     """The findings that stand against it and were accepted, by name."""
+    replaced: Lever | None = None
+    """The lever of the leave before this one, where it was another: what was written by it is taken away first."""
 
+
+class Revocation(Message, frozen=True, kw_only=True):
+    """That leave to steer a cluster was taken back, as long as none is given again: levels that stand are taken away.
+
+    Stored under `revocation.<cluster>`. A leave that is merely gone is none: it may have been lost, and without leave
+    nothing is written, not even a level taken away.
+    """
+
+    cluster: str
+    lever: Lever
+    """By which they were written."""
+    at: Moment
+    by: str = ""
+
+
+REVOCATION: Codec[Revocation] = Codec(Revocation, "revocation", packed=False)
 
 CLEARANCE: Codec[Clearance] = Codec(Clearance, "clearance", packed=False)
 

@@ -24,6 +24,8 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     enforcement_why: str = ""
     withheld: str = ""
     """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""
+    levels_left: int = 0
+    """Levels that stand there all the same: they are being taken away, or a pause keeps them."""
 
 
 class QueueQuestion(Message, frozen=True, kw_only=True):

@@ -171,6 +171,11 @@ def clearance_key(cluster: str) -> str:
     return f"clearance.{encode_key(cluster)}"
 
 
+def revocation_key(cluster: str) -> str:
+    """Key of the word that leave to steer a cluster was taken back, in the `policy` bucket."""
+    return f"revocation.{encode_key(cluster)}"
+
+
 def lever_key(cluster: str) -> str:
     """Key of what was found of a cluster's lever in the `policy` bucket."""
     return f"lever.{encode_key(cluster)}"

@@ -32,7 +32,14 @@ from fairlead_policy.foretelling import prospects_in_words
 from fairlead_policy.free_quota import FreeQuota
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
-from fairlead_policy.operators import OperatorWords, clearance_of, is_word, lever_of, words_on
+from fairlead_policy.operators import (
+    OperatorWords,
+    clearance_of,
+    is_word,
+    lever_of,
+    revocation_of,
+    words_on,
+)
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.past import Decay, PastUse, RunKey, tick_of
 from fairlead_policy.places import merge_places, sort_key
@@ -88,7 +95,16 @@ from fairlead_policy.snapshots import OrderedPool, order_snapshot, policy_of
 from fairlead_policy.stating import rooms_of, snapshot_of
 from fairlead_policy.ties import Tie, TieIndex, tied_within
 from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
-from fairlead_policy.withholding import may_preempt, why_ineffective, why_uncleared, why_withheld
+from fairlead_policy.withholding import (
+    Fate,
+    Withholding,
+    judge_withholding,
+    may_preempt,
+    unsteered_level,
+    why_ineffective,
+    why_uncleared,
+    why_withheld,
+)
 
 __all__ = [
     "NEIGHBOURS",
@@ -101,6 +117,7 @@ __all__ = [
     "ClassMode",
     "Decay",
     "ExplainedJob",
+    "Fate",
     "Found",
     "FreeQuota",
     "Granted",
@@ -142,6 +159,7 @@ __all__ = [
     "WaitingJob",
     "Walk",
     "Withdrawal",
+    "Withholding",
     "Wording",
     "class_bands",
     "class_in_words",
@@ -157,6 +175,7 @@ __all__ = [
     "in_safe_order",
     "is_word",
     "join_around",
+    "judge_withholding",
     "lever_of",
     "may_preempt",
     "merge_places",
@@ -175,6 +194,7 @@ __all__ = [
     "recalled",
     "reserve",
     "reserves",
+    "revocation_of",
     "rooms_of",
     "segments_by",
     "segments_of",
@@ -187,6 +207,7 @@ __all__ = [
     "tick_of",
     "tied_within",
     "timing_of",
+    "unsteered_level",
     "walk",
     "whole_room",
     "why_ineffective",

@@ -5,13 +5,21 @@ Readers of the bucket give each key that changed, and ask what holds.
 """
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import CLEARANCE, LEVER_FOUND, Clearance, LeverFound
+from fairlead_contracts.clearance import (
+    CLEARANCE,
+    LEVER_FOUND,
+    REVOCATION,
+    Clearance,
+    LeverFound,
+    Revocation,
+)
 from fairlead_contracts.control import CONTROL, Mode
 from fairlead_contracts.errors import ContractError
 
 _STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
 _CONTROL = subjects.kv_subject(topology.POLICY, "control.")
 _CLEARANCE = subjects.kv_subject(topology.POLICY, "clearance.")
+_REVOCATION = subjects.kv_subject(topology.POLICY, "revocation.")
 _LEVER = subjects.kv_subject(topology.POLICY, "lever.")
 
 
@@ -22,6 +30,7 @@ class OperatorWords:
         self._modes: dict[str, Mode] = {}
         self._clearances: dict[str, Clearance] = {}
         self._levers: dict[str, LeverFound] = {}
+        self._revocations: dict[str, Revocation] = {}
         self.unreadable: dict[str, str] = {}
         """Words that can't be read, by subject, and why. They pause, or clear nothing: to stop is never the wrong
         guess."""
@@ -34,7 +43,13 @@ class OperatorWords:
         """
         if not is_word(subject):
             return False
-        for heard in (self._modes, self._clearances, self._levers, self.unreadable):
+        for heard in (
+            self._modes,
+            self._clearances,
+            self._levers,
+            self._revocations,
+            self.unreadable,
+        ):
             heard.pop(subject, None)
         if payload is None:
             return True
@@ -43,6 +58,8 @@ class OperatorWords:
                 self._modes[subject] = CONTROL.decode(payload).mode
             elif subject.startswith(_LEVER):
                 self._levers[subject] = LEVER_FOUND.decode(payload)
+            elif subject.startswith(_REVOCATION):
+                self._revocations[subject] = REVOCATION.decode(payload)
             else:
                 self._clearances[subject] = CLEARANCE.decode(payload)
         except ContractError as error:
@@ -60,6 +77,15 @@ class OperatorWords:
         """The leave to steer the cluster; None where nobody gave it."""
         return self._clearances.get(clearance_of(cluster))
 
+    def revocation(self, cluster: str) -> Revocation | None:
+        """Who took the leave to steer the cluster back; None where nobody did, or leave was given again.
+
+        A leave that can't be read is one: somebody meant to give it.
+        """
+        if self.clearance(cluster) is not None or clearance_of(cluster) in self.unreadable:
+            return None
+        return self._revocations.get(revocation_of(cluster))
+
     def lever_found(self, cluster: str) -> LeverFound | None:
         """What the cluster was last found to obey; None where nobody could tell."""
         return self._levers.get(lever_of(cluster))
@@ -67,7 +93,7 @@ class OperatorWords:
 
 def is_word(subject: str) -> bool:
     """Whether an operator's word stands at the subject, or may."""
-    return subject.startswith((_CONTROL, _CLEARANCE, _LEVER))
+    return subject.startswith((_CONTROL, _CLEARANCE, _REVOCATION, _LEVER))
 
 
 def words_on(pool: str) -> list[str]:
@@ -79,6 +105,11 @@ def words_on(pool: str) -> list[str]:
 def clearance_of(cluster: str) -> str:
     """The subject of the leave to steer a cluster."""
     return subjects.kv_subject(topology.POLICY, subjects.clearance_key(cluster))
+
+
+def revocation_of(cluster: str) -> str:
+    """The subject of the word that the leave was taken back."""
+    return subjects.kv_subject(topology.POLICY, subjects.revocation_key(cluster))
 
 
 def lever_of(cluster: str) -> str:

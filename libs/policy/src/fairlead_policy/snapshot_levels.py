@@ -79,10 +79,10 @@ def steering_of(snapshot: Snapshot, pool: str) -> dict[Steered, Steering]:
 def _steering(
     document: PolicyDocument, queues: Collection[SnapshotQueue], values: Mapping[str, int]
 ) -> Steering:
-    if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
-        return Steering(segments=[], why_none=crossed)
     if preempting := why_preempting(document, queues):
         return Steering(segments=[], why_none=preempting)
+    if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
+        return Steering(segments=[], why_none=crossed)
     segments = segments_by(document, queues, values)
     return Steering(segments=segments, why_none="" if segments else "its queues have no band in common")
 

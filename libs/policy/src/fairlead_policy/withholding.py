@@ -1,12 +1,18 @@
-"""Why levels are withheld from a cluster: the one judgement that writers follow and people are told."""
+"""Why levels are withheld from a cluster, and what becomes of those that stand.
 
+The one judgement that writers follow and people are told.
+"""
+
+import enum
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from fairlead_contracts.clearance import Clearance, LeverFound
+import msgspec
+
+from fairlead_contracts.clearance import Clearance, LeverFound, Revocation
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import QueueState
+from fairlead_contracts.state import JobState, QueueState
 from fairlead_policy.bands import NarrowBand, narrow_bands
 from fairlead_policy.preemption import preempting_settings
 
@@ -29,12 +35,98 @@ _NEEDS_NO_CLEARANCE = "sim"
 """A simulated cluster is nobody's: nothing can be broken there."""
 
 
+class Fate(enum.StrEnum):
+    """What becomes of levels that stand."""
+
+    FOLLOW = "follow"
+    """They follow the order."""
+    STAND = "stand"
+    """They stay as they are: nothing is written, not even a level taken back."""
+    GO = "go"
+    """They are taken away, then nothing is written."""
+
+
+class Withholding(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a pool's order is not written to a cluster, in words, and what becomes of its levels there."""
+
+    why: str = ""
+    """Empty where it is written."""
+    fate: Fate = Fate.FOLLOW
+    unsafe: bool = False
+    """Whether a level that stands could stop a running job, and the policy does not take that."""
+    everywhere: bool = False
+    """Whether marks go from what runs or has ended, too, and those that Kueue does not read."""
+
+
+_FOLLOWED = Withholding()
+
+
 def why_uncleared(queues: Collection[QueueState], clearance: Clearance | None) -> str:
     """Why nothing at all may be written to the cluster of these queues, not even a level taken back; empty where it may."""
     if clearance is not None or all(queue.frontend == _NEEDS_NO_CLEARANCE for queue in queues):
         return ""
     cluster = next(queue.cluster for queue in queues)
     return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"
+
+
+def judge_withholding(
+    document: PolicyDocument,
+    queues: Collection[QueueState],
+    clearance: Clearance | None,
+    *,
+    mode: Mode,
+    values: Mapping[str, int],
+    found: LeverFound | None = None,
+    revocation: Revocation | None = None,
+    rehearsed: bool = False,
+) -> Withholding:
+    """Whether a pool's order is written to a cluster, and if not, why, and what becomes of the levels that stand there.
+
+    Levels go only for a reason that somebody stated: an operator's word, a setting of a queue, a lever that was found
+    twice. What is merely not known (no leave and nobody took it back, an unreadable word) leaves them as they are.
+
+    Args:
+        document: the policy.
+        queues: the pool's queues in one cluster.
+        clearance: the leave to steer that cluster.
+        mode: the operators' strictest word on the pool.
+        values: what the cluster says of the classes that it knows.
+        found: what the cluster was last found to obey.
+        revocation: where leave was taken back, who did.
+        rehearsed: it is only said what would be written: that needs no leave.
+    """
+    uncleared = "" if rehearsed else why_uncleared(queues, clearance)
+    if uncleared and revocation is None:
+        return Withholding(why=uncleared, fate=Fate.STAND)
+    preempting = why_preempting(document, queues)
+    unsafe = bool(preempting)
+    if mode is Mode.PAUSED:
+        # A pause stops every write. Who paused has to hear what that leaves in place.
+        danger = f"; they could stop running jobs: {preempting}" if unsafe else ""
+        why = f"paused by an operator: the levels that stand, stand{danger}"
+        return Withholding(why=why, fate=Fate.STAND, unsafe=unsafe)
+    if why := _why_none_is_left(revocation if uncleared else None, mode, clearance, found):
+        return Withholding(why=why, fate=Fate.GO, unsafe=unsafe, everywhere=True)
+    if preempting:
+        return Withholding(why=preempting, fate=Fate.GO, unsafe=True)
+    # Two classes are rarely changed in one instant, and these levels stop nobody.
+    crossed = why_crossed(document, values) if any(queue.bands_by_class for queue in queues) else ""
+    return Withholding(why=crossed, fate=Fate.STAND) if crossed else _FOLLOWED
+
+
+def _why_none_is_left(
+    revocation: Revocation | None, mode: Mode, clearance: Clearance | None, found: LeverFound | None
+) -> str:
+    """Why no mark of ours is to be left anywhere; empty where that is not so."""
+    if revocation is not None:
+        who = f" by {revocation.by}" if revocation.by else ""
+        return (
+            f"leave to write to {revocation.cluster} was taken back{who} at {revocation.at:%Y-%m-%d %H:%M} UTC: "
+            "no level of ours is left"
+        )
+    if mode is Mode.RELEASED:
+        return "released by an operator: no level of ours is left"
+    return why_ineffective(clearance, found)
 
 
 def why_withheld(
@@ -45,30 +137,21 @@ def why_withheld(
     mode: Mode,
     values: Mapping[str, int],
     found: LeverFound | None = None,
+    revocation: Revocation | None = None,
     rehearsed: bool = False,
 ) -> str:
-    """Why a pool's order is not written to a cluster, in words; empty where it is.
-
-    Args:
-        document: the policy.
-        queues: the pool's queues in one cluster.
-        clearance: the leave to steer that cluster.
-        mode: the operators' strictest word on the pool.
-        values: what the cluster says of the classes that it knows.
-        found: what the cluster was last found to obey.
-        rehearsed: it is only said what would be written: that needs no leave.
-    """
-    if not rehearsed and (uncleared := why_uncleared(queues, clearance)):
-        return uncleared
-    if mode is Mode.PAUSED:
-        return "paused by an operator: the levels that stand, stand"
-    if mode is Mode.RELEASED:
-        return "released by an operator: no level of ours is left"
-    if ineffective := why_ineffective(clearance, found):
-        return ineffective
-    if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
-        return crossed
-    return why_preempting(document, queues)
+    """Why a pool's order is not written to a cluster, in words; empty where it is. Arguments are `judge_withholding`'s."""
+    judged = judge_withholding(
+        document,
+        queues,
+        clearance,
+        mode=mode,
+        values=values,
+        found=found,
+        revocation=revocation,
+        rehearsed=rehearsed,
+    )
+    return judged.why
 
 
 def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:
@@ -84,7 +167,7 @@ def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> st
     return (
         f"Kueue on {clearance.cluster} does not read boosts any more (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
         "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave for "
-        "the lever that it finds"
+        "the lever that it finds. The boosts that stood are taken away"
     )
 
 
@@ -111,6 +194,11 @@ def _mended(found: NarrowBand) -> str:
     return "give them WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
 
 
+def unsteered_level(job: JobState, queue: QueueState | None) -> int:
+    """The level that a job has in its queue when nobody steers."""
+    return job.base if queue is None or queue.bands_by_class else queue.default_level
+
+
 def may_preempt(queues: Collection[QueueState]) -> bool:
     """Whether a level in one of these queues could stop a running job."""
     return any(preempting_settings(queue.preemption) for queue in queues)
@@ -126,6 +214,7 @@ def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> 
             told = ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
             return (
                 f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "
-                "`preemption: never`; set it to Never in the queue, or `preemption: protect` or `accept` in the policy"
+                "`preemption: never`, so no level is left in the pool; set it to Never in the queue, or "
+                "`preemption: protect` or `accept` in the policy"
             )
     return ""

@@ -255,7 +255,7 @@ class Admitter:
         job = self._watch.facts.job(event.uid)
         pool = None if job is None else self._watch.pool_of(job.queue)
         if pool is not None and event.reason == _PREEMPTED:
-            self._record.restraints.preempted(pool)
+            self._record.restraints.preempted(pool, event.at)
 
     def _say_ready(self, lead: Callable[[], int | None]) -> None:
         """What /readyz asks. A standby is ready too: it knows everything, and waits."""

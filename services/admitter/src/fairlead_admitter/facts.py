@@ -21,6 +21,7 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
+from fairlead_policy import unsteered_level
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
@@ -93,8 +94,7 @@ class ClusterFacts:
 
     def unsteered(self, job: JobState) -> int:
         """The level that the job would have if nobody steered."""
-        queue = self.queues.get(job.queue)
-        return job.base if queue is None or queue.bands_by_class else queue.default_level
+        return unsteered_level(job, self.queues.get(job.queue))
 
     def doors(self, scope: str) -> Mapping[str, str]:
         """The doors of a scope, by name, with the queue behind each: its accounts, or its LocalQueues."""

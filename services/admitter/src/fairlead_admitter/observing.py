@@ -19,8 +19,8 @@ from fairlead_contracts.codec import Codec
 from fairlead_contracts.decisions import DECISION, Decision
 from fairlead_contracts.document import decode_document
 from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.state import STATE, JobState, Phase, State
-from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, words_on
+from fairlead_contracts.state import STATE, JobState, Phase, QueueState, State
+from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, revocation_of, words_on
 
 SCORER = "scorer"
 """The role whose leases say who may decide."""
@@ -157,7 +157,8 @@ class Watch:
 
     def control_stands(self, pool: str) -> bool:
         """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
-        words = [*words_on(pool), clearance_of(self.facts.cluster), lever_of(self.facts.cluster)]
+        cluster = self.facts.cluster
+        words = [*words_on(pool), clearance_of(cluster), revocation_of(cluster), lever_of(cluster)]
         return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
 
     def room_comes(self, queues: Collection[str]) -> bool:
@@ -168,6 +169,15 @@ class Watch:
             if ran and not (isinstance(value, JobState) and value.phase is Phase.RUNNING):
                 return True
         return False
+
+    def preemption_stands(self, queues: Collection[str]) -> bool:
+        """Whether these queues may stop no other jobs than at the last look: levels that were safe then are now."""
+        for value in self._state.pending.values():
+            if isinstance(value, QueueState) and value.name in queues:
+                before = self.facts.queues.get(value.name)
+                if before is not None and before.preemption != value.preemption:
+                    return False
+        return True
 
     async def look(self) -> Sight:
         """Take in what changed since the last look."""

@@ -19,10 +19,10 @@ from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, t
 from fairlead_admitter.wakes import Wakes, spared
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
-from fairlead_contracts.control import Mode
+from fairlead_contracts.clearance import Lever
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, QueueState
-from fairlead_policy import Rulebook, Segment, may_preempt, segments_by, why_uncleared, why_withheld
+from fairlead_policy import Fate, Rulebook, Segment, Withholding, judge_withholding, may_preempt, segments_by
 from fairlead_runtime import wall_clock
 
 _NOTHING = SteeringPlan(writes=[])
@@ -68,12 +68,15 @@ class Planner:
         self.protection = Protection()
         self.wakes = Wakes(watch.facts, written)
         self._merged: dict[str, tuple[float, MergedFront]] = {}
+        self._levers: dict[str, Lever] = {}
+        """By which the pool's levels that stand were written."""
 
     def keep(self, pools: Mapping[str, frozenset[str]]) -> None:
         """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self.pace.keep(pools)
         self.wakes.keep(pools)
+        self._levers = {pool: lever for pool, lever in self._levers.items() if pool in pools}
         self._record.keep_withheld(pools)
         self._reserving.keep(pools)
 
@@ -82,6 +85,7 @@ class Planner:
         self.protection.begin_anew(self._watch.facts)
         self._release.begin_anew()
         self.wakes.begin_anew()
+        self._levers.clear()
         self._reserving.lead(epoch)
 
     def wake_in(self) -> float | None:
@@ -97,45 +101,66 @@ class Planner:
     def decide(self, pool: str, names: frozenset[str], may_write: Callable[[], bool]) -> SteeringPlan:
         """What to write for the pool now."""
         queues = [self._watch.facts.queues[name] for name in sorted(names)]
-        if self._watch.policy.mode(pool) is Mode.RELEASED:
-            return self._take_back(pool, queues, may_write)
-        self._release.over(pool)
         rulebook = self._watch.policy.rulebook
-        withheld = self._why_withheld(pool, queues, _NO_DOCUMENT if rulebook is None else rulebook.document)
-        self._record.withheld(pool, withheld)
-        if withheld:
+        judged = self._judge(pool, queues, _NO_DOCUMENT if rulebook is None else rulebook.document)
+        if judged.why:
             self._patience.excuse(pool)
             self._reserving.let_go(pool)
-            return _NOTHING
+            return self._withhold(pool, queues, judged, may_write)
+        self._release.over(pool)
+        self._record.followed(pool)
+        if (plan := self._leave_other_lever(pool, queues, may_write)).writes:
+            return plan
         with self._record.pass_time.labels(pool).time():
             return self._follow(pool, queues, rulebook)
 
-    def _why_withheld(self, pool: str, queues: list[QueueState], document: PolicyDocument) -> str:
+    def _judge(self, pool: str, queues: list[QueueState], document: PolicyDocument) -> Withholding:
         cluster, policy = self._watch.facts.cluster, self._watch.policy
-        clearance, values = policy.clearance(cluster), self._watch.facts.classes
-        mode = policy.mode(pool)
-        return why_withheld(
+        return judge_withholding(
             document,
             queues,
-            clearance,
-            mode=mode,
-            values=values,
+            policy.clearance(cluster),
+            mode=policy.mode(pool),
+            values=self._watch.facts.classes,
             found=policy.lever_found(cluster),
+            revocation=policy.revocation(cluster),
             rehearsed=self._rehearsed,
         )
 
-    def _take_back(self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]) -> SteeringPlan:
-        self._patience.excuse(pool)
-        self._reserving.let_go(pool)
-        cluster, policy = self._watch.facts.cluster, self._watch.policy
-        uncleared = why_uncleared(queues, policy.clearance(cluster))
-        self._record.withheld(pool, uncleared or "released by an operator")
-        if uncleared:
+    def _withhold(
+        self, pool: str, queues: list[QueueState], judged: Withholding, may_write: Callable[[], bool]
+    ) -> SteeringPlan:
+        """Nothing is written, or every level is taken away first: what stood is told for as long as it stands."""
+        names = [queue.name for queue in queues]
+        plan = take_back(self._watch.facts, names, self._written, at_once=may_preempt(queues))
+        self._record.restraints.withheld(pool, judged, standing=len(plan.writes) + plan.left_alone)
+        if judged.fate is not Fate.GO:
+            self._release.over(pool)
+            return _NOTHING
+        if not judged.everywhere:
+            self._release.over(pool)
+        elif not plan.writes:
+            self._release.wanted(pool, names, may_write)
+        return plan
+
+    def _leave_other_lever(
+        self, pool: str, queues: list[QueueState], may_write: Callable[[], bool]
+    ) -> SteeringPlan:
+        """Leave was given for another lever: levels by the one before go before any is written by the new one.
+
+        What the state does not show, as boosts that are not read, is swept beside the loop.
+        """
+        clearance = self._watch.policy.clearance(self._watch.facts.cluster)
+        if clearance is None:
             return _NOTHING
         names = [queue.name for queue in queues]
-        plan = take_back(self._watch.facts, names, self._written)
+        if clearance.replaced not in (None, clearance.lever):
+            self._release.wanted(pool, names, may_write, only=clearance.replaced)
+        if self._levers.setdefault(pool, clearance.lever) == clearance.lever:
+            return _NOTHING
+        plan = take_back(self._watch.facts, names, self._written, at_once=may_preempt(queues))
         if not plan.writes:
-            self._release.wanted(pool, names, may_write)
+            self._levers[pool] = clearance.lever
         return plan
 
     def _follow(self, pool: str, queues: list[QueueState], rulebook: Rulebook | None) -> SteeringPlan:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, LeverFound
+from fairlead_contracts.clearance import Clearance, LeverFound, Revocation
 from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, QueueState
@@ -31,6 +31,10 @@ class PolicyView:
     def clearance(self, cluster: str) -> Clearance | None:
         """The leave to steer the cluster; None where nobody gave it."""
         return self.words.clearance(cluster)
+
+    def revocation(self, cluster: str) -> Revocation | None:
+        """Who took the leave to steer the cluster back; None where nobody did, or leave was given again."""
+        return self.words.revocation(cluster)
 
     def lever_found(self, cluster: str) -> LeverFound | None:
         """What the cluster was last found to obey; None where nobody could tell."""

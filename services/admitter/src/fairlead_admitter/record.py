@@ -142,9 +142,9 @@ class Record:
         self._kept.labels(pool).set(kept)
         self._window.labels(pool).set(window)
 
-    def withheld(self, pool: str, why: str) -> None:
-        """Why the pool's levels are withheld; empty where they are written."""
-        self.restraints.withheld(pool, why)
+    def followed(self, pool: str) -> None:
+        """The pool's levels are written."""
+        self.restraints.lifted(pool)
 
     def keep_withheld(self, pools: Collection[str]) -> None:
         """Only these pools are there at all."""

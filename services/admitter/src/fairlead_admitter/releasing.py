@@ -1,6 +1,6 @@
-"""Releasing a pool without a trace: after the queued jobs' levels, the marks on everything else.
+"""Leaving no trace in a pool: after the queued jobs' levels, the marks on everything else.
 
-A release is done by the loop for what is queued, as any plan. What runs or has finished still carries the mark with
+It is so at a release, when leave is taken back, and of a lever that levels are not written by any more. A release is done by the loop for what is queued, as any plan. What runs or has finished still carries the mark with
 which it started. There may be very many of those, so they are cleaned beside the loop.
 """
 
@@ -11,13 +11,16 @@ from typing import Protocol
 from fairlead_admitter.errors import AdmitterError
 from fairlead_admitter.record import Record
 from fairlead_admitter.setbacks import Setbacks
+from fairlead_contracts.clearance import Lever
 
 
 class Sweep(Protocol):
     """Finds what carries our marks in a frontend, and takes them off."""
 
-    async def sweep(self, queues: Collection[str], go_on: Callable[[], bool]) -> int:
-        """Clean these queues as long as `go_on` says so.
+    async def sweep(
+        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+    ) -> int:
+        """Clean these queues as long as `go_on` says so; of the marks of one lever alone, where it is named.
 
         Returns:
             How many carried a mark.
@@ -40,20 +43,26 @@ class Release:
         self._sweep = sweep
         self._record = record
         self._setbacks = setbacks
-        self._due: dict[str, tuple[Collection[str], Callable[[], bool]]] = {}
-        self._done: set[str] = set()
+        self._due: dict[tuple[str, Lever | None], tuple[Collection[str], Callable[[], bool]]] = {}
+        """By pool, and the lever that alone is meant."""
+        self._done: set[tuple[str, Lever | None]] = set()
         self._stirred = asyncio.Event()
 
-    def wanted(self, pool: str, queues: Collection[str], go_on: Callable[[], bool]) -> None:
-        """The pool is released, and nothing that is queued carries a level any more."""
-        if self._sweep is not None and pool not in self._done:
-            self._due[pool] = (queues, go_on)
+    def wanted(
+        self, pool: str, queues: Collection[str], go_on: Callable[[], bool], *, only: Lever | None = None
+    ) -> None:
+        """No mark is to be left in the pool, and nothing that is queued carries a level any more.
+
+        Where a lever is named, levels are written by the other one: this one's marks alone go.
+        """
+        if self._sweep is not None and (pool, only) not in self._done:
+            self._due[pool, only] = (queues, go_on)
             self._stirred.set()
 
     def over(self, pool: str) -> None:
         """The pool is steered again, or may be."""
-        self._due.pop(pool, None)
-        self._done.discard(pool)
+        self._due.pop((pool, None), None)
+        self._done.discard((pool, None))
 
     def begin_anew(self) -> None:
         """Another replica may have written since: what was clean may not be."""
@@ -65,19 +74,19 @@ class Release:
         while True:
             await self._stirred.wait()
             self._stirred.clear()
-            for pool in list(self._due):
-                await self._clean(pool)
+            for pool, only in list(self._due):
+                await self._clean(pool, only)
 
-    async def _clean(self, pool: str) -> None:
-        due = self._due.get(pool)
+    async def _clean(self, pool: str, only: Lever | None) -> None:
+        due = self._due.get((pool, only))
         if due is None:
             return  # steered again while another pool was swept
         queues, go_on = due
         if self._sweep is None or not go_on():
-            self._due.pop(pool, None)
+            self._due.pop((pool, only), None)
             return
         try:
-            cleaned = await self._sweep.sweep(queues, go_on)
+            cleaned = await self._sweep.sweep(queues, go_on, only)
         except AdmitterError as error:
             self._setbacks.failed(str(error))
             self._record.restraints.sweep_failed(pool, str(error))
@@ -86,5 +95,5 @@ class Release:
             return
         self._setbacks.forget()
         self._record.restraints.swept(pool, cleaned)
-        if go_on() and self._due.pop(pool, None) is not None:
-            self._done.add(pool)
+        if go_on() and self._due.pop((pool, only), None) is not None:
+            self._done.add((pool, only))

@@ -1,22 +1,62 @@
 """What the admitter tells of its restraint: levels that it withholds, marks that it takes off, preemptions it is told of."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from prometheus_client import Counter, Gauge
 
+from fairlead_contracts.instants import Moment
+from fairlead_policy import Fate, Withholding
 from fairlead_runtime import Metrics
+
+_LATE = timedelta(seconds=2)
+"""A frontend that decided to stop a job while levels stood says so a moment after they are gone."""
+
+
+class _Restraint:
+    """One pool whose levels are withheld."""
+
+    def __init__(self, judged: Withholding) -> None:
+        self.judged = judged
+        self.standing = 0
+        """Levels that stand, by the last plan."""
+        self.stood_until: Moment | None = None
+        """When none stood any more; None while some do."""
+        self.preempted = 0
+        """Running jobs that were stopped meanwhile."""
+
+    @property
+    def told(self) -> str:
+        """All of it in words."""
+        said = [self.judged.why]
+        if self.standing and (self.judged.unsafe or self.judged.fate is Fate.GO):
+            going = ", to be taken away" if self.judged.fate is Fate.GO else ""
+            said.append(f"levels that stand: {self.standing}{going}")
+        if self.preempted:
+            said.append(f"running jobs that the frontend stopped while levels stood: {self.preempted}")
+        return "; ".join(said)
+
+    def covers(self, at: Moment) -> bool:
+        """Whether levels that should be gone stood at that time, as far as anybody can tell."""
+        return self.judged.unsafe and (self.stood_until is None or at <= self.stood_until + _LATE)
 
 
 class Restraints:
     """Metrics and log. Labels are pools."""
 
-    def __init__(self, metrics: Metrics, cluster: str) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        cluster: str,
+        clock: Callable[[], Moment] = lambda: datetime.now(UTC),
+    ) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
-        self._why: dict[str, str] = {}
+        self._clock = clock
+        self._restrained: dict[str, _Restraint] = {}
         self._withheld: Gauge = metrics.gauge(
             "pool_withheld",
-            "1 while levels of the pool are withheld: paused, released, not cleared, or they could preempt.",
+            "1 while levels of the pool are withheld: paused, released, not cleared, not read, or they could preempt.",
             labels=["pool"],
         )
         self._preemptions: Counter = metrics.counter(
@@ -24,41 +64,76 @@ class Restraints:
             "Running jobs that the frontend stopped for others, in pools whose levels are written.",
             labels=["pool"],
         )
+        self._left: Gauge = metrics.gauge(
+            "levels_left",
+            "Queued jobs that still carry a level although the pool's levels are withheld.",
+            labels=["pool"],
+        )
+        self._preemptions_by_left: Counter = metrics.counter(
+            "preemptions_by_left_levels",
+            "Running jobs that the frontend stopped for others while levels stood in a pool that had turned unsafe.",
+            labels=["pool"],
+        )
         self._swept: Counter = metrics.counter(
-            "marks_swept", "Marks taken off jobs that were not queued any more, at releases."
+            "marks_swept", "Marks taken off jobs that were not queued any more, or that were not read."
         )
 
-    def withheld(self, pool: str, why: str) -> None:
-        """Why the pool's levels are withheld; empty where they are written."""
-        if self._why.get(pool, "") == why:
-            return
-        self._withheld.labels(pool).set(bool(why))
-        if why:
-            self._why[pool] = why
-            self._log.warning("levels withheld", pool=pool, why=why)
-        else:
-            del self._why[pool]
+    def withheld(self, pool: str, judged: Withholding, *, standing: int) -> None:
+        """The pool's levels are withheld, and so many of them stand."""
+        known = self._restrained.get(pool)
+        if known is None or known.judged.why != judged.why:
+            self._withheld.labels(pool).set(1)
+            before, known = known, _Restraint(judged)
+            known.preempted = before.preempted if before is not None else 0
+            self._restrained[pool] = known
+            self._log.warning(
+                "levels withheld", pool=pool, why=judged.why, levels=judged.fate.value, standing=standing
+            )
+        if standing:
+            known.stood_until = None
+        elif known.stood_until is None:
+            known.stood_until = self._clock()
+            if known.standing:
+                self._log.info("no level stands any more", pool=pool)
+        known.standing = standing
+        self._left.labels(pool).set(standing)
+
+    def lifted(self, pool: str) -> None:
+        """The pool's levels are written."""
+        if self._restrained.pop(pool, None) is not None:
+            self._withheld.labels(pool).set(0)
+            self._left.labels(pool).set(0)
             self._log.info("levels written again", pool=pool)
 
     def keep(self, pools: Collection[str]) -> None:
         """Only these pools are there at all."""
-        for pool in self._why.keys() - set(pools):
-            self.withheld(pool, "")
+        for pool in self._restrained.keys() - set(pools):
+            self.lifted(pool)
 
     def told(self) -> str | None:
         """The pools whose levels are withheld and why, for people; None if there are none."""
-        return "; ".join(f"{pool}: {why}" for pool, why in sorted(self._why.items())) or None
+        return "; ".join(f"{pool}: {one.told}" for pool, one in sorted(self._restrained.items())) or None
 
-    def preempted(self, pool: str) -> None:
-        """A running job was stopped for another one. Counted where its levels are written."""
-        if pool not in self._why:
+    def preempted(self, pool: str, at: Moment) -> None:
+        """A running job was stopped for another one, at that time."""
+        restraint = self._restrained.get(pool)
+        if restraint is None:
             self._preemptions.labels(pool).inc()
+        elif restraint.covers(at):
+            restraint.preempted += 1
+            self._preemptions_by_left.labels(pool).inc()
+            self._log.error(
+                "a running job was stopped while levels stood that are being taken away",
+                pool=pool,
+                why=restraint.judged.why,
+                so_far=restraint.preempted,
+            )
 
     def swept(self, pool: str, cleaned: int) -> None:
         """No mark of ours is left in the pool."""
         self._swept.inc(cleaned)
-        self._log.info("released without a trace", pool=pool, cleaned=cleaned)
+        self._log.info("no mark of ours is left", pool=pool, cleaned=cleaned)
 
     def sweep_failed(self, pool: str, why: str) -> None:
         """Marks are left; the sweep is tried again."""
-        self._log.warning("release not complete", pool=pool, why=why)
+        self._log.warning("marks are left", pool=pool, why=why)

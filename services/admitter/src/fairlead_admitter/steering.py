@@ -48,7 +48,7 @@ class Cause(enum.StrEnum):
     TRESPASS = "trespass"
     """It stands above its class."""
     RELEASE = "release"
-    """An operator said so."""
+    """None is to be left: an operator said so, or it could stop a running job."""
     PROTECT = "protect"
     """It runs, and nothing that waits shall stop it."""
     WAKE = "wake"
@@ -82,7 +82,7 @@ _BECAUSE = {
     Cause.FRONT: "at the front",
     Cause.LEFT: "not at the front any more: back to the default level",
     Cause.TRESPASS: "stands above its class: its priority class was not granted to it",
-    Cause.RELEASE: "released: back to the level that it has when nobody steers",
+    Cause.RELEASE: "no level is to be left here: back to the level that it has when nobody steers",
     Cause.PROTECT: "it runs: nothing that waits in its class may stop it",
     Cause.WAKE: "room is free and it is next: another level has it tried at once",
 }
@@ -160,12 +160,27 @@ def lower(
     return SteeringPlan(writes=writes)
 
 
-def take_back(facts: ClusterFacts, queues: Iterable[str], written: Written) -> SteeringPlan:
+def take_back(
+    facts: ClusterFacts, queues: Iterable[str], written: Written, *, at_once: bool = False
+) -> SteeringPlan:
     """The writes that take every level of these queues away again, held jobs' too.
 
     The level that stands lowest goes first: a job that lost its level never stands behind one that keeps a lower one
-    and shall stand behind it.
+    and shall stand behind it. That makes each write wait for the one before it.
+
+    Args:
+        facts: of this cluster.
+        queues: the pool's queues in this cluster.
+        written: what was written and isn't seen yet.
+        at_once: the levels could stop running jobs: the highest one, which the frontend tries next, goes first, and no
+            write waits for another. What runs keeps its level, which only protects it.
     """
+    moved = [
+        job
+        for queue in queues
+        for job in _maybe_moved(facts, queue, written)
+        if written.level_of(job) != facts.unsteered(job)
+    ]
     writes = [
         LevelWrite(
             job=job,
@@ -176,12 +191,11 @@ def take_back(facts: ClusterFacts, queues: Iterable[str], written: Written) -> S
             cause=Cause.RELEASE,
             drifted=written.drifted(job.uid),
         )
-        for queue in queues
-        for job in _maybe_moved(facts, queue, written)
-        if written.level_of(job) != facts.unsteered(job) and not written.leaves_alone(job)
+        for job in moved
+        if not written.leaves_alone(job)
     ]
-    writes.sort(key=lambda write: (write.before, -write.job.queue_time, write.job.uid))
-    return SteeringPlan(writes=writes)
+    writes.sort(key=lambda write: (write.before, -write.job.queue_time, write.job.uid), reverse=at_once)
+    return SteeringPlan(writes=writes, left_alone=len(moved) - len(writes))
 
 
 def _maybe_moved(facts: ClusterFacts, queue: str, written: Written) -> Iterator[JobState]:

@@ -112,20 +112,23 @@ class Steersman:
         if self._watch.unknown() is not None or not self._may_write():
             return
         plans = {
-            pool: self._planner.decide(pool, queues, self._permit(pool)) for pool, queues in pools.items()
+            pool: self._planner.decide(pool, queues, self._permit(pool, queues))
+            for pool, queues in pools.items()
         }
         if not self._setbacks.seconds_left:
-            await self._carry_out(plans)
+            await self._carry_out(plans, pools)
         # The log may take its time: no write waits for it.
         await self._reserve_events.log(self._reservations.take_news())
 
-    async def _carry_out(self, plans: Mapping[str, SteeringPlan]) -> None:
+    async def _carry_out(
+        self, plans: Mapping[str, SteeringPlan], pools: Mapping[str, frozenset[str]]
+    ) -> None:
         if not any(plan.writes for plan in plans.values()) and not self._written.rests:
             self._setbacks.forget()
         # Pools have no order among each other: none waits for the writes of another.
         async with asyncio.TaskGroup() as group:
             applying = {
-                pool: group.create_task(self._apply(pool, plan))
+                pool: group.create_task(self._apply(pool, pools[pool], plan))
                 for pool, plan in plans.items()
                 if plan.writes
             }
@@ -135,13 +138,14 @@ class Steersman:
     def _may_write(self) -> bool:
         return self._lead() is not None
 
-    def _permit(self, pool: str) -> Callable[[], bool]:
+    def _permit(self, pool: str, queues: frozenset[str]) -> Callable[[], bool]:
         """Whether the pool may be written to, to be asked before each write."""
-        return lambda: self._may_write() and self._watch.control_stands(pool)
+        watch = self._watch
+        return lambda: self._may_write() and watch.control_stands(pool) and watch.preemption_stands(queues)
 
-    def _permit_plan(self, pool: str, plan: SteeringPlan) -> Callable[[], bool]:
+    def _permit_plan(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Callable[[], bool]:
         """As above; and where room comes free meanwhile, it is looked again who is next."""
-        permit = self._permit(pool)
+        permit = self._permit(pool, queues)
         return lambda: permit() and not (plan.while_full and self._watch.room_comes(plan.while_full))
 
     # --- observe
@@ -188,8 +192,8 @@ class Steersman:
 
     # --- apply
 
-    async def _apply(self, pool: str, plan: SteeringPlan) -> Applied:
-        applied = await self._carrier.carry_out(pool, plan.writes, self._permit_plan(pool, plan))
+    async def _apply(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Applied:
+        applied = await self._carrier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
         self._planner.wakes.landed(pool, (write for write, _ in applied.landed))
         if self._aftermath.weigh(applied, self._watch.facts.queued_jobs()):
             self._wake.set()

@@ -168,15 +168,24 @@ _FOLLOWED = {
     "within-queue": "follows the order within each queue",
     "tie-break": "takes the order as a tie-break",
 }
+_FOLLOWABLE = {
+    "exact": "would follow the order exactly",
+    "within-queue": "would follow the order within each queue",
+    "tie-break": "would take the order as a tie-break",
+}
 
 
 def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
     """How far each cluster follows the order, and why nothing is written there; not of a plain simulated one."""
     for one in steering:
         why = f": {one.enforcement_why}" if one.enforcement_why else ""
-        followed = _FOLLOWED.get(one.enforcement, one.enforcement)
+        words = _FOLLOWABLE if one.withheld else _FOLLOWED
+        followed = words.get(one.enforcement, one.enforcement)
         if one.frontend != "sim" or one.enforcement != "exact":
             style = "dim" if one.enforcement == "exact" else "yellow"
             yield Text(f"{one.cluster} ({one.frontend}) {followed}{why}", style=style)
         if one.withheld:
             yield Text(f"{one.cluster}: nothing is written: {one.withheld}", style="yellow")
+        if one.levels_left:
+            count = "1 level stands" if one.levels_left == 1 else f"{one.levels_left} levels stand"
+            yield Text(f"{one.cluster}: {count} that should be gone", style="bold red")

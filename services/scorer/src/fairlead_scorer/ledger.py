@@ -23,7 +23,7 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import Rulebook, StatedNodes, rooms_of
+from fairlead_policy import Rulebook, StatedNodes, rooms_of, unsteered_level
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
@@ -408,6 +408,14 @@ class Ledger:
     def queues_of(self, pool: str) -> list[QueueState]:
         """The queues of a policy pool, of all clusters."""
         return [queue for queue in self._queues.values() if self._leads_to(queue.cluster, queue.pool) == pool]
+
+    def levels_in(self, queue: QueueState) -> int:
+        """How many queued jobs of the queue have another level than if nobody steered. Looks at each of its jobs."""
+        jobs = (self._jobs[subject] for subject in self._jobs_of.get((queue.cluster, queue.name), ()))
+        return sum(
+            job.phase in (Phase.WAITING, Phase.HELD) and job.level != unsteered_level(job, queue)
+            for job in jobs
+        )
 
     def stated_in(self, pool: str) -> list[PoolState]:
         """The pools of clusters that a policy pool is made of."""

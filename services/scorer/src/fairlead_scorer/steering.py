@@ -2,7 +2,7 @@
 
 from fairlead_contracts.questions import Steering
 from fairlead_contracts.state import PoolState, QueueState
-from fairlead_policy import OperatorWords, why_withheld
+from fairlead_policy import Fate, OperatorWords, Withholding, judge_withholding
 from fairlead_scorer.ledger import Ledger
 
 _FIRMNESS = ("exact", "within-queue", "tie-break")
@@ -35,22 +35,30 @@ class SteeringView:
     def _of_cluster(self, pool: str, cluster: str, queues: list[QueueState]) -> Steering:
         stated = [one for one in self._ledger.stated_in(pool) if one.cluster == cluster]
         loosest = max(stated, key=_looseness, default=None)
+        judged = self._judge(pool, cluster, queues)
+        going = judged.unsafe or judged.fate is Fate.GO
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
             enforcement=_FIRMNESS[0] if loosest is None else loosest.enforcement,
             enforcement_why="" if loosest is None else loosest.enforcement_why,
-            withheld=self._why_withheld(pool, cluster, queues),
+            withheld=judged.why,
+            levels_left=sum(map(self._ledger.levels_in, queues)) if going else 0,
         )
 
-    def _why_withheld(self, pool: str, cluster: str, queues: list[QueueState]) -> str:
-        rulebook = self._ledger.rulebook
+    def _judge(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:
+        rulebook, words = self._ledger.rulebook, self._words
         if rulebook is None:
-            return "there is no policy"
-        clearance, mode = self._words.clearance(cluster), self._words.mode(pool)
-        values = self._ledger.class_values(cluster)
-        found = self._words.lever_found(cluster)
-        return why_withheld(rulebook.document, queues, clearance, mode=mode, values=values, found=found)
+            return Withholding(why="there is no policy", fate=Fate.STAND)
+        return judge_withholding(
+            rulebook.document,
+            queues,
+            words.clearance(cluster),
+            mode=words.mode(pool),
+            values=self._ledger.class_values(cluster),
+            found=words.lever_found(cluster),
+            revocation=words.revocation(cluster),
+        )
 
 
 def _looseness(pool: PoolState) -> int:

@@ -4,15 +4,23 @@ The state knows the levels of what is queued. What was admitted keeps its mark, 
 the API server is asked, by metadata alone, and only Workloads that carry a mark are looked at.
 """
 
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
+
+import msgspec
 
 from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_levels import noted_priority
+from fairlead_contracts.clearance import Lever
 from fairlead_contracts.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
-_MARKS = {BASE_PRIORITY, PRIORITY_BOOST}
+_MARKS: Mapping[Lever | None, frozenset[str]] = {
+    None: frozenset({BASE_PRIORITY, PRIORITY_BOOST}),
+    "boost": frozenset({PRIORITY_BOOST}),
+    "priority": frozenset({BASE_PRIORITY}),
+}
+"""By the lever that alone is meant; None means both."""
 _BALKED_IN_A_ROW = 5
 """After so many it is not each one's own trouble any more."""
 
@@ -33,7 +41,9 @@ class KueueSweep:
         self._queue_of = queue_of
         self._queues = queues
 
-    async def sweep(self, queues: Collection[str], go_on: Callable[[], bool]) -> int:
+    async def sweep(
+        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+    ) -> int:
         """Take our marks off all Workloads of these queues, as long as `go_on` says so.
 
         Those whose queue is gone are of no pool, and cleaned with any: nothing steers them any more. One that is
@@ -50,11 +60,14 @@ class KueueSweep:
         cleaned = 0
         refused: list[AdmitterError] = []
         balked = 0
-        for marked in filter(_is_marked, await self._calls.list_metadata()):
+        marks = _MARKS[only]
+        for marked in await self._calls.list_metadata():
+            if not _is_marked(marked, marks):
+                continue
             if not go_on():
                 break
             try:
-                cleaned += await self._clean(marked, queues)
+                cleaned += await self._clean(marked, queues, marks)
                 balked = 0
             except FrontendRefusedError as error:
                 refused.append(error)
@@ -67,7 +80,7 @@ class KueueSweep:
             raise FrontendRefusedError(f"{len(refused)} Workloads stay marked: {refused[0]}") from refused[0]
         return cleaned
 
-    async def _clean(self, marked: PartialObject, queues: Collection[str]) -> bool:
+    async def _clean(self, marked: PartialObject, queues: Collection[str], marks: frozenset[str]) -> bool:
         meta = marked.metadata
         workload = await self._calls.look(meta.namespace, meta.name, meta.uid)
         if workload is None or not self._is_due(workload, queues):
@@ -76,8 +89,8 @@ class KueueSweep:
             meta.namespace,
             meta.name,
             meta.uid,
-            annotations=dict.fromkeys(_MARKS),
-            priority=noted_priority(workload),
+            annotations=dict.fromkeys(marks),
+            priority=noted_priority(workload) if BASE_PRIORITY in marks else msgspec.UNSET,
         )
         return True
 
@@ -91,5 +104,5 @@ class KueueSweep:
         return self._queue_of(workload.metadata.namespace, workload.spec.queue_name)
 
 
-def _is_marked(found: PartialObject) -> bool:
-    return not _MARKS.isdisjoint(found.metadata.annotations or {})
+def _is_marked(found: PartialObject, marks: frozenset[str]) -> bool:
+    return not marks.isdisjoint(found.metadata.annotations or {})

@@ -77,8 +77,8 @@ async def open_frontend(
 
 def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Frontend:
     def lever() -> Lever | None:
-        clearance = watch.policy.clearance(settings.cluster)
-        return None if clearance is None else clearance.lever
+        leave = watch.policy.clearance(settings.cluster) or watch.policy.revocation(settings.cluster)
+        return None if leave is None else leave.lever
 
     calls = KueueCalls(client)
     found = KueueLever(_beside(client, _PROBE_QPS, _PROBE_BURST))

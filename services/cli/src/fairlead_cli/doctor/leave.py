@@ -1,8 +1,10 @@
 """Leave to steer a cluster, in the policy bucket: read, given, taken back."""
 
+from datetime import UTC, datetime
+
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import CLEARANCE, Clearance
+from fairlead_contracts.clearance import CLEARANCE, Clearance, Revocation
 from fairlead_contracts.codec import to_json
 
 
@@ -18,9 +20,16 @@ async def give(bus: Bus, clearance: Clearance) -> None:
     await Bucket(bus, topology.POLICY).put(key, to_json(clearance))
 
 
-async def take_back(bus: Bus, cluster: str) -> bool:
-    """Let nothing be written to the cluster from now on; returns whether there was leave. What stands, stands."""
-    if await standing(bus, cluster) is None:
+async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
+    """Have the levels that stand in the cluster taken away and nothing else written; returns whether there was leave.
+
+    The word that it was taken back goes first: a leave that is merely gone leaves levels as they are.
+    """
+    before = await standing(bus, cluster)
+    if before is None:
         return False
-    await Bucket(bus, topology.POLICY).delete(subjects.clearance_key(cluster))
+    word = Revocation(cluster=cluster, lever=before.lever, at=datetime.now(UTC), by=by)
+    bucket = Bucket(bus, topology.POLICY)
+    await bucket.put(subjects.revocation_key(cluster), to_json(word))
+    await bucket.delete(subjects.clearance_key(cluster))
     return True

@@ -146,9 +146,9 @@ async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, s
 async def _revoke(flags: DoctorFlags) -> None:
     cluster = flags.target.cluster
     async with connected(flags.nats) as bus:
-        if await leave.take_back(bus, cluster):
+        if await leave.take_back(bus, cluster, by=flags.by):
             say(
-                f"{cluster}: nothing is written from now on; levels stay as they are (fairlead release takes them away)"
+                f"{cluster}: nothing is written from now on; its admitter takes the levels that stand away first"
             )
         else:
             say(f"{cluster}: there was no leave to write")

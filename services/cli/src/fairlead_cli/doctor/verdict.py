@@ -39,7 +39,19 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """The leave that follows; None where it did not pass."""
         if not self.passed or self.lever is None:
             return None
-        return Clearance(cluster=survey.cluster, lever=self.lever, at=at, by=by, accepted=self.accepted)
+        before = survey.clearance
+        return Clearance(
+            cluster=survey.cluster,
+            lever=self.lever,
+            at=at,
+            by=by,
+            accepted=self.accepted,
+            replaced=None
+            if before is None
+            else before.lever
+            if before.lever != self.lever
+            else before.replaced,
+        )
 
 
 def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) -> Verdict:

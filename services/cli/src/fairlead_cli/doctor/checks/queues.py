@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from fairlead_cli.doctor.checks.reserving import STRICT, reserved_pools
-from fairlead_cli.doctor.findings import Check, Finding, error, info, listed, warning
+from fairlead_cli.doctor.findings import Check, Finding, counted, error, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
-from fairlead_kube import ClusterQueue, Preemption, ResourceGroup, in_base_units
+from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
 from fairlead_policy import preempting_settings
 
 AFS = "UsageBasedAdmissionFairSharing"
@@ -37,13 +38,28 @@ def _patch(queue: ClusterQueue, spec: str) -> str:
 
 def _preemption(survey: Survey) -> Iterator[Finding]:
     for pool, queues in survey.pools().items():
+        left = _levels_left(survey, {queue.metadata.name for queue in queues})
         for queue in queues:
             found = preempting_settings(preemption_words(queue.spec.preemption))
             if found:
-                yield _preempting(survey, pool, queue, found)
+                yield _preempting(survey, pool, queue, found, left)
 
 
-def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str, str]) -> Finding:
+def _levels_left(survey: Survey, queues: set[str]) -> int:
+    """How many Workloads that wait in these ClusterQueues carry a level."""
+    behind = {
+        (queue.metadata.namespace, queue.metadata.name): queue.spec.cluster_queue
+        for queue in survey.local_queues
+    }
+    return sum(
+        behind.get((workload.metadata.namespace, workload.spec.queue_name)) in queues
+        and not workload.holds("QuotaReserved")
+        and any(workload.metadata.annotation(mark) for mark in (PRIORITY_BOOST, BASE_PRIORITY))
+        for workload in survey.workloads
+    )
+
+
+def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str, str], left: int) -> Finding:
     what = ", ".join(f"{name}: {value}" for name, value in found.items())
     if survey.policy.preemption != "never":
         word = survey.policy.preemption
@@ -59,7 +75,8 @@ def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str,
         _subject(queue),
         what,
         why=f"Kueue queues and preempts by one number: a level could stop a running job. So nothing is written in "
-        f"pool {pool} (`preemption: never`), and it stays as Kueue orders it",
+        f"pool {pool} (`preemption: never`), and levels that stand there are taken away: it is as Kueue orders it. "
+        + (f"{counted(left, 'level')} still stand there" if left else "None stands there"),
         mend=_patch(queue, f'{{"preemption":{{{safe}}}}}')
         + "\n# or in the policy: `preemption: protect` (what was just admitted is lifted), or `accept` (they are counted)",
     )

@@ -1,0 +1,144 @@
+"""A queue that turns unsafe while levels stand: they go at once, whatever setting it is, and are said to be gone."""
+
+import asyncio
+import urllib.request
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.clearance import Clearance, Revocation
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import Mode
+from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.questions import Steering
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, clear, fair_policy, front_stands
+from fairlead_testkit.kubelab import KubeLab, things
+from fairlead_testkit.people import say
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
+
+WEIGHTS = {"team-x": 2.0, "team-y": 1.0}
+SAFE = {
+    "withinClusterQueue": "Never",
+    "reclaimWithinCohort": "Any",
+    "borrowWithinCohort": {"policy": "Never"},
+}
+UNSAFE: list[tuple[str, Mapping[str, object]]] = [
+    ("withinClusterQueue LowerPriority", {"withinClusterQueue": "LowerPriority"}),
+    ("withinClusterQueue LowerOrNewerEqualPriority", {"withinClusterQueue": "LowerOrNewerEqualPriority"}),
+    ("reclaimWithinCohort LowerPriority", {"reclaimWithinCohort": "LowerPriority"}),
+    ("borrowWithinCohort LowerPriority", {"borrowWithinCohort": {"policy": "LowerPriority"}}),
+]
+"""Each setting of the table in docs/kueue.md by which a level could stop a running job, and how it is told."""
+
+
+def marked(estate: Estate) -> list[str]:
+    """What waits and carries a mark of ours."""
+    marks = {things.PRIORITY_BOOST, BASE_PRIORITY}
+    return [
+        name
+        for name, item in estate.waiting().items()
+        if marks & (item["metadata"].get("annotations") or {}).keys()
+    ]
+
+
+async def no_level_stands(estate: Estate) -> None:
+    await eventually(lambda: not marked(estate), 60, what="every level that waits is gone")
+
+
+async def steered(bus: Bus, right: Callable[[Steering], bool], what: str) -> None:
+    async def stated() -> bool:
+        return all(right(said) for said in (await whole_queue(bus, POOL)).steering)
+
+    await eventually(stated, 60, what=what)
+
+
+def flip(lab: KubeLab, queue: str, preemption: Mapping[str, object]) -> None:
+    path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{queue}"
+    lab.api.patch(path, {"spec": {"preemption": dict(preemption)}})
+
+
+async def counted(fleet: KubeFleet, name: str) -> float:
+    """A metric of the admitter, over all labels."""
+    [admitter] = fleet.named("admitter")
+    port = await admitter.health_port()
+
+    def read() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+            text: bytes = reply.read()
+        return text.decode()
+
+    lines = (await asyncio.to_thread(read)).splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name}{{"))
+
+
+async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_every_word_that_ends_them(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+        root = estate.cohort("root")
+        queue = estate.queue("shared", 2, cohort="root", preemption=SAFE)
+        for number in range(2):
+            estate.workload("keeper", f"keeper-{number}")
+        log.wait(2)
+        for tenant in WEIGHTS:
+            for number in range(4):
+                estate.workload(tenant, f"{tenant}-{number}")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        async with fleet.running() as bus:
+            for told, preemption in UNSAFE:
+                await front_stands(bus, estate, 4)
+                assert marked(estate)
+                flip(kube_lab, queue, {**SAFE, **preemption})
+                await no_level_stands(estate)
+                await steered(bus, lambda one, told=told: told in one.withheld and one.levels_left == 0, told)  # type: ignore[misc] # binds the loop's value
+                flip(kube_lab, queue, SAFE)
+                await steered(bus, lambda one: one.withheld == "", "levels are written again")
+            await released_revoked_and_by_another_lever(bus, estate)
+            # On a quiet machine levels are gone before Kueue looks at what waits. What it manages to do is counted.
+            evicted = sum(step.what == "evicted" for step in log.steps)
+
+            async def told_of_all() -> bool:
+                told_of = await counted(fleet, "fairlead_admitter_preemptions_by_left_levels_total")
+                told_of += await counted(fleet, "fairlead_admitter_preemptions_seen_total")
+                return told_of == evicted
+
+            await eventually(told_of_all, 30, what=f"{evicted} preemptions are counted")
+
+
+async def released_revoked_and_by_another_lever(bus: Bus, estate: Estate) -> None:
+    await front_stands(bus, estate, 4)
+    await say(bus, Mode.RELEASED)
+    await no_level_stands(estate)
+    await say(bus, Mode.ACTIVE)
+    await front_stands(bus, estate, 4)
+
+    bucket = Bucket(bus, topology.POLICY)
+    taken = Revocation(cluster=KUBE_CLUSTER, lever="boost", at=datetime.now(UTC), by="ann")
+    await bucket.put(subjects.revocation_key(KUBE_CLUSTER), to_json(taken))
+    await bucket.delete(subjects.clearance_key(KUBE_CLUSTER))
+    await no_level_stands(estate)
+    await steered(bus, lambda one: "taken back by ann" in one.withheld, "who took the leave back is said")
+    await clear(bus, "boost")
+    await front_stands(bus, estate, 4)
+
+    leave = Clearance(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")
+    await bucket.put(subjects.clearance_key(KUBE_CLUSTER), to_json(leave))
+
+    def by_priority_alone() -> bool:
+        waiting = estate.waiting().values()
+        annotations = [item["metadata"].get("annotations") or {} for item in waiting]
+        return any(BASE_PRIORITY in one for one in annotations) and not any(
+            things.PRIORITY_BOOST in one for one in annotations
+        )
+
+    await eventually(by_priority_alone, 60, what="levels stand by the other lever, and no boost does")
+    await front_stands(bus, estate, 4)
