@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
 from fairlead_contracts import subjects
 from fairlead_contracts.submissions import Submission
@@ -20,6 +21,50 @@ def order(scope: str, number: int) -> JobOrder:
     return JobOrder(
         submission=Submission(id=f"{scope}{number}", tenant=scope, demand={"cpu": 1}), submitted=0
     )
+
+
+def nobody(scope: str, why: str, *, new: bool) -> None:
+    """Hears of troubles in tests that have none."""
+    raise AssertionError(f"{scope}: {why} ({new})")
+
+
+class Failing:
+    """Fails each order as the scope says."""
+
+    def __init__(self, **errors: FrontendDownError | None) -> None:
+        self.errors = errors
+
+    async def create(self, order: JobOrder) -> Created:
+        error = self.errors.get(order.scope)
+        if error is not None:
+            raise error
+        return Created(outcome=Creation.CREATED)
+
+
+async def test_one_tenants_trouble_is_told_and_counted_and_the_frontend_is_not_called_down() -> None:
+    heard: list[tuple[str, str, bool]] = []
+    now = 0.0
+
+    def troubled(scope: str, why: str, *, new: bool) -> None:
+        heard.append((scope, why, new))
+
+    failing = Failing(a=FrontendBalkedError("no right, for now"))
+    creator = PatientCreator(failing, share=4, troubled=troubled, clock=lambda: now)
+    for number in range(2):
+        with pytest.raises(NotYetError):
+            await creator.create(order("a", number))
+        now += 60
+    assert heard == [("a", "no right, for now", True), ("a", "no right, for now", False)]
+    assert creator.told() == "a: no right, for now"
+    assert [creator.down] == [False], "nobody else submits, and it answered"
+    failing.errors["b"] = FrontendDownError("connection refused")
+    with pytest.raises(NotYetError):
+        await creator.create(order("b", 0))
+    assert [creator.down] == [True]
+    failing.errors["b"] = None
+    now += 60
+    await creator.create(order("b", 0))
+    assert [creator.down] == [False]
 
 
 class Slow:
@@ -46,7 +91,7 @@ class Slow:
 
 async def test_who_finds_no_place_is_called_in_the_order_of_asking() -> None:
     slow = Slow()
-    creator = PatientCreator(slow, share=1)
+    creator = PatientCreator(slow, share=1, troubled=nobody)
     async with asyncio.TaskGroup() as group:
         group.create_task(creator.create(order("a", 0)))
         await eventually(lambda: slow.begun)
@@ -72,7 +117,7 @@ async def test_who_finds_no_place_is_called_in_the_order_of_asking() -> None:
 @pytest.mark.parametrize("burst", [200, 1200])
 async def test_a_burst_of_one_tenant_keeps_no_other_waiting(nats_server: NatsServer, burst: int) -> None:
     slow = Slow()
-    creator = PatientCreator(slow, share=SHARE)
+    creator = PatientCreator(slow, share=SHARE, troubled=nobody)
     done = Counter[str]()
 
     async def handle(delivery: Delivery) -> None:

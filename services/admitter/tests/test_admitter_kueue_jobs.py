@@ -287,6 +287,44 @@ async def test_a_namespace_that_is_not_open_says_what_is_missing(kube_lab: KubeL
     assert "may not act as service account 'fairlead-submitter'" in problem.reason
 
 
+@pytest.mark.parametrize("opened", ["not at all", "to look alone"])
+async def test_a_namespace_without_the_rights_is_refused_after_the_stated_time_and_is_nobody_elses_trouble(
+    bus: Bus, kube_lab: KubeLab, answers: list[AnyAnswer], run_admitter: RunAdmitter, opened: str
+) -> None:
+    shut = Team(kube_lab)
+    if opened == "to look alone":
+        shut.open()
+        look = [
+            {"apiGroups": [group], "resources": [plural], "verbs": ["get", "list"]}
+            for group, plural in (("batch", "jobs"), ("", "pods"), ("kubeflow.org", "pytorchjobs"))
+        ]
+        roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{shut.name}/roles"
+        shut.lab.api.patch(f"{roles}/fairlead-submitter", {"rules": look})
+    await shut.become_known(bus)
+    settings = kube_settings(shut.lab) | {"kube_believe_forbidden_seconds": 2.5}
+    async with run_admitter(**settings) as admitter:
+
+        def tried() -> float:
+            return admitter.metrics.registry.get_sample_value("fairlead_admitter_creations_failed_total") or 0
+
+        await submit(bus, a_body(id="x", template=a_template()), tenant=shut.name)
+        await eventually(lambda: tried() > 1, 60, what="it is held and tried again")
+        assert shut.name in admitter.readiness.details().get("intake", "")
+        assert "frontend" not in admitter.readiness.reasons()
+        await eventually(lambda: answers, 60, what="it is refused")
+        [refused] = answers
+        assert isinstance(refused, Refused)
+        assert refused.field == "tenant"
+        assert "kubectl apply -k" in refused.reason
+        assert f"`namespace: {shut.name}`" in refused.reason
+        # The next one need not wait: the refusal stands.
+        before = tried()
+        await submit(bus, a_body(id="y", template=a_template()), tenant=shut.name)
+        await eventually(lambda: len(answers) == 2, 60, what="so is the next one")
+        assert tried() == before
+        assert "frontend" not in admitter.readiness.reasons()
+
+
 async def test_a_missing_right_of_the_account_is_named(jobs: KueueJobs, team: Team) -> None:
     roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{team.name}/roles"
     few = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get"]}]

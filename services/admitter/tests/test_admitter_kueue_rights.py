@@ -1,4 +1,6 @@
-from fairlead_admitter.frontends.kueue_rights import FORGOTTEN_SECONDS, FreshRefusals
+from fairlead_admitter.frontends.kueue_rights import FORGOTTEN_SECONDS, FreshRefusals, Right
+
+A, B = (Right(namespace, "create", "jobs") for namespace in ("team-a", "team-b"))
 
 
 class Clock:
@@ -12,25 +14,35 @@ class Clock:
 def test_a_refusal_is_believed_once_it_has_been_the_only_answer_for_long_enough() -> None:
     clock = Clock()
     refusals = FreshRefusals(10.0, clock)
-    assert not refusals.believe("a")
+    assert not refusals.believe(A)
     clock.now += 9.0
-    assert not refusals.believe("a")
-    assert not refusals.believe("b")
+    assert not refusals.believe(A)
+    assert not refusals.believe(B)
     clock.now += 1.0
-    assert refusals.believe("a")
-    assert not refusals.believe("b")
+    assert refusals.believe(A)
+    assert not refusals.believe(B)
 
 
 def test_what_was_allowed_or_long_ago_begins_a_new_row() -> None:
     clock = Clock()
     refusals = FreshRefusals(10.0, clock)
-    refusals.believe("a")
+    refusals.believe(A)
     clock.now += 11.0
-    refusals.granted("a")
-    assert not refusals.believe("a")
+    refusals.granted(A)
+    assert not refusals.believe(A)
     clock.now += FORGOTTEN_SECONDS + 1
-    assert not refusals.believe("a")
+    assert not refusals.believe(A)
 
 
 def test_without_patience_every_refusal_is_believed() -> None:
-    assert FreshRefusals(0.0).believe("a")
+    assert FreshRefusals(0.0).believe(A)
+
+
+def test_what_else_is_allowed_in_the_namespace_says_nothing_of_a_refused_right() -> None:
+    clock = Clock()
+    refusals = FreshRefusals(10.0, clock)
+    refusals.believe(A)
+    for _ in range(2):
+        clock.now += 5.0
+        refusals.granted(Right("team-a", "get", "pods"))
+    assert refusals.believe(A)

@@ -83,7 +83,9 @@ class Admitter:
             frontend.sweep, self._record, Setbacks(time.monotonic, settings.stale_after_seconds)
         )
         self._creator = PatientCreator(
-            frontend.jobs, share=max(1, settings.submissions_in_progress // _SHARE_OF_A_TENANT)
+            frontend.jobs,
+            share=max(1, settings.submissions_in_progress // _SHARE_OF_A_TENANT),
+            troubled=self._record.creation_failed,
         )
         self._desk = Desk(bus, self._record.answered)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
 from fairlead_bus import NotYetError
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import Micros
@@ -90,6 +90,13 @@ class JobCreator(Protocol):
         """
 
 
+class Troubled(Protocol):
+    """Hears of attempts that failed and are made again."""
+
+    def __call__(self, scope: str, why: str, *, new: bool) -> None:
+        """One did, in this scope; `new`: the one before it went well, or failed for another reason."""
+
+
 class _Trouble(msgspec.Struct):
     """A scope for which the frontend fails."""
 
@@ -166,13 +173,20 @@ class PatientCreator:
     Args:
         creator: the frontend.
         share: how many orders of one scope are carried out at once.
+        troubled: hears of each attempt that failed: the scope, why, and whether that is new of the scope.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, creator: JobCreator, *, share: int, clock: Callable[[], float] = time.monotonic
+        self,
+        creator: JobCreator,
+        *,
+        share: int,
+        troubled: Troubled,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._creator = creator
+        self._troubled = troubled
         self._share = share
         self._clock = clock
         self._rooms: dict[str, _Room] = {}
@@ -194,7 +208,8 @@ class PatientCreator:
             try:
                 created = await self._creator.create(order)
             except FrontendDownError as error:
-                raise self._failed(order.scope, str(error)) from error
+                silent = not isinstance(error, FrontendBalkedError)
+                raise self._failed(order.scope, str(error), silent=silent) from error
             except FrontendRefusedError:
                 self._answered(order.scope)
                 raise
@@ -212,7 +227,7 @@ class PatientCreator:
 
     @property
     def down(self) -> bool:
-        """Whether the frontend does not answer at all, as far as anybody knows."""
+        """Whether the frontend does not answer at all, as far as anybody knows. One that fails a scope answers."""
         return bool(self._troubles) and self._silent
 
     def told(self) -> str | None:
@@ -251,12 +266,13 @@ class PatientCreator:
             patience = pause_after(0, first=_LONGEST_WAIT, longest=_LONGEST_WAIT)
             raise NotYetError(trouble.why, seconds=max(left, patience))
 
-    def _failed(self, scope: str, why: str) -> NotYetError:
+    def _failed(self, scope: str, why: str, *, silent: bool) -> NotYetError:
         before = self._troubles.get(scope)
+        self._troubled(scope, why, new=before is None or before.why != why)
         row = 0 if before is None else before.row + 1
         seconds = pause_after(row, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         self._troubles[scope] = _Trouble(why=why, row=row, until=self._clock() + seconds)
-        self._silent = True
+        self._silent = silent
         return NotYetError(why, seconds=seconds)
 
     def _answered(self, scope: str) -> None:

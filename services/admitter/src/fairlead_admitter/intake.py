@@ -9,6 +9,7 @@ deliveries are held. What is wrong with a submission never changes by retrying, 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
+import structlog
 from opentelemetry import trace
 
 from fairlead_admitter.admission import Admission, Refusal
@@ -52,6 +53,7 @@ class IntakeLane:
         self._desk = desk
         self._known = known
         self._taken = taken
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
 
     async def handle(self, delivery: Delivery) -> None:
         """Take one submission in, or refuse it. Returns when it may be acked.
@@ -143,6 +145,8 @@ class IntakeLane:
             reason=refusal.reason,
         )
         await self._desk.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
+        if refusal.label == "tenant":  # an operator's business; all else is the sender's, who is told
+            self._log.warning("submission refused", tenant=answer.tenant, id=answer.id, why=answer.reason)
         self._taken(refusal.label)
 
 

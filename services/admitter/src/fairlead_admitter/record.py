@@ -64,6 +64,9 @@ class Record:
         self._refused: Counter = metrics.counter(
             "submissions_refused", "Submissions refused, by reason.", labels=["reason"]
         )
+        self._creations_failed: Counter = metrics.counter(
+            "creations_failed", "Attempts to make a job of a submission that failed and are made again."
+        )
         self._answers: Counter = metrics.counter("answers", "Answers published, by kind.", labels=["kind"])
         self._latency: Histogram = metrics.histogram(
             "event_to_level",
@@ -180,6 +183,12 @@ class Record:
             self._refused.labels(outcome).inc()
         else:
             self._submissions.labels(outcome).inc()
+
+    def creation_failed(self, scope: str, why: str, *, new: bool) -> None:
+        """No job could be made for a tenant's submission just now; it is held and tried again."""
+        self._creations_failed.inc()
+        if new:
+            self._log.warning("submissions held", scope=scope, why=why)
 
     def answered(self, answer: AnyAnswer) -> None:
         """An answer was published."""

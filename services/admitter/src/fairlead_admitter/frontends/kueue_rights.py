@@ -2,18 +2,28 @@
 
 An API server answers before its authorizer has read all roles: for a second or two it refuses everybody everything
 that is not built in. A submission that was refused then would be lost by a restart of somebody else's process. So a
-refusal is believed once it has been the only answer for a while.
+refusal is believed once it has been the only answer to its request for a while; what else is allowed in the namespace
+says nothing of it.
 """
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 FORGOTTEN_SECONDS = 60.0
 """A refusal that was not repeated for so long says nothing of the next one."""
 
 
+class Right(NamedTuple):
+    """What is asked for."""
+
+    namespace: str
+    verb: str
+    plural: str
+
+
 class FreshRefusals:
-    """How long rights have been refused, by namespace.
+    """How long rights have been refused, each by itself.
 
     Args:
         seconds: after which a refusal is believed.
@@ -23,18 +33,23 @@ class FreshRefusals:
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._refused: dict[str, tuple[float, float]] = {}
+        self._refused: dict[Right, tuple[float, float]] = {}
         """The first and the last of an unbroken row."""
 
-    def believe(self, namespace: str) -> bool:
+    def believe(self, right: Right) -> bool:
         """A right was just refused: whether that is to be believed by now."""
         now = self._clock()
-        first, last = self._refused.get(namespace, (now, now))
-        if now - last > FORGOTTEN_SECONDS:
-            first = now
-        self._refused[namespace] = (first, now)
+        self._forget_old(now)
+        first, _ = self._refused.get(right, (now, now))
+        self._refused[right] = (first, now)
         return now - first >= self._seconds
 
-    def granted(self, namespace: str) -> None:
-        """Something was allowed: the next refusal is a new one."""
-        self._refused.pop(namespace, None)
+    def granted(self, right: Right) -> None:
+        """It was allowed: the next refusal is a new one."""
+        self._refused.pop(right, None)
+
+    def _forget_old(self, now: float) -> None:
+        """A refusal that was not repeated for so long says nothing of the next one."""
+        old = [right for right, (_, last) in self._refused.items() if now - last > FORGOTTEN_SECONDS]
+        for right in old:
+            del self._refused[right]

@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from fairlead_admitter.creation import JobRefusedError
-from fairlead_admitter.errors import FrontendDownError
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
 from fairlead_admitter.frontends.kueue_calls import is_about
 from fairlead_admitter.frontends.kueue_pods import Document
-from fairlead_admitter.frontends.kueue_rights import FreshRefusals
+from fairlead_admitter.frontends.kueue_rights import FreshRefusals, Right
 from fairlead_contracts.errors import FieldError
 from fairlead_kube import (
     WORKLOADS,
@@ -21,7 +21,9 @@ from fairlead_kube import (
     PartialObject,
     Resource,
     RetryableKubeError,
+    ServerError,
     StatusError,
+    TimedOutError,
     UnauthorizedError,
     can_i,
     pick_version,
@@ -51,12 +53,17 @@ _FIELDS = {
 """By a part of the path of an object's field, what the submission calls it."""
 
 
+class _UnseenError(Exception):
+    """What was asked for may not be seen."""
+
+
 class TenantCalls:
     """Calls as one service account.
 
     All of them raise:
         FrontendDownError: nobody knows whether it was done. So it is with credentials that are not accepted, too:
             that is no fault of a submission.
+        FrontendBalkedError: so it is, in this namespace; the API server answers others.
         JobRefusedError: the API server, Kueue or another webhook, or a quota of the namespace says no; or a right is
             missing, and which.
 
@@ -94,11 +101,16 @@ class TenantCalls:
 
     async def glimpse(self, resource: AnyResource, name: str) -> PartialObject | None:
         """The object, as far as the account may see it: what it may not see, it has not made."""
-        async with self._telling("get", resource):
-            try:
-                return await self._client.get(resource, name, self._namespace, impersonate=self._user)
-            except (NotFoundError, ForbiddenError):
-                return None
+        with contextlib.suppress(_UnseenError):
+            async with self._telling("get", resource):
+                try:
+                    return await self._client.get(resource, name, self._namespace, impersonate=self._user)
+                except NotFoundError:
+                    return None
+                except ForbiddenError as error:
+                    # No right was granted by that: a refusal that lasts must be believed some day.
+                    raise _UnseenError from error
+        return None
 
     async def labelled(self, resource: AnyResource, selector: str) -> list[PartialObject]:
         """The objects with these labels."""
@@ -135,18 +147,21 @@ class TenantCalls:
 
     @contextlib.asynccontextmanager
     async def _telling(self, verb: str, resource: AnyResource) -> AsyncIterator[None]:
+        right = Right(self._namespace, verb, resource.plural)
         try:
             try:
                 yield
-                self._refusals.granted(self._namespace)
+                self._refusals.granted(right)
             except ForbiddenError as error:
-                if not error.by_webhook and not self._refusals.believe(self._namespace):
-                    raise FrontendDownError(f"{verb} {resource.plural}: {error}, for now") from error
+                if not error.by_webhook and not self._refusals.believe(right):
+                    raise FrontendBalkedError(f"{verb} {resource.plural}: {error}, for now") from error
                 raise JobRefusedError(await self._forbidden(verb, resource, error)) from error
             except NotFoundError as error:
                 raise JobRefusedError(await self._not_found(resource)) from error
         except InvalidError as error:
             raise JobRefusedError(_invalid(error)) from error
+        except (ServerError, TimedOutError) as error:  # a webhook of this namespace looks like this
+            raise FrontendBalkedError(f"{verb} {resource.plural} in {self._namespace}: {error}") from error
         except (RetryableKubeError, UnauthorizedError) as error:
             raise FrontendDownError(f"{verb} {resource.plural} in {self._namespace}: {error}") from error
         except StatusError as error:
@@ -174,7 +189,8 @@ class TenantCalls:
         return FieldError(
             "tenant",
             self._namespace,
-            f"{right}; an operator grants it by deploy/kustomize/tenant in that namespace",
+            f"{right}; an operator grants it by `kubectl apply -k` on an overlay of deploy/kustomize/tenant with "
+            f"`namespace: {self._namespace}`",
         )
 
     async def _not_found(self, resource: AnyResource) -> FieldError:

@@ -1,9 +1,9 @@
 """The simulated cluster as a frontend: its verbs by request-reply, in the place of an API server."""
 
 from fairlead_admitter.creation import Created, Creation, JobOrder
-from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
 from fairlead_admitter.written import Landed
-from fairlead_bus import Bus, RemoteError, RetryableBusError
+from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import Message, to_packed
 from fairlead_contracts.instants import from_seconds
@@ -38,7 +38,12 @@ class SimFrontend:
 
     async def create(self, order: JobOrder) -> Created:
         """Make a job of a submission; see JobCreator."""
-        reply = CREATE_REPLY.decode(await self._ask("create", _creation(order)))
+        try:
+            reply = CREATE_REPLY.decode(await self._ask("create", _creation(order)))
+        except FrontendDownError as error:
+            if isinstance(error.__cause__, AnswerTimeoutError):  # it listens, and is slow to this one
+                raise FrontendBalkedError(str(error)) from error
+            raise
         return Created(outcome=Creation(reply.outcome.value), queue=reply.queue)
 
     async def _ask(self, verb: SimVerb, message: Message) -> bytes:
