@@ -51,13 +51,15 @@ def test_json_has_the_documented_form() -> None:
     assert [job["id"] for job in pool["order"]] == ORDER
     assert [job["rank"] for job in pool["order"]] == [0, 1, 2, 3, 4]
     second = pool["order"][2]
-    assert set(second) == {"id", "rank", "tenant", "class", "tag", "key", "dominant", "reasons"}
+    assert set(second) == {
+        *("id", "rank", "tenant", "class", "share", "entitled", "tag", "key", "dominant", "reasons")
+    }
     assert (second["tenant"], second["class"], second["dominant"]) == ("team-2", "normal", GPU)
-    assert second["tag"] == 0.375
+    assert (second["share"], second["entitled"], second["tag"]) == (0.125, 1 / 3, 0.375)
     assert second["key"] == pytest.approx(0.375 + 4.32 * (NOW - 30) / 86_400, rel=1e-15)
     assert any("comes to 8 nvidia.com/gpu" in reason for reason in second["reasons"])
     assert any("more than the 64 that the pool has" in reason for reason in second["reasons"])
-    assert (pool["order"][-1]["tag"], pool["order"][-1]["key"]) == (None, None), "infinite"
+    assert [pool["order"][-1][key] for key in ("tag", "key", "entitled")] == [None, None, 0], "infinite"
 
 
 def test_levels_come_with_the_writes_that_they_cost(tmp_path: Path) -> None:
@@ -135,10 +137,11 @@ def test_a_wrong_queue_is_told_with_its_place() -> None:
 def test_words_say_why_each_job_stands_there() -> None:
     lines = fairlead("order", "-", text=json.dumps(SNAPSHOT)).stdout.splitlines()
     assert lines[0] == "pool gpu: 5 waiting"
-    assert lines[1].split()[:5] == ["#", "job", "tenant", "class", "tag"]
+    assert lines[1].split()[:7] == ["#", "job", "tenant", "class", "share", "entitled", "tag"]
     assert [line.split()[1] for line in lines[2:7]] == ORDER
     assert lines[1].endswith("why here: its tenant")
-    assert lines[4].split()[7:] == ["30.0", "s", "is", "at", "37.50%", "of", "its", "part", "of", "gpu"]
+    assert lines[4].split()[4:6] == ["12.50%", "33.33%"]
+    assert lines[4].split()[9:] == ["30.0", "s", "is", "at", "37.50%", "of", "its", "part", "of", "gpu"]
     assert "∞" in lines[6]
 
 

@@ -110,7 +110,7 @@ def test_the_table_says_it_in_a_column_and_below() -> None:
     ended = fairlead("order", "-", text=json.dumps(SNAPSHOT))
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
-    assert lines[1].split()[7:9] == ["fit", "waited"]
+    assert lines[1].split()[9:11] == ["fit", "waited"]
     cells = {line.split()[1]: line for line in lines[2:8]}
     assert "a30-node" in cells["notebook"]
     assert "never" in cells["huge"]

@@ -41,17 +41,24 @@ PLACE = Place(
     demand={GPU: 8000, "cpu": 500, "memory": 64 * 2**30},
 )
 STANDING = Standing(
-    tenant="team-a", weight=3.0, use={GPU: 8000}, share=0.25, dominant=GPU, waiting=1, running=2
+    tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 8000}, share=0.25, dominant=GPU, waiting=1, running=2
 )
 QUEUE = QueueReply(
     at=NOW,
-    pools=[PoolQueue(pool="gpu", waiting=7, places=[RankedPlace(rank=0, place=PLACE)], silent_shards=[3])],
+    pools=[
+        PoolQueue(
+            pool="gpu",
+            waiting=7,
+            places=[RankedPlace(rank=0, place=PLACE, share=0.125, entitled=0.5)],
+            silent_shards=[3],
+        )
+    ],
 )
 TENANTS = TenantsReply(
     at=NOW,
     pools=[
         PoolTenants(
-            pool="gpu", capacity={GPU: 32000}, tenants=[TenantLine(standing=STANDING, entitlement=0.5)]
+            pool="gpu", capacity={GPU: 32000}, tenants=[TenantLine(standing=STANDING, tag=0.5, part_now=0.5)]
         )
     ],
 )
@@ -71,6 +78,8 @@ def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
         "train [red]",
         "urgent",
         "gpu=8 cpu=500m memory=64Gi",
+        "12.5%",
+        "50.0%",
         "2 min",
         "and 6 more",
     ):
@@ -92,7 +101,7 @@ def test_an_empty_queue_says_so() -> None:
 
 def test_tenants_show_share_beside_entitlement() -> None:
     text = shown(tenants_view(TENANTS))
-    for part in ("team-a", "50.0%", "25.0%", "32 gpu", "gpu=8"):
+    for part in ("team-a", "50.0%", "25.0%", "0.50", "32 gpu", "gpu=8"):
         assert part in text
     assert "No pool is known" in shown(tenants_view(TenantsReply(at=NOW, pools=[])))
 

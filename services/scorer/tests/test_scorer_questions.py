@@ -112,13 +112,14 @@ async def test_one_tenants_places_keep_their_rank_in_the_pool(arena: Arena, by_s
 
 async def test_tenants_are_shown_with_their_entitlement(arena: Arena) -> None:
     [pool] = (await ask_tenants(arena)).pools
-    assert [(line.standing.tenant, line.entitlement) for line in pool.tenants] == [
-        ("team-a", 0.75),
-        ("team-b", 0.25),
+    assert [(line.standing.tenant, line.standing.entitled, line.part_now) for line in pool.tenants] == [
+        ("team-a", 0.75, 0.75),
+        ("team-b", 0.25, 0.25),
     ]
+    assert pool.tenants[0].tag == pytest.approx(1 / 3)
     assert pool.tenants[0].standing.share == 0.25
     [pool] = (await ask_tenants(arena, "team-b")).pools
-    assert [(line.standing.tenant, line.entitlement) for line in pool.tenants] == [("team-b", 0.25)]
+    assert [(line.standing.tenant, line.part_now) for line in pool.tenants] == [("team-b", 0.25)]
 
 
 async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Arena) -> None:

@@ -43,6 +43,10 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     place: Place
+    share: float | None = None
+    """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
+    entitled: float = 0.0
+    """The part of the pool that this tenant is entitled to: the place's tag is the one over the other."""
     owner: str | None = None
     """What the job was made for, as `<kind>/<name>`: people know that name."""
 
@@ -76,12 +80,14 @@ class TenantLine(msgspec.Struct, frozen=True, kw_only=True):
     """One tenant of a pool."""
 
     standing: Standing
-    entitlement: float
-    """Its weight over the sum of the weights of tenants that run or wait; 0 for one that does neither."""
+    tag: float | None
+    """Its share over what it is entitled to: 1 is exactly its part. None where it is infinite."""
+    part_now: float
+    """The part of the pool that its weight comes to among the tenants that run or wait; 0 for one that does neither."""
 
 
 class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool's tenants, largest entitlement first."""
+    """One pool's tenants, who is entitled to most first."""
 
     pool: str
     capacity: dict[str, int]

@@ -83,6 +83,7 @@ from fairlead_policy.segments import (
     segments_of,
 )
 from fairlead_policy.shadow import Run, Shadow, fits, free_of, shadow_of
+from fairlead_policy.shares import quotient_of, quotients_of
 from fairlead_policy.sizing import StatedNodes, crowded_out, outgrown
 from fairlead_policy.snapshot_levels import (
     PLAIN_BAND,
@@ -191,6 +192,8 @@ __all__ = [
     "prospects_in",
     "prospects_in_words",
     "prospects_of",
+    "quotient_of",
+    "quotients_of",
     "recalled",
     "reserve",
     "reserves",

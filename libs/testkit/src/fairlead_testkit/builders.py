@@ -103,7 +103,14 @@ a_front = Builder(decisions.Front(cluster="c1", queue="main", waiting=1, places=
 a_basis = Builder(decisions.Basis(policy=1, capacity=a_pool().capacity))
 a_standing = Builder(
     decisions.Standing(
-        tenant="team-a", weight=1.0, use={}, share=0.0, dominant="nvidia.com/gpu", waiting=1, running=0
+        tenant="team-a",
+        weight=1.0,
+        entitled=1.0,
+        use={},
+        share=0.0,
+        dominant="nvidia.com/gpu",
+        waiting=1,
+        running=0,
     )
 )
 a_decision = Builder(
@@ -229,11 +236,11 @@ a_delete = Builder(simulation.DeleteJob(scope="team-a", id="job-1"))
 a_delete_reply = Builder(simulation.DeleteReply(deleted=True))
 
 a_queue_question = Builder(questions.QueueQuestion())
-a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place()))
+a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place(), share=0.0, entitled=1.0))
 a_pool_queue = Builder(questions.PoolQueue(pool="c1/gpu", waiting=1, places=[a_ranked_place()]))
 a_queue_reply = Builder(questions.QueueReply(at=NOON, pools=[a_pool_queue()]))
 a_tenants_question = Builder(questions.TenantsQuestion())
-a_tenant_line = Builder(questions.TenantLine(standing=a_standing(), entitlement=1.0))
+a_tenant_line = Builder(questions.TenantLine(standing=a_standing(), tag=0.0, part_now=1.0))
 a_pool_tenants = Builder(
     questions.PoolTenants(pool="c1/gpu", capacity=a_pool().capacity, tenants=[a_tenant_line()])
 )

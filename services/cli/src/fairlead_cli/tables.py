@@ -71,6 +71,8 @@ def places_table(places: list[RankedPlace], now: datetime, *, narrow: bool = Fal
     table.add_column("#", justify="right")
     for name in ("job", "tenant", "class") if narrow else ("job", "tenant", "class", "asks for"):
         table.add_column(name)
+    for name in () if narrow else ("share", "entitled"):
+        table.add_column(name, justify="right")
     table.add_column("waited", justify="right")
     table.add_column("why here: its tenant", ratio=1)
     for ranked in places:
@@ -80,11 +82,17 @@ def places_table(places: list[RankedPlace], now: datetime, *, narrow: bool = Fal
             Text(job_name(place.id, ranked.owner)),
             Text(place.tenant),
             _class(place.urgency),
-            *(() if narrow else (demand(place.demand),)),
+            *(() if narrow else (demand(place.demand), *_quotient(ranked))),
             waited(place, now),
             Text(reason(place), style="dim"),
         )
     return table
+
+
+def _quotient(ranked: RankedPlace) -> tuple[str, str]:
+    """What its tag is the one over the other of."""
+    share = "∞" if ranked.share is None else f"{ranked.share:.1%}"
+    return share, f"{ranked.entitled:.1%}" if ranked.entitled else "-"
 
 
 def tenants_view(reply: TenantsReply) -> RenderableType:
@@ -110,12 +118,12 @@ def tenants_table(pool: PoolTenants, *, narrow: bool = False) -> Table:
 
     A narrow one has a shorter bar, and leaves out what they use.
     """
-    scale = max((max(line.standing.share, line.entitlement) for line in pool.tenants), default=1.0)
+    scale = max((max(line.standing.share, line.standing.entitled) for line in pool.tenants), default=1.0)
     table = _plain_table()
     table.add_column("tenant")
-    for name in ("weight", "entitled", "share"):
+    for name in ("weight", "share", "entitled", "tag"):
         table.add_column(name, justify="right")
-    table.add_column("│ entitled" if narrow else "share, │ marks entitlement")
+    table.add_column("│ entitled" if narrow else "share, │ marks what it is entitled to")
     for name in ("running", "waiting"):
         table.add_column(name, justify="right")
     if not narrow:
@@ -125,10 +133,11 @@ def tenants_table(pool: PoolTenants, *, narrow: bool = False) -> Table:
         table.add_row(
             Text(standing.tenant),
             f"{standing.weight:g}",
-            f"{line.entitlement:.1%}" if line.entitlement else "-",
             f"{standing.share:.1%}",
+            f"{standing.entitled:.1%}" if standing.entitled else "-",
+            "-" if line.tag is None else f"{line.tag:.2f}",
             share_bar(
-                standing.share, line.entitlement, scale=scale, width=BAR_WIDTH // 2 if narrow else BAR_WIDTH
+                standing.share, standing.entitled, scale=scale, width=BAR_WIDTH // 2 if narrow else BAR_WIDTH
             ),
             str(standing.running),
             str(standing.waiting),
@@ -184,7 +193,8 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
         late = f", past use of {demand(found.standing.past)} among it" if found.standing.past else ""
         # Resources may weigh more or less than 1: it need not be a part of the pool.
         holds = f"dominant share {found.standing.share:.1%}{late}"
-        yield "its tenant", f"weight {found.standing.weight:g}, {holds}"
+        entitled = f"weight {found.standing.weight:g}, entitled to {found.standing.entitled:.1%}"
+        yield "its tenant", f"{entitled}, {holds}"
     if found.ahead:
         yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
     yield "level", str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)"

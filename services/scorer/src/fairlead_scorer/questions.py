@@ -26,7 +26,7 @@ from fairlead_contracts.questions import (
     TenantsReply,
 )
 from fairlead_contracts.tokens import NO_NAME, decode_token
-from fairlead_policy import merge_places
+from fairlead_policy import PoolRules, merge_places, quotient_of
 from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.foreseeing import concealed_place
 from fairlead_scorer.ledger import Ledger
@@ -87,7 +87,7 @@ class Questions:
         pools = []
         for pool in self._pools(question.pool):
             part = await self._asker.ask(pool, "tenants", ShardQuestion(at=at))
-            lines = entitlements(standing for reply in part.replies for standing in reply.standings)
+            lines = tenant_lines(standing for reply in part.replies for standing in reply.standings)
             pools.append(
                 PoolTenants(
                     pool=pool.name,
@@ -116,7 +116,7 @@ class Questions:
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
-            places=[self._ranked(rank, place) for rank, place in enumerate(places)],
+            places=[self._ranked(rank, place, pool.rules) for rank, place in enumerate(places)],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
         )
@@ -134,14 +134,17 @@ class Questions:
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
             places=[
-                self._ranked(rank, concealed_place(place)) for rank, place in zip(ranks, places, strict=True)
+                self._ranked(rank, concealed_place(place), pool.rules)
+                for rank, place in zip(ranks, places, strict=True)
             ],
             steering=self._steering.of(pool.name),
             silent_shards=sorted({*own.silent, *part.silent}),
         )
 
-    def _ranked(self, rank: int, place: Place) -> RankedPlace:
-        return RankedPlace(rank=rank, place=place, owner=self._ledger.owner_of(place.uid))
+    def _ranked(self, rank: int, place: Place, rules: PoolRules) -> RankedPlace:
+        share, entitled = quotient_of(place, rules)
+        owner = self._ledger.owner_of(place.uid)
+        return RankedPlace(rank=rank, place=place, share=share, entitled=entitled, owner=owner)
 
     def _pools(self, name: str | None) -> list[Pool]:
         if name is None:
@@ -152,10 +155,10 @@ class Questions:
         return [self._ledger.pools[name]]
 
 
-def entitlements(standings: Iterable[Standing]) -> list[TenantLine]:
-    """Each tenant with its part of its parent's entitlement, by its weight among the siblings that run or wait.
+def tenant_lines(standings: Iterable[Standing]) -> list[TenantLine]:
+    """Each tenant with its tag, and with its part among those that run or wait.
 
-    The largest first, then by name. A tenant is told once, whichever shards it was told by.
+    Who is entitled to most first, then by name. A tenant is told once, whichever shards it was told by.
     """
     found = {standing.tenant: standing for standing in standings}
     totals: dict[str | None, float] = {}
@@ -163,15 +166,17 @@ def entitlements(standings: Iterable[Standing]) -> list[TenantLine]:
         if standing.running or standing.waiting:
             totals[standing.parent] = totals.get(standing.parent, 0.0) + standing.weight
     lines = [
-        TenantLine(standing=standing, entitlement=_entitlement(standing, found, totals))
+        TenantLine(
+            standing=standing,
+            tag=standing.share / standing.entitled if standing.entitled else None,
+            part_now=_part_now(standing, found, totals),
+        )
         for standing in found.values()
     ]
-    return sorted(lines, key=lambda line: (-line.entitlement, line.standing.tenant))
+    return sorted(lines, key=lambda line: (-line.standing.entitled, line.standing.tenant))
 
 
-def _entitlement(
-    standing: Standing, known: Mapping[str, Standing], totals: Mapping[str | None, float]
-) -> float:
+def _part_now(standing: Standing, known: Mapping[str, Standing], totals: Mapping[str | None, float]) -> float:
     part = 1.0
     above: Standing | None = standing
     while above is not None:

@@ -11,7 +11,7 @@ from fairlead_cli.words import duration, reason, share_in_words, short_resource,
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.snapshot import Snapshot, SnapshotJob
-from fairlead_policy import PlaceColumns, PlannedLevels
+from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, quotient_of, quotients_of
 from fairlead_policy.plain_places import PlacedJob
 from fairlead_policy.terms import counted_as
 from fairlead_policy.tree_places import TreePlaces
@@ -41,12 +41,16 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
 
 def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
     level = (() if planned.plan is None else ("level",)) + (() if planned.fits is None else ("fit",))
-    names = ("#", "job", "tenant", "class", "tag", "key", "dominant")
+    names = ("#", "job", "tenant", "class", "share", "entitled", "tag", "key", "dominant")
     yield [[name] for name in (*names, *level, "waited", "why here: its tenant")]
     rank, ages = 1, _Ages(now)
     for part in planned.pool.parts():
         jobs = jobs_of(part)
-        *terms, why = _column_cells(part) if isinstance(part, PlaceColumns) else _cells(part, planned, now)
+        *terms, why = (
+            _column_cells(part, planned.pool.rules)
+            if isinstance(part, PlaceColumns)
+            else _cells(part, planned, now)
+        )
         yield [
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
@@ -68,11 +72,15 @@ def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[
         yield [fit_cell(planned.fits[job.uid]) for job in jobs]
 
 
-def _column_cells(part: PlaceColumns[PlacedJob]) -> tuple[list[str], ...]:
-    """Tag, key, dominant resource and reason."""
+def _column_cells(part: PlaceColumns[PlacedJob], rules: PoolRules) -> tuple[list[str], ...]:
+    """Share, entitlement, tag, key, dominant resource and reason."""
+    shares, entitled = quotients_of(part, rules)
+    parts = {one: f"{one:.2%}" for one in set(entitled)}
     short: dict[str, str | None] = {name: short_resource(name) for name in set(part.dominant)}
     resources = [short[name] if use else None for name, use in zip(part.dominant, part.use, strict=True)]
     return (
+        [f"{share:.2%}" for share in shares],
+        [parts[one] for one in entitled],
         [f"{tag:.6f}" for tag in part.tag],
         [f"{key:.6f}" for key in part.key],
         [name or "-" for name in resources],
@@ -93,7 +101,10 @@ def _tree_reasons(part: TreePlaces, resources: Sequence[str | None]) -> list[str
 
 def _cells(part: Sequence[Place], planned: PlannedPool, now: Micros) -> tuple[list[str], ...]:
     """The same of places of which more is to be told."""
+    quotients = [quotient_of(place, planned.pool.rules) for place in part]
     return (
+        ["∞" if one.share is None else f"{one.share:.2%}" for one in quotients],
+        [f"{one.entitled:.2%}" for one in quotients],
         ["∞" if place.unbounded else f"{place.tag:.6f}" for place in part],
         ["∞" if place.unbounded else f"{place.key:.6f}" for place in part],
         [short_resource(place.dominant) or "-" for place in part],

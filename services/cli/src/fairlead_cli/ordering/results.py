@@ -9,7 +9,7 @@ from fairlead_cli.ordering.fitting import FitLine, fit_line
 from fairlead_cli.ordering.planned import Part, PlannedPool, ids_of, jobs_of
 from fairlead_cli.ordering.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.instants import Micros
-from fairlead_policy import PlaceColumns, PlannedLevels, Wording
+from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, Wording, quotient_of, quotients_of
 
 
 class JobLine(msgspec.Struct, frozen=True, rename={"urgency": "class"}, gc=False):
@@ -20,6 +20,10 @@ class JobLine(msgspec.Struct, frozen=True, rename={"urgency": "class"}, gc=False
     """From 0."""
     tenant: str
     urgency: str
+    share: float | None
+    """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
+    entitled: float
+    """The part of the pool that this tenant is entitled to: the tag is the one over the other."""
     tag: float | None
     key: float | None
     """Both None where the tag is infinite: JSON has no infinity."""
@@ -100,7 +104,7 @@ def _job_lines(first: int, part: Part, planned: PlannedPool, wording: Wording) -
         range(first, first + len(jobs)),
         [job.tenant for job in jobs],
         [job.urgency for job in jobs],
-        *_terms(part),
+        *_terms(part, planned.pool.rules),
         repeat(msgspec.UNSET) if plan is None else [plan.levels[uid] for uid in uids],
         repeat(msgspec.UNSET) if fits is None else [fit_line(fits[uid]) for uid in uids],
         wording.of_columns(part) if isinstance(part, PlaceColumns) else map(wording.reasons, part),
@@ -108,11 +112,14 @@ def _job_lines(first: int, part: Part, planned: PlannedPool, wording: Wording) -
     return list(map(JobLine, *columns))
 
 
-def _terms(part: Part) -> tuple[Sequence[float | None], Sequence[float | None], Sequence[str]]:
-    """Tags, keys and dominant resources."""
+def _terms(part: Part, rules: PoolRules) -> tuple[Sequence[float | str | None], ...]:
+    """Shares, entitlements, tags, keys and dominant resources."""
     if isinstance(part, PlaceColumns):
-        return part.tag, part.key, part.dominant
+        return *quotients_of(part, rules), part.tag, part.key, part.dominant
+    quotients = [quotient_of(place, rules) for place in part]
     return (
+        [one.share for one in quotients],
+        [one.entitled for one in quotients],
         [None if place.unbounded else place.tag for place in part],
         [None if place.unbounded else place.key for place in part],
         [place.dominant for place in part],
