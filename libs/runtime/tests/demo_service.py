@@ -1,6 +1,7 @@
 """A service with every way to live and to end, run as a process by the tests of the service's life."""
 
 import asyncio
+import gc
 from typing import Literal
 
 import structlog
@@ -14,7 +15,7 @@ LOG = structlog.get_logger()
 class DemoSettings(ServiceSettings, frozen=True, kw_only=True):
     """Settings of the demonstration."""
 
-    mode: Literal["serve", "fail", "end", "refuse", "climb", "stubborn", "untidy"] = "serve"
+    mode: Literal["serve", "fail", "end", "refuse", "climb", "stubborn", "untidy", "grow"] = "serve"
     """What happens in it."""
     licence: Secret | None = None
     """A secret that no name gives away."""
@@ -44,6 +45,13 @@ async def end() -> None:
     return
 
 
+async def grow() -> None:
+    """Hold as many objects as some ten thousand waiting jobs are, and say how often all of them were looked through."""
+    before = gc.get_stats()[2]["collections"]
+    held = [[number] for number in range(500_000)]
+    LOG.info("grown", held=len(held), full_collections=gc.get_stats()[2]["collections"] - before)
+
+
 async def ignore_cancellation() -> None:
     while True:
         try:
@@ -69,6 +77,8 @@ async def main(settings: DemoSettings, lifecycle: Lifecycle) -> None:
             tasks.start("stubborn", ignore_cancellation())
         if settings.mode == "untidy":
             tasks.start("untidy", end_badly())
+        if settings.mode == "grow":
+            tasks.once("grow", grow())
         if settings.mode == "refuse":
             lifecycle.readiness.add("state", lambda: "the replay is not complete")
         lifecycle.readiness.add("demo", lambda: None)

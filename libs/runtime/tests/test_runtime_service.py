@@ -216,3 +216,8 @@ def test_help_says_what_each_setting_is() -> None:
     assert "--dry-run" in text
     assert "--health-check" in text
     assert "--nats-password" not in text, "a command line is no place for a secret"
+
+
+async def test_a_service_that_comes_to_hold_much_is_not_stopped_by_full_collections(demo: Start) -> None:
+    process = demo(mode="grow")
+    assert (await process.logged("grown"))["full_collections"] == 0

@@ -16,6 +16,7 @@ from typing import NoReturn
 import structlog
 
 from fairlead_runtime.errors import ServiceError, SettingsError
+from fairlead_runtime.garbage import collect_fully, put_off_full_collections
 from fairlead_runtime.health import HealthServer, ask_health
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_runtime.logs import configure_logging
@@ -62,6 +63,7 @@ def run_service[S: ServiceSettings](
     configure_logging(settings.log_level, service, replica)
     tracing = configure_tracing(settings, service, replica)
     living = _live(settings, main, Lifecycle(service, replica), tracing, (ServiceError, *foreseen))
+    put_off_full_collections()
     sys.exit(asyncio.run(living))
 
 
@@ -127,7 +129,9 @@ async def _run_until_stopped[S: ServiceSettings](settings: S, main: Main[S], lif
         async with asyncio.TaskGroup() as group:
             running = group.create_task(run(), name="main")
             ending = group.create_task(_end(running, lifecycle, settings.shutdown_seconds), name="end")
+            collecting = group.create_task(collect_fully(), name="garbage")
             await asyncio.wait([running])
+            collecting.cancel()
             ending.cancel()
 
 
