@@ -40,7 +40,7 @@ def test_a_newcomer_is_decided_on_when_its_decision_has_seen_it_or_its_time_is_o
     assert newcomers.undecided(lambda _: 10) == set()
     newcomers.note([], 11, at=NEW_SECONDS / 2)
     assert newcomers.undecided(lambda _: 9) == {job.uid}
-    newcomers.note([], 12, at=NEW_SECONDS)
+    newcomers.forget_old(NEW_SECONDS)
     assert newcomers.undecided(lambda _: 9) == set()
 
 

@@ -88,6 +88,7 @@ class Admitter:
             troubled=self._record.creation_failed,
         )
         self._desk = Desk(bus, self._record.answered)
+        self._log = EventLog(bus, self._record)
 
     async def serve(self) -> None:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
@@ -127,6 +128,7 @@ class Admitter:
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("watch", self._watch.run())
+            tasks.start("event log", self._log.run())
             tasks.start("leadership", leadership.run())
             tasks.start("steersman", self._steersman(carrier, lead).run())
             tasks.start("release", self._release.run())
@@ -150,6 +152,7 @@ class Admitter:
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("watch", self._watch.run())
+            tasks.start("event log", self._log.run())
             tasks.start("steersman", self._steersman(carrier, lead).run())
 
     def _steersman(self, carrier: Carrier, lead: Callable[[], int | None]) -> Steersman:
@@ -168,15 +171,14 @@ class Admitter:
             tick=self._settings.tick_seconds,
             rehearsed=self._settings.dry_run,
         )
-        log = EventLog(self._bus, self._record)
         return Steersman(
             self._watch,
             planner,
             carrier,
             self._written,
-            events=LevelEvents(log, self._watch.policy),
+            events=LevelEvents(self._log, self._watch.policy),
             reservations=self._reservations,
-            reserve_events=ReserveEvents(log, self._watch.policy),
+            reserve_events=ReserveEvents(self._log, self._watch.policy),
             record=self._record,
             patience=self._patience,
             setbacks=self._setbacks,

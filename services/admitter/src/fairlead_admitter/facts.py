@@ -51,6 +51,8 @@ class ClusterFacts:
         self.pools: dict[str, PoolState] = {}
         self.classes: dict[str, int] = {}
         """What the cluster itself says of a class: the level of its jobs when nobody steers."""
+        self.changes = 0
+        """How many changes were taken in: as long as it stands, so do the facts."""
         self.mark: SyncMark | None = None
         """Says on which incarnation of the server the state was made equal to the cluster."""
         self._queues_by_scope: dict[str, dict[str, str]] = {}
@@ -122,6 +124,7 @@ class ClusterFacts:
 
     def apply(self, changes: Mapping[str, State | None]) -> list[JobChange]:
         """Take in what changed, by state subject; None means deleted. Returns what happened to jobs."""
+        self.changes += len(changes)
         jobs: list[JobChange] = []
         moved: set[str] = set()
         for subject, after in changes.items():

@@ -17,12 +17,8 @@ class LevelEvents:
         self._policy = policy
 
     async def log(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
-        """Log one write; whether it is stored is awaited in `flush`."""
+        """Log one write."""
         await self._log.put(self._event(pool, write, mark, decision))
-
-    async def flush(self) -> None:
-        """Return when the events are stored, or known not to be."""
-        await self._log.flush()
 
     def _event(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> LevelWritten:
         job = write.job

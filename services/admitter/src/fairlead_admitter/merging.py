@@ -39,9 +39,11 @@ class MergedFront:
         self._rules = rules
         self._now = now
         self._parts = front.parts()
+        submitted = (place.submitted for _, places in self._parts for place in places)
+        self._oldest = None if rules.cap is None else min(submitted, default=None)
         longest = max((len(places) for _, places in self._parts), default=1)
         # Past the aging cap places move against each other by time alone: a part's own order is of its own instant.
-        self._depth = longest if self._aged() else 2 * size // max(1, len(self._parts)) + 8
+        self._depth = longest if self.moves_at(now) else 2 * size // max(1, len(self._parts)) + 8
         self.beginning = self._merge()
 
     def deepen(self) -> Beginning:
@@ -50,12 +52,10 @@ class MergedFront:
         self.beginning = self._merge()
         return self.beginning
 
-    def _aged(self) -> bool:
+    def moves_at(self, now: Micros) -> bool:
+        """Whether time alone may have moved its places at that instant: one of them waits for longer than the cap."""
         cap = self._rules.cap
-        if cap is None:
-            return False
-        oldest = min((place.submitted for _, places in self._parts for place in places), default=self._now)
-        return oldest < self._now - cap
+        return cap is not None and self._oldest is not None and self._oldest < now - cap
 
     def _merge(self) -> Beginning:
         merged = merge_places([places[: self._depth] for _, places in self._parts], self._rules, self._now)

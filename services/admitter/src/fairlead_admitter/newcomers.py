@@ -38,15 +38,23 @@ class Newcomers:
             state_seq: of the state stream: the look saw everything up to it.
             at: monotonic seconds of the look.
         """
-        for uid in [uid for uid, seen in self._seen.items() if at - seen.at >= NEW_SECONDS]:
-            del self._seen[uid]
+        self.forget_old(at)
         for change in changes:
             before, after = change.before, change.after
             waited = before is not None and before.phase is Phase.WAITING
             if after is not None and after.phase is Phase.WAITING and not waited:
+                self._seen.pop(after.uid, None)  # the newest stands last
                 self._seen[after.uid] = _Seen(after, state_seq, at)
             elif before is not None and (after is None or after.phase is not Phase.WAITING):
                 self._seen.pop(before.uid, None)
+
+    def forget_old(self, at: float) -> None:
+        """At that moment, in monotonic seconds, those seen long ago are newcomers no more."""
+        while self._seen:
+            uid, seen = next(iter(self._seen.items()))
+            if at - seen.at < NEW_SECONDS:
+                return
+            del self._seen[uid]
 
     def undecided(self, decided: Callable[[JobState], int]) -> set[str]:
         """The uids of those that came after what was decided on.

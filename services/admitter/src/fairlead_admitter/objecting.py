@@ -9,7 +9,7 @@ once is judged like one that waits, for a while: its author's next one may not s
 import asyncio
 import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -34,6 +34,8 @@ REPEAT_SECONDS = 3600.0
 """After so long it is said again: API servers forget Events after an hour, unless told otherwise."""
 RAN_LATELY_SECONDS = 600.0
 """What has run for longer has had its author's attention, or does not need it."""
+JUDGE_AGAIN_SECONDS = 30.0
+"""After so long jobs are judged again although nothing changed: what ran lately is long ago at some time."""
 PER_LOOK = 10
 """How many are said a look: a wave of them must not be a wave of writes."""
 PAUSE_SECONDS = 30.0
@@ -102,6 +104,10 @@ class Objector:
         self._clock = clock
         self._basis: tuple[object, ...] = ()
         self._judged: dict[str, _Judged] = {}
+        self._standing: list[_Standing] = []
+        """What speaks against those."""
+        self._judged_at, self._judge_again = -1, 0.0
+        """By how many changes of facts they were judged, and when they are again although nothing changes."""
         self._since: dict[_Standing, float] = {}
         self._said: dict[_Standing, float] = {}
         self._pause_until = 0.0
@@ -144,6 +150,9 @@ class Objector:
         if len(basis) != len(self._basis) or any(map(operator.is_not, basis, self._basis)):
             self._basis = basis
             self._judged.clear()
+        elif facts.changes == self._judged_at and self._clock() < self._judge_again:
+            return
+        self._judged_at, self._judge_again = facts.changes, self._clock() + JUDGE_AGAIN_SECONDS
         judged: dict[str, _Judged] = {}
         for number, job in enumerate(self._live()):
             known = self._judged.get(job.uid)
@@ -153,6 +162,7 @@ class Objector:
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._judged = judged
+        self._standing = [(uid, objection) for uid, (_, found) in judged.items() for objection in found]
 
     def _live(self) -> list[JobState]:
         lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
@@ -160,7 +170,7 @@ class Objector:
         return [*self._facts.queued_jobs(), *ran]
 
     def _due(self, now: float) -> list[_Standing]:
-        standing = dict.fromkeys(self._standing())
+        standing = dict.fromkeys(self._standing)
         self._since = {one: self._since.get(one, now) for one in standing}
         self._said = {one: at for one, at in self._said.items() if one in standing}
         return [
@@ -180,11 +190,6 @@ class Objector:
             return 0.0 if hush is None else hush.until
 
         return sorted((one for one in due if until(one) <= now), key=until)[:PER_LOOK]
-
-    def _standing(self) -> Iterator[_Standing]:
-        for uid, (_, objections) in self._judged.items():
-            for objection in objections:
-                yield uid, objection
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Returns whether more can be said just now."""

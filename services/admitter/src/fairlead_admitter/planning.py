@@ -258,10 +258,11 @@ class Planner:
         return decided
 
     def _merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
-        """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick."""
+        """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick then."""
         now = time.monotonic()
         made, known = self._merged.get(pool, (0.0, None))
-        if known is not None and known.front.same_as(front) and now - made < self._tick:
+        same = known is not None and known.front.same_as(front)
+        if known is not None and same and (now - made < self._tick or not known.moves_at(wall_clock())):
             return known
         rules = rulebook.pool_rules(pool, front.basis.capacity)
         merged = MergedFront(front, rules, wall_clock(), rulebook.document.window)

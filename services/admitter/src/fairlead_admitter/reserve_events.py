@@ -18,10 +18,9 @@ class ReserveEvents:
         self._policy = policy
 
     async def log(self, news: Iterable[News]) -> None:
-        """Log them, and return when all are stored or known not to be."""
+        """Log them."""
         for one in news:
             await self._log.put(self._event(one))
-        await self._log.flush()
 
     def _event(self, news: News) -> JobReserved:
         job = news.job

@@ -9,6 +9,7 @@ policy). A job that names a priority class which nobody granted to it is a *tres
 
 import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 
 import msgspec
@@ -20,8 +21,10 @@ from fairlead_admitter.written import Written
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.state import JobState, Phase
 from fairlead_policy import (
+    Band,
     Changes,
     LabelledJob,
+    LevelPlan,
     Segment,
     Tie,
     TieIndex,
@@ -280,6 +283,12 @@ class _Scene:
         )
 
 
+@lru_cache(maxsize=256)
+def _planned(window: tuple[LabelledJob, ...], outside: tuple[LabelledJob, ...], band: Band) -> LevelPlan:
+    """The fewest writes; remembered, as a turn of which nothing is new asks for the same again."""
+    return plan_levels(window, outside, band)
+
+
 class _Part:
     """The plan of one segment."""
 
@@ -287,7 +296,7 @@ class _Part:
         self._segment = segment
         self._scene = scene
         mine = [scene.labelled(ranked.job) for ranked in window if scene.belongs(ranked.job.uid, segment)]
-        plan = plan_levels(mine, self._outside(len(mine) + 1), segment.band)
+        plan = _planned(tuple(mine), tuple(self._outside(len(mine) + 1)), segment.band)
         writes = [scene.write(uid, level, Cause.LEFT) for uid, level in plan.writes]
         if scene.sealed:
             writes += [scene.write(uid, segment.band.default, Cause.LEFT) for uid in self._held_up()]

@@ -174,6 +174,7 @@ class Steersman:
         self._planner.wakes.note(pools, sight.jobs, sight.before_seq)
         self._record.left_alone.set(self._written.fights)
         self._record.resting.set(len(self._written.rests))
+        self._planner.newcomers.forget_old(sight.at)
         if sight.jobs and sight.news:
             self._planner.newcomers.note(sight.jobs, sight.state_seq, sight.at)
             self._note_starts(sight, pools)
@@ -225,7 +226,6 @@ class Steersman:
                 newest = decision
         if newest is not None:
             self._measure(newest)
-        await self._events.flush()
 
     def _measure(self, decision: Decision) -> None:
         seconds = self._arrivals.measure(decision.revision.get(self._watch.facts.cluster, 0))
