@@ -1,7 +1,6 @@
 """Fairlead beside a real Kueue: 15 k waiting Workloads, and Kueue's own load with Fairlead on and off in one run."""
 
 import asyncio
-import os
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +8,7 @@ from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 
-from bench_lines import quantile, say
+from bench_lines import cpu_seconds, quantile, resident, say
 
 from fairlead_contracts.document import Grant
 from fairlead_testkit.awaiting import eventually
@@ -18,7 +17,6 @@ from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, LabOptions
 from fairlead_testkit.kubelab.audit import AuditLine
-from fairlead_testkit.process import ServiceProcess
 
 WAITING = 15_000
 TENANTS = [f"team-{number}" for number in range(20)]
@@ -27,7 +25,6 @@ SAMPLES = 200
 ARRIVALS_PER_SECOND = 20
 QUIET_SECONDS = 10.0
 OPTIONS = LabOptions(workers=False, nodes=(), pytorchjobs=False, nodepools=False, requests_in_flight=5000)
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 async def kueue() -> None:
@@ -80,26 +77,12 @@ async def starts_of_the_watcher(fleet: KubeFleet) -> None:
 def tell_memory(fleet: KubeFleet) -> None:
     """Of each service."""
     for service in fleet.services.values():
-        say("kueue_memory", service=service.name, waiting=WAITING, rss_mib=resident(service))
-
-
-def resident(service: ServiceProcess) -> float:
-    """Mebibytes."""
-    for line in Path(f"/proc/{service.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
-
-
-def cpu_seconds(service: ServiceProcess) -> float:
-    """That the process has used."""
-    fields = Path(f"/proc/{service.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+        say("kueue_memory", service=service.name, waiting=WAITING, rss_mib=resident(service.pid))
 
 
 async def cpu(fleet: KubeFleet, what: str, per_second: int, estate: Estate | None = None) -> None:
     """Cores in use by each service over a while, with so many arrivals a second."""
-    before = {service.name: cpu_seconds(service) for service in fleet.services.values()}
+    before = {service.name: cpu_seconds(service.pid) for service in fleet.services.values()}
     start = time.perf_counter()
     for number in range(int(per_second * QUIET_SECONDS)):
         if estate is not None:
@@ -108,7 +91,7 @@ async def cpu(fleet: KubeFleet, what: str, per_second: int, estate: Estate | Non
     await asyncio.sleep(max(0.0, start + QUIET_SECONDS - time.perf_counter()))
     took = time.perf_counter() - start
     for service in fleet.services.values():
-        cores = (cpu_seconds(service) - before[service.name]) / took
+        cores = (cpu_seconds(service.pid) - before[service.name]) / took
         say("kueue_cpu", when=what, per_second=per_second, service=service.name, cores=round(cores, 4))
 
 

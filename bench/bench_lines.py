@@ -1,10 +1,14 @@
-"""One figure, one line of JSON."""
+"""One figure, one line of JSON; and what a process costs."""
 
 import json
+import os
+from pathlib import Path
 
 from fairlead_cli.benching.measuring import quantile
 
-__all__ = ["quantile", "say"]
+__all__ = ["cpu_seconds", "quantile", "resident", "say"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def say(name: str, **figures: object) -> None:
@@ -13,3 +17,17 @@ def say(name: str, **figures: object) -> None:
         key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in figures.items()
     }
     print(json.dumps({"bench": name, **rounded}), flush=True)
+
+
+def resident(pid: int) -> float:
+    """Mebibytes of memory that the process has."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def cpu_seconds(pid: int) -> float:
+    """That the process has used: the same on a busy machine, more or less."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bench_lines import quantile, say
+from bench_lines import cpu_seconds, quantile, resident, say
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
@@ -16,9 +16,12 @@ from fairlead_contracts.decisions import DECISION
 from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
 
 WAITING = 15_000
+IDLE = 5_000
+SETTLE_SECONDS = 12.0
+IDLE_SECONDS = 30.0
 SAMPLES = 200
 TENANTS = [f"team-{number}" for number in range(20)]
 URGENT = "on-call"
@@ -42,10 +45,34 @@ async def stack() -> None:
         async with fleet.running() as bus:
             await _fill(bus)
             for service in fleet.services.values():
-                say("memory", service=service.name, waiting=WAITING, rss_mib=_resident(service.pid))
+                say("memory", service=service.name, waiting=WAITING, rss_mib=resident(service.pid))
             await _starts(bus)
             await _levels(bus)
             await _owners(bus, fleet)
+
+
+async def idle() -> None:
+    """5 k jobs wait behind cards that nobody gives back: what each service costs while nothing happens."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        async with fleet.running() as bus:
+            for tenant in TENANTS:
+                await submit_all(bus, tenant, equal_jobs(tenant, IDLE // len(TENANTS) + 4, run_seconds=3600))
+
+            async def queued() -> bool:
+                return (await whole_queue(bus, "gpu")).waiting >= IDLE
+
+            await eventually(queued, 240, what="all wait")
+            await asyncio.sleep(SETTLE_SECONDS)
+            before = {service.name: cpu_seconds(service.pid) for service in fleet.services.values()}
+            start = time.perf_counter()
+            await asyncio.sleep(IDLE_SECONDS)
+            took = time.perf_counter() - start
+            cores = {
+                service.name: round((cpu_seconds(service.pid) - before[service.name]) / took, 4)
+                for service in fleet.services.values()
+            }
+            say("idle", waiting=IDLE, aim_admitter=0.01, **cores)
 
 
 async def _fill(bus: Bus) -> None:
@@ -68,13 +95,6 @@ async def _fill(bus: Bus) -> None:
 
     await eventually(queued, 240, what="the backlog is queued")
     say("intake", jobs=WAITING, per_second=WAITING / (time.perf_counter() - start))
-
-
-def _resident(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
 
 
 async def _follow(bus: Bus, told: Callable[[AnyEvent], bool], cause: Callable[[], Awaitable[object]]) -> None:

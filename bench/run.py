@@ -22,6 +22,7 @@ BENCHES = {
     "trees": bench_trees.trees,
     "scaling": bench_order.scaling,
     "replay": bench_bus.replay,
+    "idle": bench_stack.idle,
     "stack": bench_stack.stack,
     "kueue": bench_kueue.kueue,
     "kueue-load": bench_kueue_load.kueue_load,
