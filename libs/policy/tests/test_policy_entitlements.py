@@ -11,11 +11,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import Hierarchy, PolicyDocument, Tenant, read_document
+from fairlead_contracts.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant, read_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.instants import HOUR
-from fairlead_policy import PoolOrder, Rulebook, WaitingJob
+from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot
+from fairlead_contracts.state import State
+from fairlead_policy import PoolOrder, Rulebook, WaitingJob, order_snapshot, prospects_in, snapshot_of
 from fairlead_policy.rules import PoolRules
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.cases import cases
 from fairlead_testkit.oracle import entitlement
 from fairlead_testkit.waiting import a_waiting_job
@@ -183,3 +186,69 @@ def uids(rules: PoolRules, jobs: list[WaitingJob]) -> list[str]:
     order = PoolOrder(rules)
     order.wait_all(jobs)
     return order.uids(400 * HOUR)
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=cases(0.2))
+def test_above_the_weight_that_is_told_a_job_stands_where_it_says(rng: random.Random) -> None:
+    """Though more weight for one tenant makes the parts of all others smaller, and so moves these, too."""
+    policy = PolicyDocument(
+        aging=Aging(entitlement_per_day=rng.choice([0.1, 24.0])),
+        unlisted_weight=rng.choice([None, 2.0]),
+        tenants=[
+            Tenant(name=name, weight=rng.choice([0.5, 1, 2, 30]), parent=parent)
+            for name, parent in (("a", None), ("b", None), ("O", None), ("c", "O"), ("d", "O"))
+        ],
+    )
+    tenants = ["a", "b", "c", "d"] if policy.unlisted_weight is None else ["a", "b", "c", "d", "stranger"]
+    jobs = [
+        a_waiting_job(
+            f"u{number:02d}",
+            tenant=rng.choice(tenants),
+            submitted=rng.randrange(9) * HOUR,
+            demand={"gpu": rng.randrange(3)},
+        )
+        for number in range(8)
+    ]
+    runs = [(tenant, rng.randrange(4)) for tenant in tenants]
+    whose = rng.choice([job for job in jobs if job.tenant in {"a", "b", "stranger"}] or jobs)
+    found = prospects_in(pool_of(policy, jobs, runs), whose.uid, 9 * HOUR)
+    assert found is not None
+    for move in found.moves:
+        if move.cause == "weight":
+            others = [tenant for tenant in policy.tenants if tenant.name != whose.tenant]
+            raised = Tenant(name=whose.tenant, weight=move.weight * (1 + 1e-9))
+            moved = pool_of(msgspec.structs.replace(policy, tenants=[*others, raised]), jobs, runs)
+            assert moved.uids(9 * HOUR).index(whose.uid) == move.rank
+
+
+def pool_of(policy: PolicyDocument, jobs: list[WaitingJob], runs: list[tuple[str, int]]) -> PoolOrder:
+    order = PoolOrder(Rulebook(policy, 1).pool_rules("p", CAPACITY))
+    for tenant, gpus in runs:
+        order.run(f"runs-{tenant}", tenant, {"gpu": gpus})
+    order.wait_all(jobs)
+    return order
+
+
+def test_a_stated_snapshot_divides_by_what_scorers_divide_by() -> None:
+    """Strangers and tenants that stand in one pool just now change no sum."""
+    policy = a_document(
+        unlisted_weight=0.5,
+        pools=[Pool(name="gpu", members=["c1/gpu"])],
+        tenants=[Tenant(name="team-a", weight=3), Tenant(name="team-b", weight=2), Tenant(name="idle")],
+    )
+    facts: list[State] = [
+        a_pool(),
+        a_pool(name="cpu"),
+        a_queue(),
+        a_queue(name="batch", pool="cpu"),
+        a_job("one"),
+        a_job("two", scope="team-b", queue="batch"),
+        a_job("three", scope="stranger", queue="batch"),
+    ]
+    states = {f"s{number}": state for number, state in enumerate(facts)}
+    snapshot = decode_snapshot(encode_snapshot(snapshot_of(states, policy, NOW)))
+    for pool in order_snapshot(snapshot):
+        live = Rulebook(policy, 1).pool_rules(pool.name, pool.rules.capacity)
+        assert pool.rules.entitlements == live.entitlements
+        assert pool.rules.unlisted_entitlement == live.unlisted_entitlement == Fraction(5, 110)

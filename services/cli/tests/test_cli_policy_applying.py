@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
-from fairlead_cli.errors import CommandError, InputError, OvertakenError
+from fairlead_cli.errors import CommandError, InputError, OvertakenError, UnreadPolicyError
 from fairlead_cli.policy_applying import Terms, apply_file, put_in_force
 from fairlead_cli.policy_files import PolicyFile, differences, parse_file
 from fairlead_cli.policy_history import put_back
@@ -250,3 +250,20 @@ async def test_what_another_release_wrote_is_not_written_over_unasked(bus: Bus) 
     with pytest.raises(CommandError, match="another release"):
         await apply_file(bus, parse_file(BEFORE, name="x"))
     assert (await apply_file(bus, parse_file(BEFORE, name="x"), Terms(force=True))).written
+
+
+async def test_a_stored_policy_in_the_old_unit_of_aging_is_told_and_a_new_file_goes_over_it_by_force(
+    bus: Bus, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy, revision = await now(bus)
+    old = {**msgspec.to_builtins(policy), "aging": {"share_per_hour": 0.06, "cap_hours": 336.0}}
+    await Bucket(bus, topology.POLICY).update(subjects.DOCUMENT_KEY, msgspec.json.encode(old), revision)
+    with pytest.raises(UnreadPolicyError) as refused:
+        await print_policy(url, as_json=False)
+    # 3 and 1, and ten strangers of 1: 0.06 an hour, times 24, times 14.
+    [problem] = refused.value.problems
+    assert "`aging: {entitlement_per_day: 20.16, cap_days: 14}`" in problem
+    after = parse_file(BEFORE + "aging: {entitlement_per_day: 20.16, cap_days: 14}\n", name="after")
+    assert (await apply_file(bus, after, Terms(force=True))).written
+    await print_policy(url, as_json=False)
+    assert "entitlement_per_day: 20.16" in capsys.readouterr().out

@@ -27,6 +27,12 @@ class OvertakenError(InputError):
     exit_code = 1
 
 
+class UnreadPolicyError(InputError):
+    """The policy that is stored is none that this release reads; each problem is a line."""
+
+    exit_code = 1
+
+
 class NotRunningError(CommandError):
     """No instance is known, or nobody is behind the address of the one that is."""
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from fairlead_bus import Bucket, Bus, Entry, KeyExistsError, WrongRevisionError, is_deletion, writer_of
+from fairlead_cli.errors import UnreadPolicyError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document
 from fairlead_contracts.errors import DocumentError
@@ -27,10 +28,19 @@ async def stored_policy(bus: Bus) -> tuple[PolicyDocument, int] | None:
     """The policy that holds, with its revision, for whoever can do nothing without reading it.
 
     Raises:
-        DocumentError: this release does not read it.
+        UnreadPolicyError: this release does not read it.
     """
     entry = await _entry(bus)
-    return None if entry is None else (decode_document(entry.value), entry.rev)
+    if entry is None:
+        return None
+    try:
+        return decode_document(entry.value), entry.rev
+    except DocumentError as error:
+        raise UnreadPolicyError(
+            f"policy revision {entry.rev}, which is stored, does not validate:",
+            problems=[str(problem) for problem in error.problems],
+            hint="`fairlead policy apply FILE --force` goes over it; approvals in it are not kept.",
+        ) from error
 
 
 async def _entry(bus: Bus) -> Entry | None:
