@@ -58,6 +58,16 @@ class Record:
             "decisions", "Decisions read, by what became of them.", labels=["verdict"]
         )
         self._admissions: Counter = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
+        self._prepare_intake(metrics)
+        self._latency: Histogram = metrics.histogram(
+            "event_to_level",
+            "From the newest state change that a decision knew, as seen here, to the level written.",
+        )
+        self.pass_time: Histogram = metrics.histogram(
+            "pass", "One plan of one pool: merging, taking the window, planning.", labels=["pool"]
+        )
+
+    def _prepare_intake(self, metrics: Metrics) -> None:
         self._submissions: Counter = metrics.counter(
             "submissions", "Submissions handled, by outcome.", labels=["outcome"]
         )
@@ -68,13 +78,6 @@ class Record:
             "creations_failed", "Attempts to make a job of a submission that failed and are made again."
         )
         self._answers: Counter = metrics.counter("answers", "Answers published, by kind.", labels=["kind"])
-        self._latency: Histogram = metrics.histogram(
-            "event_to_level",
-            "From the newest state change that a decision knew, as seen here, to the level written.",
-        )
-        self.pass_time: Histogram = metrics.histogram(
-            "pass", "One plan of one pool: merging, taking the window, planning.", labels=["pool"]
-        )
 
     def judged(self, decision: Decision, verdict: Verdict) -> None:
         """A decision was read."""
