@@ -104,3 +104,14 @@ def test_words_are_bounded_and_what_is_left_out_is_counted() -> None:
 def test_the_first_place_wins() -> None:
     first, second = words_of(ObjectMeta(labels={"a": "1"})), words_of(ObjectMeta(labels={"a": "2", "b": "3"}))
     assert merged([first, second]).labels == {"a": "1", "b": "3"}
+
+
+@pytest.mark.parametrize("name", ["aging", "aging-coefficient", "max-aging-time", "weight"])
+@pytest.mark.parametrize("value", ["-1", "true", "0.1"])
+def test_what_is_the_policys_to_set_is_told_as_that_and_asks_for_no_class(name: str, value: str) -> None:
+    found = asked({name: value, "urgent": "true"})
+    [fault] = found.faults
+    assert fault.field.endswith(f"[wdrf.x-k8s.io/{name}]")
+    assert "the policy sets them for everybody" in fault.remedy
+    assert "true" not in fault.remedy
+    assert found.requested_class == "urgent"

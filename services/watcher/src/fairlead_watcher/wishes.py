@@ -18,6 +18,9 @@ OVERRIDE = ASK_PREFIX + "priority-override"
 _FIRST = ("urgent", "approved")
 """Of several classes that one place asks for, the first of these counts, as in the WDRF controller; then by name."""
 _TRUTH = {"true": True, "false": False}
+_SETTINGS = ("aging", "max-aging", "weight", "priority-weight", "alpha")
+"""What names of settings begin with that the WDRF and DRF controllers have for all jobs. No class is called so."""
+_OF_THE_POLICY = "take it away: aging and weights are not asked for by a job, the policy sets them for everybody (`aging`, `weight`)"
 
 
 class Place(NamedTuple):
@@ -72,8 +75,11 @@ def _classes(place: Place, faults: list[Fault]) -> dict[str, bool]:
     for key, value in place.annotations.items():
         if not key.startswith(ASK_PREFIX) or key == OVERRIDE:
             continue
-        if value in _TRUTH:
-            found[key.removeprefix(ASK_PREFIX)] = _TRUTH[value]
+        name = key.removeprefix(ASK_PREFIX)
+        if name.startswith(_SETTINGS):
+            faults.append(_fault(place, key, value, _OF_THE_POLICY))
+        elif value in _TRUTH:
+            found[name] = _TRUTH[value]
         else:
             faults.append(_fault(place, key, value, 'write "true" or "false"'))
     return found
