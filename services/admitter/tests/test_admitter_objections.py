@@ -15,6 +15,7 @@ from fairlead_admitter.objecting import (
     Objector,
 )
 from fairlead_admitter.objections import Objection, Reason, objections_to
+from fairlead_contracts.document import Grant
 from fairlead_contracts.instants import Micros, from_seconds
 from fairlead_contracts.state import ClassState, Fault, JobState, Phase
 from fairlead_kube import ObjectReference
@@ -49,6 +50,30 @@ def test_a_class_that_is_not_granted_is_told_with_what_to_do() -> None:
     assert "fairlead approve team-a/job-1 --class urgent" in objection.note
     granted = Rulebook(a_document(grants=[a_grant()]), 2)
     assert reasons(job, rules=granted) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "grants", "stated", "word"),
+    [
+        ("strict", [], -5, "classes are strict"),
+        ("strict", [a_grant(priority_override=True)], 7, "classes are strict"),
+        ("additive", [], -5, "not granted to tenant 'team-a'"),
+        ("multiplicative", [], 7, "grants: [{tenant: team-a, priority_override: true}]"),
+        ("additive", [a_grant(priority_override=True)], -5, "lie between"),
+        ("additive", [a_grant(priority_override=True)], 7, None),
+    ],
+)
+def test_a_priority_override_that_does_not_count_is_told_with_the_reason(
+    mode: str, grants: list[Grant], stated: int, word: str | None
+) -> None:
+    job = a_job(priority_override=stated)
+    found = objections_to(job, facts_with(job), Rulebook(a_document(class_mode=mode, grants=grants), 2))
+    if word is None:
+        assert found == []
+        return
+    (objection,) = found
+    assert (objection.reason, objection.value) == (Reason.OVERRIDE_NOT_GRANTED, str(stated))
+    assert word in objection.note
 
 
 def test_a_class_of_the_cluster_alone_asks_for_nothing() -> None:
@@ -121,6 +146,7 @@ class Stage:
         self.leads = True
         self.rules: Rulebook | None = RULES
         self.facts = facts_with(*jobs)
+        self.foreign: dict[str, int] = {}
         self.listener = Listener()
         self.metrics = Metrics("admitter")
         self.objector = Objector(
@@ -128,6 +154,7 @@ class Stage:
             self.facts,
             rulebook=lambda: self.rules,
             leads=lambda: self.leads,
+            foreign=lambda: self.foreign,
             metrics=self.metrics,
             clock=lambda: self.now,
             wall=lambda: NOW,
@@ -156,6 +183,18 @@ async def test_an_objection_is_said_once_as_long_as_it_stands() -> None:
     assert await stage.look() == []
     assert stage.sample("objections_total", reason="ClassNotGranted") == 1
     assert await stage.look(REPEAT_SECONDS) == ["job-1"]
+
+
+async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_written_over() -> None:
+    plain = a_job()
+    stage = Stage(plain, a_job("untouched"))
+    stage.foreign = {plain.uid: 500, "not-queued": 7, "team-a/untouched": 0}
+    assert await stage.look() == ["job-1"]
+    assert await stage.look() == []
+    [(_, objection)] = stage.listener.heard
+    assert (objection.reason, objection.value) == (Reason.FOREIGN_BOOST, "500")
+    assert "priority-boost" in objection.note
+    assert "Fairlead orders this queue by it" in objection.note
 
 
 async def test_another_cause_or_another_value_is_said_too() -> None:

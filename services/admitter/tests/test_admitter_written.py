@@ -1,7 +1,9 @@
 """The trail of writes: what is overlaid, what is drift, what is a fight."""
 
+import msgspec
 import pytest
 
+from fairlead_admitter.foreign import UNSURE_SECONDS
 from fairlead_admitter.written import DOUBT_SECONDS, FIGHT_ROUNDS, FIGHT_SECONDS, Landed, Sighting, Written
 from fairlead_contracts.state import JobState
 from fairlead_testkit.builders import a_job
@@ -189,3 +191,29 @@ def test_a_fight_is_noticed_without_revisions_too() -> None:
         rev += 2
         sightings.append(written.see(seen(0, rev), seen(7, rev - 1), float(number)))
     assert sightings[-1] is Sighting.FIGHT
+
+
+def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
+    now = 1000.0
+    written = Written(lambda: now)
+    job = a_job(level=0)
+    lifted: JobState = msgspec.structs.replace(job, rev=2, level=500)
+    written.see(lifted, None, now)
+    assert written.foreign.found == {}, "before the lead nobody is sure"
+    written.begin_anew()
+    written.see(lifted, None, now + 1)
+    assert written.foreign.found == {}, "the leader before may have written it"
+    now += UNSURE_SECONDS
+    ours = a_job("ours", level=0)
+    written.send(ours.uid, 9)
+    written.land(ours, 9, Landed(mark="m", rev=2), now)
+    written.see(msgspec.structs.replace(ours, rev=2, level=9), ours, now)
+    written.see(lifted, lifted, now)
+    assert written.foreign.found == {}, "nothing changed"
+    written.see(lifted, job, now)
+    written.see(msgspec.structs.replace(ours, rev=3, level=700), ours, now)
+    assert written.foreign.found == {job.uid: 500, ours.uid: 700}
+    written.forget(job.uid)
+    assert written.foreign.found == {ours.uid: 700}
+    written.begin_anew()
+    assert written.foreign.found == {}

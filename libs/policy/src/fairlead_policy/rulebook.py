@@ -174,11 +174,14 @@ class Rulebook:
             return None
         if self.document.class_mode == "multiplicative" and stated < LEAST_WEIGHT:
             return None
-        granted = any(
+        return stated if self.grants_override(job, tenant) else None
+
+    def grants_override(self, job: Asking, tenant: str) -> bool:
+        """Whether a number of the job's own may count in place of its class's weight."""
+        return any(
             grant.priority_override and grant.job in {None, job.id, job.uid}
             for grant in self._grants_of(tenant)
         )
-        return stated if granted else None
 
     def _grants_of(self, tenant: str) -> Iterator[Grant]:
         """Those of the tenant, and of the tenants that it counts towards."""

@@ -198,8 +198,13 @@ class Admitter:
             watch.facts,
             rulebook=rulebook,
             leads=lambda: lead() is not None,
+            # Without leave nothing is written over, and whose levels these are is nobody's business.
+            foreign=lambda: self._written.foreign.found if self._is_cleared() else {},
             metrics=self._lifecycle.metrics,
         )
+
+    def _is_cleared(self) -> bool:
+        return self._watch.policy.clearance(self._settings.cluster) is not None
 
     def _lever_watch(self, probing: LeverProbing, lead: Callable[[], int | None]) -> LeverWatch:
         cluster, policy = self._settings.cluster, self._watch.policy

@@ -9,7 +9,7 @@ once is judged like one that waits, for a while: its author's next one may not s
 import asyncio
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -21,7 +21,7 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.objections import Objection, objections_to
+from fairlead_admitter.objections import Objection, objection_to_level, objections_to
 from fairlead_contracts.instants import Micros, from_seconds
 from fairlead_contracts.state import JobState
 from fairlead_policy import Rulebook
@@ -80,6 +80,7 @@ class Objector:
         facts: of the cluster.
         rulebook: the policy in force; None where none is known, or the cluster is not known completely.
         leads: whether this replica leads.
+        foreign: the levels that somebody else gave to queued jobs, by uid.
         metrics: of the process.
         clock: monotonic seconds.
         wall: the time, as jobs' times are.
@@ -92,6 +93,7 @@ class Objector:
         *,
         rulebook: Callable[[], Rulebook | None],
         leads: Callable[[], bool],
+        foreign: Callable[[], Mapping[str, int]],
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], Micros] = wall_clock,
@@ -101,6 +103,7 @@ class Objector:
         self._facts = facts
         self._rulebook = rulebook
         self._leads = leads
+        self._foreign = foreign
         self._clock = clock
         self._basis: tuple[object, ...] = ()
         self._judged: dict[str, _Judged] = {}
@@ -170,7 +173,7 @@ class Objector:
         return [*self._facts.queued_jobs(), *ran]
 
     def _due(self, now: float) -> list[_Standing]:
-        standing = dict.fromkeys(self._standing)
+        standing = dict.fromkeys([*self._standing, *self._lifted()])
         self._since = {one: self._since.get(one, now) for one in standing}
         self._said = {one: at for one, at in self._said.items() if one in standing}
         return [
@@ -190,6 +193,13 @@ class Objector:
             return 0.0 if hush is None else hush.until
 
         return sorted((one for one in due if until(one) <= now), key=until)[:PER_LOOK]
+
+    def _lifted(self) -> Iterator[_Standing]:
+        """What speaks against levels that somebody else wrote."""
+        for uid, level in self._foreign().items():
+            known = self._judged.get(uid)
+            if known is not None and (lift := level - self._facts.unsteered(known[0])):
+                yield uid, objection_to_level(lift)
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
         """Returns whether more can be said just now."""

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
+from fairlead_contracts.document import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_contracts.errors import shown
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.state import Fault, JobState, Phase
+from fairlead_kube import PRIORITY_BOOST
 from fairlead_policy import Rulebook
 
 _QUEUE_FIELD = "spec.queueName"
@@ -23,6 +25,8 @@ class Reason(enum.StrEnum):
     """Why, in one word: the bounded label of the counter, and the reason of a Kubernetes Event."""
 
     CLASS_NOT_GRANTED = "ClassNotGranted"
+    OVERRIDE_NOT_GRANTED = "OverrideNotGranted"
+    FOREIGN_BOOST = "ForeignBoost"
     BAD_ANNOTATION = "BadAnnotation"
     UNREADABLE = "Unreadable"
     NO_SUCH_QUEUE = "NoSuchQueue"
@@ -51,6 +55,7 @@ def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> lis
     found = [_of_fault(fault) for fault in job.faults]
     told = {objection.reason for objection in found}
     found += _to_its_class(job, facts, rulebook)
+    found += _to_its_override(job, rulebook)
     if job.phase is Phase.RUNNING:
         return found
     if Reason.NO_SUCH_QUEUE not in told:
@@ -58,6 +63,17 @@ def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> lis
     if Reason.LARGER_THAN_QUOTA not in told:
         found += _to_its_size(job, facts)
     return found
+
+
+def objection_to_level(lift: int) -> Objection:
+    """What speaks against a level that somebody else gave to a job."""
+    return Objection(
+        reason=Reason.FOREIGN_BOOST,
+        field=f"metadata.annotations[{PRIORITY_BOOST}]",
+        value=str(lift),
+        remedy="it does not count: Fairlead orders this queue by it and writes its own value, or none, in its place. A "
+        "better place comes with a class that is granted",
+    )
 
 
 def _of_fault(fault: Fault) -> Objection:
@@ -89,6 +105,26 @@ def _to_its_class(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> Ite
     else:
         remedy = f"it is no class of the policy; classes are {', '.join(classes)}"
     yield Objection(reason=Reason.CLASS_NOT_GRANTED, field="class", value=asked, remedy=remedy)
+
+
+def _to_its_override(job: JobState, rulebook: Rulebook) -> Iterator[Objection]:
+    stated, tenant = job.priority_override, rulebook.tenant_of(job)
+    if stated is None or rulebook.override_of(job, stated, tenant) is not None:
+        return
+    if rulebook.document.class_mode == "strict":
+        remedy = "it does not count: classes are strict here, and no number takes a class's place"
+    elif not rulebook.grants_override(job, tenant):
+        remedy = (
+            f"it is not granted to tenant {tenant!r}, so the job counts by its class. An operator grants it in the policy: "
+            f"grants: [{{tenant: {tenant}, priority_override: true}}]"
+        )
+    else:
+        remedy = (
+            f"it does not count: weights of classes lie between {LEAST_WEIGHT:g} and {LARGEST_CLASS_WEIGHT:g}"
+        )
+    yield Objection(
+        reason=Reason.OVERRIDE_NOT_GRANTED, field="priority-override", value=str(stated), remedy=remedy
+    )
 
 
 def _to_its_queue(job: JobState, facts: ClusterFacts) -> Iterator[Objection]:

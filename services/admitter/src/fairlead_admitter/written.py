@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from fairlead_admitter.foreign import ForeignLevels
 from fairlead_admitter.rests import Rests
 from fairlead_contracts.state import JobState
 
@@ -127,6 +128,8 @@ class Written:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.rests = Rests(clock)
+        self.foreign = ForeignLevels()
+        self._clock = clock
         self._trails: dict[str, _Trail] = {}
         self._fought: set[str] = set()
         self._blind: deque[tuple[float, str]] = deque()
@@ -211,8 +214,13 @@ class Written:
             now: seconds of a monotonic clock.
         """
         trail = self._trails.get(job.uid)
-        if trail is None or trail.explains(job, before):
+        if trail is None:
+            if before is None or before.level != job.level:
+                self.foreign.note(job, now)
             return Sighting.EXPECTED
+        if trail.explains(job, before):
+            return Sighting.EXPECTED
+        self.foreign.note(job, now)
         if not trail.given and not trail.drifts:
             return Sighting.EXPECTED
         trail.given = False
@@ -230,6 +238,7 @@ class Written:
     def begin_anew(self) -> None:
         """Another replica may have written meanwhile: what stands is taken as it is."""
         self.rests.clear()
+        self.foreign.begin_anew(self._clock())
         self._trails.clear()
         self._fought.clear()
         self._blind.clear()
@@ -237,6 +246,7 @@ class Written:
     def forget(self, uid: str) -> None:
         """The job is not queued any more."""
         self.rests.forget(uid)
+        self.foreign.forget(uid)
         self._trails.pop(uid, None)
         self._fought.discard(uid)
 

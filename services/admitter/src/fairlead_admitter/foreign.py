@@ -1,0 +1,36 @@
+"""Levels that somebody else gave to queued jobs: they are written over, and their authors shall hear of it."""
+
+import math
+from collections.abc import Mapping
+
+from fairlead_contracts.state import JobState
+
+UNSURE_SECONDS = 30.0
+"""After the lead began, a level that nobody here wrote may be the leader's before: longer than its writes last."""
+
+
+class ForeignLevels:
+    """What was found on jobs that are queued still."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, int] = {}
+        self._sure_from = math.inf
+
+    @property
+    def found(self) -> Mapping[str, int]:
+        """The last such level of each job, by uid; it stays here after it was written over."""
+        return self._found
+
+    def begin_anew(self, now: float) -> None:
+        """The lead began: who wrote what stands is not known."""
+        self._found.clear()
+        self._sure_from = now + UNSURE_SECONDS
+
+    def note(self, job: JobState, now: float) -> None:
+        """A queued job has a level that we did not write; its own one, perhaps."""
+        if now >= self._sure_from:
+            self._found[job.uid] = job.level
+
+    def forget(self, uid: str) -> None:
+        """The job is not queued any more."""
+        self._found.pop(uid, None)
