@@ -28,7 +28,7 @@ from fairlead_contracts.questions import (
     TenantsQuestion,
     TenantsReply,
 )
-from fairlead_contracts.state import JobShape, JobState, Outcome, Phase
+from fairlead_contracts.state import Fault, JobShape, JobState, Outcome, Phase
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.arena import Arena
@@ -142,9 +142,13 @@ async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Ar
     assert "0.5000" in text
 
 
+FAULT = Fault(field="spec.queueName", value="x", remedy="name another")
+
+
 async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
     await arena.state(
-        a_job("held", phase=Phase.HELD),
+        a_job("held", phase=Phase.HELD, held_by="it is deactivated (spec.active)", faults=[FAULT]),
+        a_job("mute", phase=Phase.HELD),
         a_job("over", phase=Phase.ENDED, started=NOW, ended=NOW + MINUTE, outcome=Outcome.FAILED),
         a_job("lost", queue="nowhere"),
     )
@@ -153,7 +157,9 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
         found = await eventually(lambda: explain(arena, job), what=f"{job} is known")
         return " ".join(found[0].reasons)
 
-    assert "held" in await reasons("held")
+    assert "It is held: it is deactivated (spec.active)." in await reasons("held")
+    assert "spec.queueName: name another." in await reasons("held")
+    assert "does not say why" in await reasons("mute")
     assert "failed after it ran for 1 min" in await reasons("over")
     assert "counts as its tenant's use" in await reasons("runs")
     assert "in no order" in await reasons("lost")

@@ -76,6 +76,7 @@ def job_of(item: KubeObject, view: ClusterView | None = None, now: int = NOW) ->
 
 
 RESERVED = condition("QuotaReserved", message="Quota reserved in ClusterQueue cq")
+ADMITTED = condition("Admitted", reason="Admitted")
 PENDING = condition("QuotaReserved", "False", "WaitingForQuota", "couldn't assign flavors")
 
 
@@ -211,6 +212,25 @@ def test_what_cannot_start_is_held_and_says_why(item: KubeObject, why: str) -> N
     job = job_of(item)
     assert job.phase is Phase.HELD
     assert why in job.said
+
+
+def test_why_it_is_held_is_said_beside_what_kueue_last_said() -> None:
+    said = condition("QuotaReserved", "False", "Pending", "insufficient quota")
+    job = job_of(raw(said, spec__active=False))
+    assert (job.said, job.held_by) == ("insufficient quota", "it is deactivated (spec.active)")
+    assert job_of(raw(said)).held_by == ""
+    oversize = job_of(raw(said, spec__queueName="main"), a_view(quotas={}))
+    assert "ClusterQueue cq can ever have none of it" in oversize.held_by
+
+
+def test_what_kueue_deactivated_runs_no_more_although_nobody_clears_its_reservation() -> None:
+    """Kueue gives its quota to others at once: counted as running it would be on top of theirs, for ever."""
+    evicted = condition("Evicted", reason="Deactivated")
+    gone = job_of(raw(RESERVED, ADMITTED, evicted, spec__active=False))
+    assert (gone.phase, gone.held_by) == (Phase.HELD, "it is deactivated (spec.active)")
+    # Until Kueue has seen it, it runs; so does what is being preempted, until its job has let go.
+    assert job_of(raw(RESERVED, ADMITTED, spec__active=False)).phase is Phase.RUNNING
+    assert job_of(raw(RESERVED, ADMITTED, condition("Evicted", reason="Preempted"))).phase is Phase.RUNNING
 
 
 @pytest.mark.parametrize(

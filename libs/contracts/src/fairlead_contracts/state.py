@@ -222,6 +222,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """Short ones, of the job and what it was made for: policy may tell tenants by them."""
     said: str = ""
     """What the frontend last said of why it waits."""
+    held_by: str = ""
+    """Why it is held, in words; empty where it is not, and from writers that do not say."""
     faults: list[Fault] = []
     traceparent: str | None = None
 

@@ -147,7 +147,7 @@ def _reasons(job: JobState) -> list[str]:
     """What the job's own facts say; of a waiting one its place says more."""
     match job.phase:
         case Phase.HELD:
-            return words.held()
+            return words.held(job)
         case Phase.RUNNING:
             return words.running(job)
         case Phase.ENDED:

@@ -9,11 +9,11 @@ _TENANTS_NAMED = 3
 """How many tenants a sentence names; the rest are summed up."""
 
 
-def held() -> list[str]:
+def held(job: JobState) -> list[str]:
     """Of a job that is queued but may not start."""
-    return [
-        "It is held: inactive, gated, backing off or on hold in its frontend. It has no place until it is released."
-    ]
+    why = job.held_by or "its frontend does not say why"
+    remedies = [f"{fault.field}: {fault.remedy}." for fault in job.faults]
+    return [f"It is held: {why}. It has no place until that ends.", *remedies]
 
 
 def running(job: JobState) -> list[str]:

@@ -67,6 +67,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said or (hold.why if hold else ""),
+        held_by=hold.why if hold else "",
         faults=_faults(wishes, words, hold),
         traceparent=words.annotations.get(TRACEPARENT),
     )

@@ -149,7 +149,9 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
     metadata, spec = workload.metadata, workload.spec
     reference = spec.class_ref
     demand, unreadable = _demand(workload)
-    run = _run(workload)
+    eviction = _eviction(workload)
+    # Kueue gives the quota of what it deactivated away at once; of a Workload without a job nobody clears its reservation.
+    run = _run(workload) if workload.active or eviction is None else None
     return WorkloadFacts(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -176,7 +178,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         run=run,
         put_back=_is_false(workload.condition("Requeued")),
         requeue_at=_requeue_at(workload),
-        eviction=_eviction(workload),
+        eviction=eviction,
         end=end,
         said=_said(workload),
     )
