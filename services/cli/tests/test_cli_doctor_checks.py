@@ -337,6 +337,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("job-without-queue", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job()])),
     ("job-not-suspended", Severity.WARNING, changed(jobs=[a_job("main")])),
     ("job-not-suspended", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job("main")])),
+    ("queue-without-local-queue", Severity.WARNING, changed(local_queues=[])),
     ("gang-fits-nowhere", Severity.WARNING, with_workload(1, 9)),
     ("gang-fits-nowhere", Severity.WARNING, with_workload(3, 8)),
     (
@@ -392,6 +393,7 @@ FINE: list[tuple[str, Survey]] = [
     ("job-without-queue", changed(jobs=[a_job()], local_queues=[])),
     ("job-not-suspended", changed(jobs=[a_job("main")], workloads=[ADMITTED])),
     ("job-not-suspended", changed(jobs=[a_job("main", suspend=True)])),
+    ("queue-without-local-queue", SOUND),
     ("gang-fits-nowhere", with_workload(2, 8)),
     ("gang-fits-nowhere", with_workload(3, 8, node_pools=[node_pool()])),
     (
@@ -464,6 +466,18 @@ def test_preemption_that_the_policy_takes_is_no_warning(preemption: str) -> None
         queue(preemption={"withinClusterQueue": "LowerPriority"}), policy=policy(preemption=preemption)
     )
     assert {finding.severity for finding in named(survey, "preempting-queue")} == {Severity.INFO}
+
+
+def test_a_gang_of_what_its_queue_has_no_quota_of_is_not_said_to_be_admitted() -> None:
+    """The queue has quota of GPUs alone: Kueue never admits what asks for more than these."""
+    [covered] = named(
+        changed(workloads=[things.workload("w", "team-a", "main", {GPU: 9})]), "gang-fits-nowhere"
+    )
+    assert "Kueue admits it all the same" in covered.why
+    asks = {GPU: 9, "example.com/fpga": 1}
+    [finding] = named(changed(workloads=[things.workload("w", "team-a", "main", asks)]), "gang-fits-nowhere")
+    assert "its ClusterQueue has no quota of example.com/fpga" in finding.why
+    assert "admits it all the same" not in finding.why
 
 
 def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:

@@ -17,11 +17,14 @@ from fairlead_kube import (
     Workload,
     in_base_units,
     pod_demand,
+    workload_demand,
 )
 from fairlead_kube import Node as KubeNode
 from fairlead_kube import Toleration as KubeToleration
 from fairlead_policy import fit
 
+_PODS = "pods"
+"""Kueue counts pods where a queue has quota of them, and nowhere else."""
 ZONE = "topology.kubernetes.io/zone"
 MOST_SHAPES = 200
 """Gangs of different shapes that are tried; a shape takes milliseconds on a thousand nodes."""
@@ -133,11 +136,11 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         return  # What Karpenter can make, it makes: today's nodes prove nothing.
     nodes = [node_of(node) for node in survey.nodes]
     shapes = _shapes(survey)
-    for gang, workloads in shapes[:MOST_SHAPES]:
+    for gang, workloads, uncovered in shapes[:MOST_SHAPES]:
         found = fit.place(gang, nodes, empty=True)
         if isinstance(found, fit.Unfit):
             if found.exact:
-                yield _never(workloads, found)
+                yield _never(workloads, found, uncovered)
         elif gang.pods > 1 and (across := _spread(gang, nodes)):
             yield _across(workloads, across)
     if len(shapes) > MOST_SHAPES:
@@ -148,16 +151,28 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         )
 
 
-def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload]]]:
-    """Gangs that wait or run, those that are alike once."""
-    found: dict[bytes, tuple[fit.Gang, list[Workload]]] = {}
+def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload], tuple[str, ...]]]:
+    """Gangs that wait or run, those that are alike once, with what they ask for and their queue has no quota of."""
+    found: dict[tuple[bytes, tuple[str, ...]], tuple[fit.Gang, list[Workload], tuple[str, ...]]] = {}
     for workload, queue in _unfinished(survey):
         try:
             gang = gang_of(workload, _flavors_of(survey, queue))
+            uncovered = _uncovered(workload, queue)
         except FieldError:
             continue  # a quantity that no cluster has: the watcher objects to it on the object itself
-        found.setdefault(msgspec.json.encode(gang), (gang, []))[1].append(workload)
+        key = msgspec.json.encode(gang), uncovered
+        found.setdefault(key, (gang, [], uncovered))[1].append(workload)
     return list(found.values())
+
+
+def _uncovered(workload: Workload, queue: ClusterQueue | None) -> tuple[str, ...]:
+    """What it asks for and its ClusterQueue has no quota of: Kueue never admits it."""
+    if queue is None:
+        return ()
+    flavors = (flavor for group in queue.spec.resource_groups or () for flavor in group.flavors or ())
+    covered = {quota.name for flavor in flavors for quota in flavor.resources or ()}
+    asked = {name for name, amount in workload_demand(workload).items() if amount} - {_PODS}
+    return tuple(sorted(asked - covered))
 
 
 def _spread(gang: fit.Gang, nodes: list[fit.Node]) -> tuple[str, ...]:
@@ -178,13 +193,18 @@ def _subject(workloads: list[Workload]) -> tuple[str, str]:
     return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
 
 
-def _never(workloads: list[Workload], found: fit.Unfit) -> Finding:
+def _never(workloads: list[Workload], found: fit.Unfit, uncovered: tuple[str, ...]) -> Finding:
     subject, pods = _subject(workloads)
+    then = (
+        f"Kueue never admits it either: its ClusterQueue has no quota of {listed(uncovered)}"
+        if uncovered
+        else "Kueue admits it all the same, and it holds quota and never starts"
+    )
     return warning(
         "gang-fits-nowhere",
         subject,
         f"{pods}: " + " ".join(map(fit.in_words, found.obstacles)),
-        why="no node or set of nodes holds it even when nothing else runs: Kueue admits it all the same, and it holds quota and never starts",
+        why=f"no node or set of nodes holds it even when nothing else runs: {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",
     )

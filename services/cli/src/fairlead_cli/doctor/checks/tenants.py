@@ -131,6 +131,25 @@ def _dangling(survey: Survey) -> Iterator[Finding]:
             )
 
 
+def _without_door(survey: Survey) -> Iterator[Finding]:
+    reached = {queue.spec.cluster_queue for queue in survey.local_queues}
+    for queue in survey.cluster_queues:
+        name = queue.metadata.name
+        if name not in reached:
+            yield warning(
+                "queue-without-local-queue",
+                f"ClusterQueue/{name}",
+                "no LocalQueue leads to it",
+                why="no job can enter it: quota of its own is used by those alone who borrow it",
+                mend=f"""kubectl apply -f - <<'END'
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {{name: {name}, namespace: NAMESPACE}}
+spec: {{clusterQueue: {name}}}
+END""",
+            )
+
+
 def _shut_out(survey: Survey) -> Iterator[Finding]:
     queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
     namespaces = {one.metadata.name: one.metadata.labels for one in survey.namespaces}
@@ -178,6 +197,13 @@ CHECKS = (
         names=("local-queue-dangling",),
         look=_dangling,
         fine="every LocalQueue leads to a ClusterQueue",
+        needs=("localqueues", "clusterqueues"),
+    ),
+    Check(
+        topic="entries",
+        names=("queue-without-local-queue",),
+        look=_without_door,
+        fine="every ClusterQueue has a LocalQueue",
         needs=("localqueues", "clusterqueues"),
     ),
     Check(
