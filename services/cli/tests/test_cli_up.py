@@ -284,6 +284,8 @@ def test_writing_levels_is_paused_resumed_and_released(instance: Instance) -> No
         )
         assert ended.returncode == 0, ended.stderr
         assert f"pool gpu: {mode}" in ended.stderr
+        assert "speaking to NATS at nats://" in ended.stderr
+        assert "it holds for: sim (sim)" in ended.stderr
     misspelt = instance.eventually(
         lambda ended: "is not a pool; pools are gpu" in ended.stderr, "resume", "gpus"
     )

@@ -42,6 +42,15 @@ def connection_settings(url: str, environ: Mapping[str, str]) -> ConnectionSetti
     return msgspec.structs.replace(plain, **given)
 
 
+def server_of(nats: str | None) -> str:
+    """The address that `connected` speaks to, without its password.
+
+    Raises:
+        NotRunningError: none was stated, and no instance runs.
+    """
+    return str(connection_settings(find_url(nats, os.environ), os.environ).redacted()["url"])
+
+
 @asynccontextmanager
 async def connected(nats: str | None) -> AsyncIterator[Bus]:
     """A connection to the stated address, or to the running instance.

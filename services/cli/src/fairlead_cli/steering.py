@@ -4,7 +4,7 @@ import getpass
 from datetime import UTC, datetime
 
 from fairlead_bus import Bucket, Bus
-from fairlead_cli.connection import ask, connected
+from fairlead_cli.connection import ask, connected, server_of
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_contracts import subjects, topology
@@ -44,25 +44,32 @@ async def _mode_of_all(bucket: Bucket) -> Mode:
 
 
 async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, why: str) -> None:
-    """Set the mode and say what that means."""
+    """Set the mode, and say what that means and where it holds: a person with several shells may be in the wrong one."""
     async with connected(nats) as bus:
+        say(f"speaking to NATS at {server_of(nats)}")
         for line in await steer(bus, mode, pool=pool, by=by, why=why):
             say(line)
-        if pool is not None:
-            await _doubt(bus, pool)
+        await _say_where(bus, pool)
 
 
-async def _doubt(bus: Bus, pool: str) -> None:
-    """Warn of a pool that the scorers do not know: it may be misspelt, or not be there yet.
+async def _say_where(bus: Bus, pool: str | None) -> None:
+    """Names the clusters, and warns of a pool that the scorers do not know: it may be misspelt, or not be there yet.
 
     Said after the word was given, which must not depend on scorers.
     """
     try:
-        await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
+        reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
     except NoScorerAnswersError:
+        warn(
+            "no scorer answers, so nobody says which clusters this holds for; their admitters heed it all the same"
+        )
         return
     except CommandError as error:
         warn(str(error))
+        return
+    clusters = {one.cluster: one.frontend for found in reply.pools for one in found.steering}
+    told = ", ".join(f"{name} ({frontend})" for name, frontend in sorted(clusters.items()))
+    say(f"it holds for: {told}" if told else "it holds for no cluster yet: none has stated a queue")
 
 
 def this_user() -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_bus import Bus, NoStreamError, NotFoundError
 from fairlead_cli.clusters import KubeTarget, opened
-from fairlead_cli.connection import connected
+from fairlead_cli.connection import connected, server_of
 from fairlead_cli.console import output, say, warn, write_line
 from fairlead_cli.doctor import leave
 from fairlead_cli.doctor.checks import examine, known_names
@@ -146,6 +146,7 @@ async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, s
 async def _revoke(flags: DoctorFlags) -> None:
     cluster = flags.target.cluster
     async with connected(flags.nats) as bus:
+        say(f"speaking to NATS at {server_of(flags.nats)}")
         if await leave.take_back(bus, cluster, by=flags.by):
             say(
                 f"{cluster}: nothing is written from now on; its admitter takes the levels that stand away first"
