@@ -24,9 +24,9 @@ from fairlead_runtime import Metrics
 LOOK_SECONDS = 1.0
 CONFIRM_SECONDS = 2.0
 """What is found must be found twice: one probe is several requests, and a restart may fall between them."""
-RETRY_SECONDS = 5.0
+RETRY_SECONDS = 2.0
 """After a probe that nobody answered, as while the frontend restarts."""
-REST_SECONDS = 10.0
+REST_SECONDS = 3.0
 """Between two probes where outages alone are the reason to ask."""
 INEFFECTIVE_SECONDS = 30.0
 """Between two probes while levels are withheld: they shall be written soon after the frontend reads them again."""
