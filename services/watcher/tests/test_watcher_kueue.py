@@ -258,6 +258,24 @@ async def test_a_life_through_kueue_is_stated_and_told(
     await eventually(leads, 60, what="it says that it leads")
 
 
+async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
+    watcher: ServiceProcess, reader: Reader, estate: Estate
+) -> None:
+    """Of a Workload without a job nobody clears the reservation: counted on, a pool would be used more than once."""
+    assert watcher.running
+    a, b = estate.namespaces["a"], estate.namespaces["b"]
+    estate.queue("main", 1)
+    estate.workload("a", "first")
+    await reader.job(a, "first", Phase.RUNNING)
+    estate.workload("b", "second")
+    await reader.job(b, "second", Phase.WAITING)
+    estate.lab.api.patch(WORKLOADS.format(a, "first"), {"spec": {"active": False}})
+    held = await reader.job(a, "first", Phase.HELD)
+    assert held.held_by == "it is deactivated (spec.active)"
+    await reader.job(b, "second", Phase.RUNNING)
+    await reader.lived(a, "first", "queued", "started", "evicted")
+
+
 async def test_the_enforcement_of_real_cohorts_is_found(
     watcher: ServiceProcess, reader: Reader, estate: Estate
 ) -> None:
