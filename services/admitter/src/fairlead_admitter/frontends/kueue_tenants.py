@@ -173,17 +173,27 @@ class TenantCalls:
         """A missing right looks like a quota that is used up: both are asked of the server."""
         details = error.status.details
         if details is not None and details.kind == _IMPERSONATED:
-            return self._missing(
-                f"Fairlead may not act as service account {self._account!r} of namespace {self._namespace}"
-            )
-        if not error.by_webhook and not await can_i(
-            self._client, verb, resource, namespace=self._namespace, impersonate=self._user
-        ):
-            what = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-            return self._missing(
-                f"service account {self._account!r} of namespace {self._namespace} may not {verb} {what}"
-            )
+            return self._may_not_act()
+        if not error.by_webhook:
+            try:
+                allowed = await can_i(
+                    self._client, verb, resource, namespace=self._namespace, impersonate=self._user
+                )
+            except ForbiddenError:
+                # Everybody may ask that for himself. An API server that constrains impersonation (KEP-5284) refuses to
+                # impersonate in the name of what is done then, not of the account.
+                return self._may_not_act()
+            if not allowed:
+                what = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+                return self._missing(
+                    f"service account {self._account!r} of namespace {self._namespace} may not {verb} {what}"
+                )
         return FieldError("template", None, error.status.message)
+
+    def _may_not_act(self) -> FieldError:
+        return self._missing(
+            f"Fairlead may not act as service account {self._account!r} of namespace {self._namespace}"
+        )
 
     def _missing(self, right: str) -> FieldError:
         return FieldError(
