@@ -20,7 +20,7 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, clear, fair_policy, front_stands
-from fairlead_testkit.kubelab import KubeLab, things
+from fairlead_testkit.kubelab import KubeLab, KubeObject, things
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -38,6 +38,12 @@ UNSAFE: list[tuple[str, Mapping[str, object]]] = [
     ("borrowWithinCohort LowerPriority", {"borrowWithinCohort": {"policy": "LowerPriority"}}),
 ]
 """Each setting of the table in docs/kueue.md by which a level could stop a running job, and how it is told."""
+
+
+async def another_second(last: KubeObject) -> None:
+    """Wait until what is made now is younger than this."""
+    made = datetime.fromisoformat(last["metadata"]["creationTimestamp"])
+    await eventually(lambda: int((datetime.now(UTC) - made).total_seconds()) >= 1, 30)
 
 
 def marked(estate: Estate) -> list[str]:
@@ -90,8 +96,9 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
             estate.workload("keeper", f"keeper-{number}")
         log.wait(2)
         for tenant in WEIGHTS:
-            for number in range(4):
-                estate.workload(tenant, f"{tenant}-{number}")
+            made = [estate.workload(tenant, f"{tenant}-{number}") for number in range(4)]
+            # First come, first served is then all of the first tenant's before all of the second's: not the fair order.
+            await another_second(made[-1])
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
         async with fleet.running() as bus:
             for told, preemption in UNSAFE:
