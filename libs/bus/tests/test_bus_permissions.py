@@ -48,6 +48,7 @@ ROLES = {
     "scorer": permissions.scorer(),
     "admitter": permissions.admitter("c1"),
     "submitter": permissions.submitter("team-a", name="submitter"),
+    "checker": permissions.checker("c1"),
     "watchdog": permissions.watchdog(),
 }
 
@@ -217,11 +218,13 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "write policy": (write_policy, "ops"),
     "what was found of c1's lever": (find_lever("c1"), "ops admitter"),
     "what was found of c2's lever": (find_lever("c2"), "ops"),
-    "roll call": (roll_call, "ops sim scorer admitter watchdog"),
+    "roll call": (roll_call, "ops sim scorer admitter checker watchdog"),
     "join the scorers": (join, "ops scorer"),
     "lead the watchers of c1": (lead("watcher", "c1"), "ops sim"),
     "lead the watchers of c2": (lead("watcher", "c2"), "ops"),
     "lead the admitter of c1": (lead("admitter", "c1"), "ops admitter"),
+    "lead the checkers of c1": (lead("checker", "c1"), "ops checker"),
+    "lead the checkers of c2": (lead("checker", "c2"), "ops"),
     "take submissions of c1": (take("submit", submit_durable("c1"), SUBMIT_C1), "ops admitter"),
     "take submissions of any": (take("submit", submit_durable("any"), SUBMIT_ANY), "ops scorer"),
     "take events of c1": (take("event", answers_durable("c1"), EVENT_C1), "ops admitter"),

@@ -95,6 +95,13 @@ def admitter(cluster: str) -> Grants:
     )
 
 
+def checker(cluster: str) -> Grants:
+    """Leads the checkers of one cluster, and nothing else: what it knows and says is in the cluster."""
+    return Grants(
+        publish=[*_lead("checker", cluster), *_read_bucket(topology.MEMBERS)], subscribe=[_inbox("checker")]
+    )
+
+
 def watchdog() -> Grants:
     """Sees who leads, and nothing else."""
     return Grants(publish=_read_bucket(topology.MEMBERS), subscribe=[_inbox("watchdog")])

@@ -103,6 +103,8 @@ class CheckState(KubeStruct, frozen=True, kw_only=True):
     """`Pending`, `Ready`, `Retry` or `Rejected`."""
     message: str = ""
     last_transition_time: str | None = None
+    retry_count: int | None = None
+    """How often in a row it said `Retry` (Kueue 0.15)."""
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ SERVICES = {
     "watcher": "WatcherSettings",
     "scorer": "ScorerSettings",
     "admitter": "AdmitterSettings",
+    "checker": "CheckerSettings",
     "sim": "SimSettings",
 }
 """Each has a package `fairlead_<service>` with this class in its `settings`."""

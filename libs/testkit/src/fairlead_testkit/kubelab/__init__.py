@@ -35,13 +35,15 @@ from fairlead_testkit.kubelab.options import (
     NodeShape,
     gpu_nodes,
 )
-from fairlead_testkit.kubelab.users import ADMIN, ADMITTER, OPERATOR, WATCHER
+from fairlead_testkit.kubelab.users import ADMIN, ADMITTER, CHECK_WATCHDOG, CHECKER, OPERATOR, WATCHER
 
 __all__ = [
     "A100",
     "ADMIN",
     "ADMITTER",
     "BATCH_JOB",
+    "CHECKER",
+    "CHECK_WATCHDOG",
     "DEFAULT_NODES",
     "GPU",
     "GPU_PRODUCT",

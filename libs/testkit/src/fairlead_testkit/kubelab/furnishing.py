@@ -20,6 +20,7 @@ REPOSITORY = Path(__file__).parents[5]
 """The lab works from a checkout: what may be done in a cluster is tested as it is shipped, from `deploy/`."""
 RBAC = REPOSITORY / "deploy" / "kustomize" / "rbac"
 TENANT = REPOSITORY / "deploy" / "kustomize" / "tenant"
+GANG_FIT = REPOSITORY / "deploy" / "kustomize" / "gang-fit"
 
 
 def install_kinds(api: Api, kit: Kit, options: LabOptions, *, port: int, bundle: str) -> None:
@@ -105,6 +106,11 @@ def examples() -> list[KubeObject]:
 def rights(kit: Kit) -> list[KubeObject]:
     """What Fairlead may do, as it is shipped; the lab's token users may do the same."""
     return [things.namespace(kueue_setup.NAMESPACE), *_with_token_users(_built(kit, RBAC))]
+
+
+def gang_fit(kit: Kit) -> list[KubeObject]:
+    """The check for gang fit and the rights of who answers it, as it is shipped."""
+    return _with_token_users(_built(kit, GANG_FIT))
 
 
 def submission_rights(kit: Kit, into: str) -> list[KubeObject]:

@@ -211,6 +211,10 @@ class KubeLab:
         furnishing.add_nodes(self.api, (node for shape in shapes for node in shape.nodes()))
         self._await_nodes()
 
+    def offer_gang_fit(self) -> None:
+        """Make the check for gang fit, with the rights of the checker and of its watchdog."""
+        self.api.apply(*furnishing.gang_fit(self.kit))
+
     def open_to_submissions(self, namespace: str) -> None:
         """Grant in a namespace what `deploy/kustomize/tenant` does: the admitter may act as its `fairlead-submitter`."""
         self.api.apply(*furnishing.submission_rights(self.kit, namespace))

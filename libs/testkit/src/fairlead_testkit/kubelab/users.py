@@ -9,7 +9,9 @@ ADMIN = "admin"
 WATCHER = "fairlead-watcher"
 ADMITTER = "fairlead-admitter"
 OPERATOR = "fairlead-operator"
-FAIRLEAD_USERS = (WATCHER, ADMITTER, OPERATOR)
+CHECKER = "fairlead-checker"
+CHECK_WATCHDOG = "fairlead-check-watchdog"
+FAIRLEAD_USERS = (WATCHER, ADMITTER, OPERATOR, CHECKER, CHECK_WATCHDOG)
 FAIRLEAD_GROUP = "fairlead"
 """What the audit policy knows our users by; no right hangs on it."""
 

@@ -1,0 +1,15 @@
+"""`python -m fairlead_checker`."""
+
+from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_checker.app import main
+from fairlead_checker.settings import CheckerSettings
+from fairlead_kube import FatalKubeError
+from fairlead_runtime import run_service
+
+if __name__ == "__main__":
+    run_service(
+        CheckerSettings,
+        main,
+        description="Answers Kueue's AdmissionCheck for gang fit: starts what all its pods have room for now.",
+        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError, FatalKubeError),
+    )

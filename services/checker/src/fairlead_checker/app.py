@@ -1,0 +1,68 @@
+"""Wiring: who gets what. The only place where the parts of the checker meet."""
+
+import asyncio
+
+from fairlead_bus import ConnectionSettings, Leadership, connect
+from fairlead_checker.checker import Checker, Manners
+from fairlead_checker.desk import Desk
+from fairlead_checker.instruments import Instruments
+from fairlead_checker.settings import CheckerSettings
+from fairlead_checker.sources import Sources
+from fairlead_contracts.instants import from_seconds
+from fairlead_kube import KubeSettings
+from fairlead_kube import connect as connect_kube
+from fairlead_policy.fractions import Strategy
+from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
+
+ROLE = "checker"
+
+
+async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
+    """Answer the checks of one cluster until the process is asked to stop."""
+    observer = MetricsObserver(lifecycle.metrics, "kube")
+    kube = KubeSettings(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        request_timeout_seconds=settings.kube_timeout_seconds,
+        watch_silence_seconds=settings.kube_silence_seconds,
+        write_qps=settings.write_qps,
+        write_burst=int(2 * settings.write_qps) + 1,
+    )
+    wake = asyncio.Event()
+    async with (
+        connect_kube(kube, user_agent="fairlead-checker", observer=observer) as client,
+        connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus,
+    ):
+        leadership = Leadership(
+            bus, role=ROLE, cluster=settings.cluster, replica=lifecycle.replica, wake=wake
+        )
+        sources = Sources(client, settings.controller_name, wake=wake, observer=observer)
+        instruments = Instruments(lifecycle.metrics)
+        instruments.role(lambda: leadership.epoch is not None)
+
+        def why_not() -> str | None:
+            return sources.missing() or sources.why_silent(settings.stale_after_seconds)
+
+        checker = Checker(
+            sources,
+            Desk(client, observer, dry_run=settings.dry_run),
+            Manners(
+                strategy=Strategy(settings.strategy),
+                hold=from_seconds(settings.hold_seconds),
+                retry_seconds=settings.retry_seconds,
+                retry_longest_seconds=settings.retry_longest_seconds,
+            ),
+            instruments,
+            why_not=lambda: "it does not lead" if leadership.epoch is None else why_not(),
+            clock=wall_clock,
+            wake=wake,
+        )
+        readiness = lifecycle.readiness
+        readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
+        readiness.add("cluster", why_not)
+        readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
+        async with lifecycle.supervise() as tasks:
+            tasks.start("connection", bus.wait_closed())
+            tasks.start("leadership", leadership.run())
+            tasks.start("sources", sources.run())
+            tasks.start("checker", checker.run())

@@ -1,0 +1,297 @@
+"""The loop: observe what stands, decide what fits, write the answers, remember what was let through."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from fairlead_checker import words
+from fairlead_checker.facts import Checked
+from fairlead_checker.ground import Ground
+from fairlead_checker.instruments import Instruments
+from fairlead_checker.placing import Answer, Placing
+from fairlead_checker.steps import Step, our_checks, step_of
+from fairlead_checker.words import Entry
+from fairlead_contracts.instants import Micros
+from fairlead_kube import AdmissionCheck, CheckState, ResourceFlavor, instant
+from fairlead_policy.fractions import Strategy
+from fairlead_runtime import wake_or_timeout
+
+_AT_ONCE = 16
+"""Answers of one pass: what they lead to is seen to before the next ones."""
+_TRIED = 64
+"""Gangs out of their queues that are tried when something comes free; those behind them come again by their time."""
+_TICK_SECONDS = 1.0
+_IDLE_SECONDS = 30.0
+
+
+class Manners(msgspec.Struct, frozen=True, kw_only=True):
+    """How a checker answers: its settings, as far as the loop goes by them."""
+
+    strategy: Strategy
+    hold: Micros
+    retry_seconds: int
+    retry_longest_seconds: int
+
+
+class Knowledge(Protocol):
+    """What stands in the cluster."""
+
+    @property
+    def ground(self) -> Ground:
+        """What is free on the nodes."""
+
+    @property
+    def workloads(self) -> list[Checked]:
+        """Those that have checks and are not over."""
+
+    @property
+    def flavors(self) -> Mapping[str, ResourceFlavor]:
+        """By name."""
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """Names of the checks that we answer."""
+
+    def unclaimed(self) -> list[AdmissionCheck]:
+        """Our checks that do not say yet that somebody answers them."""
+
+    def look(self) -> None:
+        """Take in what changed."""
+
+
+class Writer(Protocol):
+    """Where answers are written."""
+
+    async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
+        """States of our checks; gives whether they stand."""
+
+    async def end_wait(self, workload: Checked) -> bool:
+        """Back into its queue; gives whether that is so."""
+
+    async def activate(self, name: str, now: Micros) -> None:
+        """A check has somebody who answers."""
+
+
+class Release(NamedTuple):
+    """A gang that was let through by us."""
+
+    reserved: Micros
+    answer: Answer
+    at: Micros
+
+
+class Sent(NamedTuple):
+    """A gang that did not fit: as it stood with its quota, for the labels of its flavors."""
+
+    workload: Checked
+    why: str
+
+
+class Checker:
+    """Answers the checks of one cluster while it leads.
+
+    Args:
+        knowledge: of the cluster.
+        writer: of answers.
+        manners: how it answers.
+        instruments: counts.
+        why_not: why it may not answer now: it does not lead, or does not know enough; None where it may.
+        clock: now.
+        wake: set by whoever has news.
+    """
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        writer: Writer,
+        manners: Manners,
+        instruments: Instruments,
+        *,
+        why_not: Callable[[], str | None],
+        clock: Callable[[], Micros],
+        wake: asyncio.Event,
+    ) -> None:
+        self._knowledge = knowledge
+        self._writer = writer
+        self._manners = manners
+        self._instruments = instruments
+        self._why_not = why_not
+        self._clock = clock
+        self._wake = wake
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """What another leader did meanwhile stands in the Workloads."""
+        self._released: dict[str, Release] = {}
+        self._sent: dict[str, Sent] = {}
+        self._written: dict[str, str] = {}
+        """By uid the version of which something was written: until it is seen, nothing else is."""
+        self._seen: dict[str, dict[str, int]] = {}
+        """By uid the most pods that were seen on nodes, by pod set."""
+        self._tried: object = None
+        """What was free, and kept, when those who are out of their queues were last tried."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._wake.set()
+        while True:
+            busy = bool(self._sent or self._released)
+            await wake_or_timeout(self._wake, _TICK_SECONDS if busy else _IDLE_SECONDS)
+            self._knowledge.look()
+            if self._why_not() is not None:
+                self._begin_anew()
+                continue
+            await self._pass()
+
+    async def _pass(self) -> None:
+        now, ours = self._clock(), self._knowledge.checks
+        for check in self._knowledge.unclaimed():
+            await self._writer.activate(check.metadata.name, now)
+        steps: dict[Step, list[Checked]] = {step: [] for step in Step}
+        workloads = self._knowledge.workloads
+        for workload in workloads:
+            steps[step_of(workload, ours, now)].append(workload)
+        self._forget({one.uid: one for one in workloads})
+        # First those that are on their way out: until they are, Kueue may give them quota again.
+        await _all(self._put_off(one) for one in steps[Step.SEND_AWAY])
+        await _all(self._settle(one) for one in steps[Step.SETTLE])
+        due = [
+            one for one in sorted(steps[Step.ANSWER], key=_turn) if self._written.get(one.uid) != one.version
+        ]
+        held = dict(self._missing([*steps[Step.HOLD], *steps[Step.ANSWER]], now))
+        self._instruments.stand(awaiting=len(steps[Step.AWAIT]), held=len(held))
+        situation = (self._knowledge.ground.freed, frozenset(held))
+        if due or (steps[Step.AWAIT] and situation != self._tried):
+            placing = self._placing(held, {one.uid: one for one in workloads})
+            await self._answer(due, placing, ours, now)
+            if len(due) <= _AT_ONCE:
+                self._tried = situation
+                await self._let_in(steps[Step.AWAIT], placing)
+
+    def _forget(self, there: Mapping[str, Checked]) -> None:
+        for uid, release in list(self._released.items()):
+            if uid not in there or there[uid].reserved != release.reserved:
+                del self._released[uid]
+                self._seen.pop(uid, None)
+        for kept in (self._sent, self._written, self._seen):
+            for uid in kept.keys() - there.keys():
+                del kept[uid]
+
+    # --- who is let through, and for whom room is kept
+
+    def _missing(self, workloads: Iterable[Checked], now: Micros) -> Iterable[tuple[str, Mapping[str, int]]]:
+        """Of those let through, the pods that have not been on nodes yet, by uid and pod set."""
+        for one in workloads:
+            release = self._released.get(one.uid)
+            if release is None and any(check.state == "Pending" for check in self._ours(one)):
+                continue
+            since = release.at if release else max((_since(check) for check in self._ours(one)), default=0)
+            if since + self._manners.hold <= now:
+                continue
+            seen = self._seen.setdefault(one.uid, {})
+            for name, count in self._knowledge.ground.bound(one).items():
+                seen[name] = max(seen.get(name, 0), count)
+            missing = {
+                pods.pods.name: max(pods.count - seen.get(pods.pods.name, 0), 0) for pods in one.pod_sets
+            }
+            if any(missing.values()):
+                yield one.uid, missing
+
+    def _ours(self, workload: Checked) -> list[CheckState]:
+        return our_checks(workload, self._knowledge.checks)
+
+    def _placing(self, held: Mapping[str, Mapping[str, int]], there: Mapping[str, Checked]) -> Placing:
+        placing = Placing(self._knowledge.ground.nodes(), self._knowledge.flavors, self._manners.strategy)
+        for uid, missing in held.items():
+            placing.keep_for(there[uid], missing)
+        return placing
+
+    async def _answer(self, due: list[Checked], placing: Placing, ours: frozenset[str], now: Micros) -> None:
+        writes = []
+        for one in due[:_AT_ONCE]:
+            release = self._released.get(one.uid)
+            if release is None:
+                with self._instruments.look_seconds.time():
+                    answer = placing.look(one)
+                placing.keep(answer)
+            else:
+                answer = (
+                    release.answer
+                )  # Kueue wrote over our word with an older copy of its own: say it again
+            writes.append(self._say(one, answer, ours, now))
+            await asyncio.sleep(0)
+        if len(due) > _AT_ONCE:
+            self._wake.set()
+        await _all(writes)
+
+    async def _say(self, one: Checked, answer: Answer, ours: frozenset[str], now: Micros) -> None:
+        if answer.fits:
+            self._released.setdefault(one.uid, Release(one.reserved or 0, answer, now))
+            self._sent.pop(one.uid, None)
+            await self._write(one, words.ready(one, ours, answer.why, answer.zone, now))
+        else:
+            self._sent[one.uid] = Sent(one, answer.why)
+            await self._write(one, words.retry(one, ours, answer.why, now))
+
+    # --- who does not fit
+
+    async def _put_off(self, one: Checked) -> None:
+        times = max((check.retry_count or 1 for check in self._ours(one)), default=1)
+        # A time that is doubled more often than that is the longest anyway.
+        seconds = min(
+            self._manners.retry_seconds * 2 ** min(times - 1, 16), self._manners.retry_longest_seconds
+        )
+        ours, now = self._knowledge.checks, self._clock()
+        await self._write(one, words.stay_out(one, ours, self._why(one), seconds, now))
+
+    async def _settle(self, one: Checked) -> None:
+        await self._write(one, words.pending(one, self._knowledge.checks, self._why(one), self._clock()))
+
+    def _why(self, one: Checked) -> str:
+        sent = self._sent.get(one.uid)
+        return sent.why if sent else ""
+
+    async def _let_in(self, waiting: Iterable[Checked], placing: Placing) -> None:
+        """Back into their queues as soon as they fit, one after the other: quota may still be short for them."""
+        writes = []
+        for one in sorted(waiting, key=_turn)[:_TRIED]:
+            sent = self._sent.get(one.uid)
+            if sent is None or self._written.get(one.uid) == one.version:
+                continue
+            answer = placing.look(sent.workload)
+            if answer.fits:
+                placing.keep(answer)
+                writes.append(self._end_wait(one))
+            await asyncio.sleep(0)
+        await _all(writes)
+
+    async def _end_wait(self, one: Checked) -> None:
+        self._written[one.uid] = one.version
+        if not await self._writer.end_wait(one):
+            del self._written[one.uid]
+
+    async def _write(self, one: Checked, entries: Sequence[Entry]) -> None:
+        if self._written.get(one.uid) == one.version:
+            return
+        self._written[one.uid] = one.version
+        if await self._writer.state(one, entries):
+            self._instruments.answered(str(entries[0]["state"]))
+        else:
+            self._written.pop(one.uid, None)
+
+
+async def _all(writes: Iterable[Coroutine[None, None, None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for write in writes:
+            group.create_task(write)
+
+
+def _turn(workload: Checked) -> tuple[int, Micros, str]:
+    """As Kueue orders them, and by their first day where it forgot that."""
+    return -workload.level, workload.created, workload.uid
+
+
+def _since(check: CheckState) -> Micros:
+    return instant(check.last_transition_time)

@@ -1,0 +1,181 @@
+"""What is kept of Workloads, of pods that are on nodes, and of nodes; the rest is dropped as soon as it is decoded. Pure."""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+import msgspec
+
+from fairlead_contracts.cards import ALLOCATED, HOLDER, Allocation
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.instants import Micros
+from fairlead_kube import (
+    PRIORITY_BOOST,
+    CheckState,
+    Node,
+    Pod,
+    PodSet,
+    Workload,
+    in_base_units,
+    instant,
+    int32,
+    pod_demand,
+)
+from fairlead_policy import fit
+from fairlead_policy.fractions import AllocatedError, RegisterError, cards_of, decode_allocated
+
+OF_WORKLOAD = "kueue.x-k8s.io/workload"
+"""Annotation of a pod: the Workload that it was admitted by."""
+OF_GROUP = "kueue.x-k8s.io/pod-group-name"
+"""Label of a pod of a group: the group's name, which is the Workload's."""
+OF_POD_SET = "kueue.x-k8s.io/podset"
+"""Label of a pod: which pod set it is of."""
+BY_CHECK = "AdmissionCheck"
+"""Kueue's reason for an eviction after `Retry`."""
+_PODS = "pods"
+_ONE_POD = 1000
+
+
+class CheckedPods(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod set, with what its admission gives it."""
+
+    pods: PodSet
+    flavors: tuple[str, ...] = ()
+    count: int
+    """Pods that were admitted: fewer than stated in a partial admission."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """A Workload that has admission checks and is not over."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    """Its resourceVersion: what is written of it is written of this very state, or not at all."""
+    created: Micros
+    level: int
+    """Its effective priority."""
+    owner: str
+    """The uid of what it was made for; empty where nobody controls it."""
+    checks: dict[str, CheckState]
+    pod_sets: tuple[CheckedPods, ...]
+    reserved: Micros | None
+    """Since when it has quota; None without."""
+    admitted: bool
+    evicted: bool
+    """Whether it was put back for a check's `Retry`, and got no quota since."""
+    requeue_at: Micros | None
+    """Until when Kueue keeps it out of its queue."""
+
+
+class PodUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod takes of its node."""
+
+    node: str
+    demand: dict[str, int]
+    workload: str = ""
+    """The Workload's name, where the pod says so."""
+    owner: str = ""
+    """The uid of its controller."""
+    pod_set: str = ""
+    held: tuple[Allocation, ...] = ()
+    """What HAMi gave it of cards."""
+
+
+def checked(workload: Workload) -> Checked | None:
+    """What is kept of a Workload; None for one without checks, and for one that is over."""
+    status, metadata = workload.status, workload.metadata
+    if not status.admission_checks or workload.holds("Finished") or not workload.active:
+        return None
+    reserved, evicted = workload.condition("QuotaReserved"), workload.condition("Evicted")
+    requeue = status.requeue_state.requeue_at if status.requeue_state else None
+    controller = metadata.controller
+    return Checked(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        version=metadata.resource_version,
+        created=metadata.created,
+        level=(workload.spec.priority or 0) + (int32(metadata.annotation(PRIORITY_BOOST)) or 0),
+        owner=controller.uid if controller else "",
+        checks={one.name: one for one in status.admission_checks},
+        pod_sets=tuple(_pod_sets(workload)),
+        reserved=reserved.since if reserved and reserved.status == "True" else None,
+        admitted=workload.holds("Admitted"),
+        evicted=evicted is not None and evicted.status == "True" and evicted.reason == BY_CHECK,
+        requeue_at=instant(requeue) if requeue else None,
+    )
+
+
+def _pod_sets(workload: Workload) -> Iterable[CheckedPods]:
+    admission = workload.status.admission
+    given = {one.name: one for one in (admission.pod_set_assignments if admission else None) or ()}
+    for pods in workload.spec.pod_sets or ():
+        one = given.get(pods.name)
+        count = pods.count if one is None or one.count is None else one.count
+        flavors = sorted(set((one.flavors or {}).values())) if one else ()
+        yield CheckedPods(pods=pods, flavors=tuple(flavors), count=count)
+
+
+def pod_use(pod: Pod) -> PodUse | None:
+    """What a pod takes of its node; None for one that is on none. What cannot be read takes nothing but its place."""
+    if not pod.spec.node_name:
+        return None
+    metadata = pod.metadata
+    controller = metadata.controller
+    try:
+        demand = pod_demand(pod.spec)
+    except FieldError:
+        demand = {}
+    return PodUse(
+        node=pod.spec.node_name,
+        demand={name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD},
+        workload=metadata.annotation(OF_WORKLOAD) or metadata.label(OF_GROUP) or "",
+        owner=controller.uid if controller else "",
+        pod_set=metadata.label(OF_POD_SET) or "",
+        held=_held(metadata.annotations or {}),
+    )
+
+
+def _held(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
+    """As in HAMi, who holds cards is whose note can be read."""
+    noted = annotations.get(ALLOCATED)
+    if noted is None or not annotations.get(HOLDER):
+        return ()
+    try:
+        return tuple(chain.from_iterable(decode_allocated("", noted)))
+    except AllocatedError:
+        return ()
+
+
+def bare_node(node: Node) -> fit.Node | None:
+    """A node with nothing on it; None for one that takes no pods now. What cannot be read it does not have."""
+    if not node.ready:
+        return None
+    annotations = node.metadata.annotations or {}
+    try:
+        cards = cards_of(node.metadata.name, annotations)
+    except RegisterError:
+        cards = ()
+    taints = [fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()]
+    if node.spec.unschedulable:
+        taints.append(fit.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"))
+    has = _readable(node.status.allocatable or {})
+    return fit.Node(
+        name=node.metadata.name,
+        free=has,
+        allocatable=has,
+        labels=node.metadata.labels or {},
+        taints=tuple(taints),
+        cards=cards,
+    )
+
+
+def _readable(amounts: Mapping[str, str | int | float]) -> dict[str, int]:
+    found = {}
+    for resource, amount in amounts.items():
+        try:
+            found[resource] = in_base_units(resource, amount)
+        except FieldError:
+            continue
+    return found

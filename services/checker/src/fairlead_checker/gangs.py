@@ -1,0 +1,131 @@
+"""A Workload with quota as the gang that it is: what its pods ask for, and where they may run. Pure.
+
+What Kueue adds at admission counts, too: labels and tolerations of the flavors that it was given.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairlead_checker.facts import Checked, CheckedPods
+from fairlead_contracts.cards import CARD_RESOURCES, PER_VGPU, VGPUS, WISHES
+from fairlead_contracts.marks import ZONE_KEY
+from fairlead_kube import Container, PodSpec, ResourceFlavor, in_base_units, pod_demand
+from fairlead_kube import Toleration as KubeToleration
+from fairlead_policy import fit
+from fairlead_policy.fractions import Card, vgpu_asks, wishes_of
+
+_PODS = "pods"
+_ONE_CARD = 1000
+
+
+def gang_of(
+    workload: Checked, flavors: Mapping[str, ResourceFlavor], *, by_cards: bool, counts: Mapping[str, int]
+) -> fit.Gang:
+    """The pods of a Workload.
+
+    Args:
+        workload: with its admission.
+        flavors: by name; one that is not known any more gives nothing.
+        by_cards: whether its vGPUs are looked for on cards, one by one, and not as a resource of nodes.
+        counts: pods by pod set, where they are others than were admitted.
+
+    Raises:
+        FieldError: a quantity cannot be read, or is larger than any cluster.
+        AskError: the pods ask for cards in a way that HAMi does not take.
+    """
+    return fit.Gang(
+        shapes=tuple(
+            _shape(one, flavors, by_cards=by_cards, count=counts.get(one.pods.name, one.count))
+            for one in workload.pod_sets
+        ),
+        zone_key=zone_key_of(workload),
+    )
+
+
+def zone_key_of(workload: Checked) -> str | None:
+    """The label whose value all nodes of the gang shall share, as its first pods that say so ask."""
+    asked = (one.pods.template.metadata.annotation(ZONE_KEY) for one in workload.pod_sets)
+    return next(filter(None, asked), None)
+
+
+def asks_of(workload: Checked) -> list[dict[str, int]]:
+    """What containers say of cards, those that say something.
+
+    Raises:
+        FieldError: a quantity cannot be read.
+    """
+    return [ask for one in workload.pod_sets for ask in _card_asks(one.pods.template.spec)]
+
+
+def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[fit.Node]) -> bool:
+    """Whether vGPUs are looked for on cards: where parts are asked for, and where any node registers cards."""
+    if not asks:
+        return False
+    return asks_for_parts(asks) or any(node.cards for node in nodes)
+
+
+def asks_for_parts(asks: Iterable[Mapping[str, int]]) -> bool:
+    """Whether anybody asks for less than whole cards, which HAMi alone can give."""
+    return any(ask.get(name) for ask in asks for name in PER_VGPU)
+
+
+def with_whole_cards(node: fit.Node) -> fit.Node:
+    """A node that HAMi does not serve, its free GPUs as cards that one pod each may have: they do for whole cards."""
+    free = max(node.free.get(VGPUS, 0), 0) // _ONE_CARD
+    if node.cards or not free:
+        return node
+    cards = tuple(
+        Card(uuid=f"{node.name}/{number}", slots=1, memory=1, index=number) for number in range(free)
+    )
+    return msgspec.structs.replace(node, cards=cards)
+
+
+def _shape(
+    one: CheckedPods, flavors: Mapping[str, ResourceFlavor], *, by_cards: bool, count: int
+) -> fit.PodShape:
+    spec = one.pods.template.spec
+    given = [flavors[name] for name in one.flavors if name in flavors]
+    left_out = {_PODS, *PER_VGPU} | ({VGPUS} if by_cards else set())
+    noted = one.pods.template.metadata.annotations or {}
+    tolerated = [*(spec.tolerations or ()), *(t for flavor in given for t in flavor.spec.tolerations or ())]
+    labels = {key: value for flavor in given for key, value in (flavor.spec.node_labels or {}).items()}
+    return fit.PodShape(
+        name=one.pods.name,
+        count=count,
+        demand={name: amount for name, amount in pod_demand(spec).items() if name not in left_out},
+        selector={**labels, **(spec.node_selector or {})},
+        affinity=tuple(_affinity(spec)),
+        tolerations=tuple(map(_toleration, tolerated)),
+        vgpus=vgpu_asks(_card_asks(spec)) if by_cards else (),
+        wishes=wishes_of({name: noted[name] for name in WISHES if name in noted}),
+    )
+
+
+def _affinity(spec: PodSpec) -> Iterator[tuple[fit.Requirement, ...]]:
+    """Nothing where a term goes by a node's fields, which are not looked at: it stands in nobody's way."""
+    required = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+    terms = [
+        term.match_expressions or () for term in (required.node_selector_terms if required else None) or ()
+    ]
+    if all(terms):
+        for term in terms:
+            yield tuple(
+                fit.Requirement(key=one.key, operator=one.operator, values=tuple(one.values or ()))
+                for one in term
+            )
+
+
+def _toleration(found: KubeToleration) -> fit.Toleration:
+    return fit.Toleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+
+
+def _card_asks(spec: PodSpec) -> list[dict[str, int]]:
+    return [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
+
+
+def _card_ask(container: Container) -> dict[str, int]:
+    """What a container says of cards. HAMi looks at limits first."""
+    resources = container.resources
+    amounts = {**(resources.requests or {}), **(resources.limits or {})}
+    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}

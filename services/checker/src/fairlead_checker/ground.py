@@ -1,0 +1,101 @@
+"""What is free on the nodes now: what they have, less what pods take that are on them. Pure, and kept up to date.
+
+A pod counts from the moment that it is bound to a node until it is over, whoever made it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+import msgspec
+
+from fairlead_checker.facts import Checked, PodUse
+from fairlead_kube import Key
+from fairlead_policy import fit
+from fairlead_policy.fractions import with_use
+
+
+class Ground:
+    """The nodes of a cluster with what is free on them, and which gang's pods are on them."""
+
+    def __init__(self) -> None:
+        self.freed = 0
+        """Grows whenever somewhere more may be free than before."""
+        self._bare: dict[str, fit.Node] = {}
+        self._pods: dict[Key, PodUse] = {}
+        self._on: dict[str, dict[Key, PodUse]] = {}
+        self._known: dict[str, fit.Node] = {}
+        """Nodes as they are now; those that are missing here are worked out when they are asked for."""
+        self._of_name: Counter[tuple[str, str, str]] = Counter()
+        """Pods on nodes by namespace, Workload and pod set."""
+        self._of_owner: Counter[tuple[str, str]] = Counter()
+        """Pods that do not name their Workload, by their controller's uid and pod set."""
+
+    def node(self, name: str, bare: fit.Node | None) -> None:
+        """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
+        if bare is None:
+            self._bare.pop(name, None)
+        else:
+            self._bare[name] = bare
+        self._known.pop(name, None)
+        self.freed += 1
+
+    def pod(self, key: Key, use: PodUse | None) -> None:
+        """A pod on a node; None: it is over, or gone."""
+        before = self._pods.pop(key, None)
+        if before is not None:
+            del self._on[before.node][key]
+            self._count(key, before, -1)
+            self._known.pop(before.node, None)
+            self.freed += 1
+        if use is not None:
+            self._pods[key] = use
+            self._on.setdefault(use.node, {})[key] = use
+            self._count(key, use, +1)
+            self._known.pop(use.node, None)
+
+    def _count(self, key: Key, use: PodUse, by: int) -> None:
+        if use.workload:
+            _add(self._of_name, (key.namespace, use.workload, use.pod_set), by)
+        elif use.owner:
+            _add(self._of_owner, (use.owner, use.pod_set), by)
+
+    def nodes(self) -> dict[str, fit.Node]:
+        """The nodes that take pods, with what is free on them, by name."""
+        for name, bare in self._bare.items():
+            if name not in self._known:
+                self._known[name] = self._worked_out(name, bare)
+        return {name: self._known[name] for name in self._bare}
+
+    def _worked_out(self, name: str, bare: fit.Node) -> fit.Node:
+        on = self._on.get(name)
+        if not on:
+            return bare
+        taken = Counter[str]()
+        for use in on.values():
+            taken.update(use.demand)
+        free = {resource: amount - taken[resource] for resource, amount in bare.free.items()}
+        held = chain.from_iterable(use.held for use in on.values())
+        return msgspec.structs.replace(bare, free=free, cards=with_use(bare.cards, held))
+
+    def bound(self, workload: Checked) -> Mapping[str, int]:
+        """How many pods of it are on nodes, by pod set."""
+        return dict(self._bound(workload))
+
+    def _bound(self, workload: Checked) -> Iterator[tuple[str, int]]:
+        only = len(workload.pod_sets) == 1
+        for one in workload.pod_sets:
+            # A Workload of one pod set may have pods that do not say which they are of.
+            sets = (one.pods.name, "") if only else (one.pods.name,)
+            yield (
+                one.pods.name,
+                sum(self._of_name[workload.namespace, workload.name, name] for name in sets)
+                + sum(self._of_owner[workload.owner, name] for name in sets if workload.owner),
+            )
+
+
+def _add[K](counts: Counter[K], key: K, by: int) -> None:
+    """What comes to nothing is forgotten: Workloads come and go for ever."""
+    counts[key] += by
+    if not counts[key]:
+        del counts[key]

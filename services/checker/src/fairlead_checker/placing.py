@@ -1,0 +1,115 @@
+"""One look at the nodes: gangs are placed one after the other, and what is kept for one is not given to the next. Pure."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_checker.facts import Checked
+from fairlead_checker.gangs import asks_for_parts, asks_of, gang_of, goes_by_cards, with_whole_cards
+from fairlead_contracts.cards import VGPUS
+from fairlead_contracts.errors import FieldError, shown
+from fairlead_kube import ResourceFlavor
+from fairlead_policy import fit
+from fairlead_policy.fractions import AskError, Strategy
+
+_TOLD = 3
+"""Obstacles that a message names; the first are the plainest."""
+_ONE_CARD = 1000
+_EVERYTHING: Mapping[str, int] = {}
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a gang starts now."""
+
+    fits: bool
+    why: str
+    zone: str | None = None
+    """The value of its zone key, where it asks for one zone."""
+    gang: fit.Gang = fit.Gang(shapes=())
+    pods: tuple[fit.PlacedPod, ...] = ()
+    """Where there is room for them; none where nothing is known of that."""
+
+
+class Placing:
+    """The nodes as they are now, less what is kept for those that were let through.
+
+    Args:
+        nodes: that take pods, by name.
+        flavors: by name.
+        strategy: how to choose among places that all fit.
+    """
+
+    def __init__(
+        self, nodes: Mapping[str, fit.Node], flavors: Mapping[str, ResourceFlavor], strategy: Strategy
+    ) -> None:
+        self._nodes = dict(nodes)
+        self._flavors = flavors
+        self._strategy = strategy
+        self._unfit: dict[bytes, Answer] = {}
+        """By gang: what did not fit before does not fit later, for nodes only fill up here."""
+
+    def look(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> Answer:
+        """Whether all pods of a Workload have room now. What cannot be judged is let through, and that is said.
+
+        Args:
+            workload: with its admission.
+            counts: pods by pod set, where they are others than were admitted.
+        """
+        try:
+            asks = asks_of(workload)
+            by_cards = goes_by_cards(asks, self._nodes.values())
+            gang = gang_of(workload, self._flavors, by_cards=by_cards, counts=counts)
+        except AskError as error:
+            refused = fit.AskRefused(resource=error.field, wanted=shown(error.value), reason=error.reason)
+            return Answer(fits=False, why=fit.in_words(refused))
+        except FieldError as error:
+            return Answer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")
+        key = msgspec.json.encode(gang)
+        if key in self._unfit:
+            return self._unfit[key]
+        answer = self._placed(gang, whole_cards=by_cards and not asks_for_parts(asks))
+        if not answer.fits:
+            self._unfit[key] = answer
+        return answer
+
+    def _placed(self, gang: fit.Gang, *, whole_cards: bool) -> Answer:
+        nodes = map(with_whole_cards, self._nodes.values()) if whole_cards else self._nodes.values()
+        found = fit.place(gang, nodes, self._strategy)
+        if isinstance(found, fit.Placement):
+            pods = "its pod" if gang.pods == 1 else f"all {gang.pods} pods"
+            where = f" in {gang.zone_key}={found.zone}" if found.zone is not None else ""
+            return Answer(
+                fits=True,
+                why=f"There is room for {pods}{where}.",
+                zone=found.zone,
+                gang=gang,
+                pods=found.pods,
+            )
+        words = " ".join(map(fit.in_words, found.obstacles[:_TOLD]))
+        if not found.exact:
+            return Answer(fits=True, why=f"No room was found, which is no proof. {words}")
+        return Answer(fits=False, why=words)
+
+    def keep(self, answer: Answer) -> None:
+        """Keep the room of a gang for it."""
+        nodes = {pod.node: with_whole_cards(self._nodes[pod.node]) for pod in answer.pods}
+        for name, node in fit.with_pods(answer.gang, nodes, answer.pods).items():
+            before = self._nodes[name]
+            self._nodes[name] = node if before.cards or not node.cards else _as_resource(before, node)
+
+    def keep_for(self, workload: Checked, missing: Mapping[str, int]) -> None:
+        """Keep room for the pods of a gang that are not on nodes yet; where not all of them have any, for some."""
+        counts = dict(missing)
+        while any(counts.values()):
+            answer = self.look(workload, counts)
+            if answer.fits:
+                self.keep(answer)
+                return
+            counts = {name: count // 2 for name, count in counts.items()}
+
+
+def _as_resource(before: fit.Node, node: fit.Node) -> fit.Node:
+    """Made-up cards that were given away, as GPUs that are not free any more."""
+    given = sum(card.used_slots for card in node.cards)
+    free = {**node.free, VGPUS: node.free.get(VGPUS, 0) - given * _ONE_CARD}
+    return msgspec.structs.replace(node, free=free, cards=before.cards)

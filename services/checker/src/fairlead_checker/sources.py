@@ -1,0 +1,140 @@
+"""Mirrors of what a checker must know: Workloads with checks, pods on nodes, nodes, flavors, and the checks themselves.
+
+Rights that this takes: `list` and `watch` of these kinds in the whole cluster (deploy/kustomize/gang-fit). Of pods, only
+those come that are on a node and not over, and of these only what they take is kept.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from fairlead_checker.facts import Checked, PodUse, bare_node, checked, pod_use
+from fairlead_checker.ground import Ground
+from fairlead_kube import (
+    ADMISSION_CHECKS,
+    NODES,
+    PODS,
+    RESOURCE_FLAVORS,
+    WORKLOADS,
+    AdmissionCheck,
+    KubeClient,
+    KubeObserver,
+    Node,
+    Pod,
+    Reflector,
+    ResourceFlavor,
+    Workload,
+    holds,
+    whole,
+)
+from fairlead_policy import fit
+
+ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that take something of a node."""
+
+
+class Mirror(Protocol):
+    """What is asked of every mirror, whatever it is of."""
+
+    complete: bool
+    following: bool
+
+    async def run(self) -> None:
+        """Mirrors until cancelled."""
+
+
+class Sources:
+    """The mirrors of one cluster, and the ground that they tell of.
+
+    Args:
+        client: of the cluster.
+        controller: who answers a check, as its `spec.controllerName` says; checks of others are left out.
+        wake: set when there is something to look at.
+        observer: hears of troubles.
+    """
+
+    def __init__(
+        self, client: KubeClient, controller: str, *, wake: asyncio.Event, observer: KubeObserver
+    ) -> None:
+        def ours(check: AdmissionCheck) -> AdmissionCheck | None:
+            return check if check.spec.controller_name == controller else None
+
+        self.ground = Ground()
+        self._checks = Reflector[AdmissionCheck, AdmissionCheck](
+            client, ADMISSION_CHECKS, project=ours, wake=wake, observer=observer
+        )
+        self._flavors = Reflector[ResourceFlavor, ResourceFlavor](
+            client, RESOURCE_FLAVORS, project=whole, wake=wake, observer=observer
+        )
+        self._nodes = Reflector[Node, fit.Node](
+            client, NODES, project=bare_node, wake=wake, observer=observer
+        )
+        self._pods = Reflector[Pod, PodUse](
+            client, PODS, project=pod_use, wake=wake, observer=observer, field_selector=ON_NODES
+        )
+        self._workloads = Reflector[Workload, Checked](
+            client, WORKLOADS, project=checked, wake=wake, observer=observer
+        )
+        self._all: dict[str, Mirror] = {
+            "admissionchecks": self._checks,
+            "resourceflavors": self._flavors,
+            "nodes": self._nodes,
+            "pods": self._pods,
+            "workloads": self._workloads,
+        }
+        self._heard = dict.fromkeys(self._all, time.monotonic())
+
+    def look(self) -> None:
+        """Take in what changed of nodes and pods."""
+        for key, node in self._nodes.take().changed.items():
+            self.ground.node(key.name, node)
+        for key, use in self._pods.take().changed.items():
+            self.ground.pod(key, use)
+        for kind in (self._checks, self._flavors, self._workloads):
+            kind.take()
+
+    @property
+    def workloads(self) -> list[Checked]:
+        """Those that have checks and are not over."""
+        return list(self._workloads.values.values())
+
+    @property
+    def flavors(self) -> Mapping[str, ResourceFlavor]:
+        """By name."""
+        return {key.name: flavor for key, flavor in self._flavors.values.items()}
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """Names of the checks that we answer."""
+        return frozenset(key.name for key in self._checks.values)
+
+    def unclaimed(self) -> list[AdmissionCheck]:
+        """Our checks that do not say yet that somebody answers them."""
+        return [one for one in self._checks.values.values() if not holds(one.status.conditions, "Active")]
+
+    def missing(self) -> str | None:
+        """Why not everything is known, if so."""
+        return next(
+            (f"not all {name} were heard yet" for name, one in self._all.items() if not one.complete), None
+        )
+
+    def why_silent(self, longest_seconds: float) -> str | None:
+        """What was not heard of for longer than that."""
+        now = time.monotonic()
+        for name, kind in self._all.items():
+            if kind.following:
+                self._heard[name] = now
+            elif now - self._heard[name] > longest_seconds:
+                return f"the API server has said nothing of {name} for {now - self._heard[name]:.0f} s"
+        return None
+
+    async def run(self) -> None:
+        """Until cancelled.
+
+        Raises:
+            FatalKubeError: a kind or the right to read it is missing from the start.
+        """
+        async with asyncio.TaskGroup() as group:
+            for name, kind in self._all.items():
+                group.create_task(kind.run(), name=f"mirror of {name}")

@@ -1,0 +1,74 @@
+"""What a Workload needs next, by what stands in it. Pure.
+
+The way of a gang that does not fit has three steps, for Kueue 0.19 does not let go of quota while it waits out the
+`requeueAfterSeconds` of a check (its Workload controller returns before it evicts). So the check first says `Retry`
+without a time: Kueue evicts at once. Then it says `Retry` with a time, of a Workload that has been evicted: Kueue writes
+`requeueState.requeueAt` itself, and will end the wait by itself, whoever is alive then. Last it says `Pending` again,
+for `Retry` would keep the Workload from being tried.
+"""
+
+import enum
+from collections.abc import Collection
+
+from fairlead_checker.facts import Checked
+from fairlead_contracts.instants import SECOND, Micros
+from fairlead_kube import CheckState, instant
+
+RESET = "Reset to Pending after eviction"
+"""How Kueue begins the message of a check that it reset (`resetChecksOnEviction`, pkg/workload/evict)."""
+_TAKEN_NOTE = 10 * SECOND
+"""After so long Kueue will not take note of a `Retry` any more, which then only stands in the way."""
+
+
+class Step(enum.StrEnum):
+    """What is to be done about a Workload."""
+
+    NONE = "none"
+    ANSWER = "answer"
+    """It has quota and waits for us."""
+    SEND_AWAY = "send away"
+    """It was evicted by us: say for how long it is to stay out of its queue."""
+    SETTLE = "settle"
+    """It stays out of its queue: take `Retry` back."""
+    AWAIT = "await"
+    """It is out of its queue until its time is up, or until it fits."""
+    HOLD = "hold"
+    """It was let through: its pods are on nodes, or will be."""
+
+
+def step_of(workload: Checked, ours: Collection[str], now: Micros) -> Step:
+    """The next step.
+
+    Args:
+        workload: as it stands.
+        ours: names of the checks that we answer.
+        now: the clock.
+    """
+    mine = our_checks(workload, ours)
+    states = {one.state for one in mine}
+    if not mine or "Rejected" in states:
+        return Step.NONE
+    if "Retry" in states and (workload.evicted or workload.reserved is None):
+        noted = workload.requeue_at is not None or all(_since(one) + _TAKEN_NOTE < now for one in mine)
+        return Step.SETTLE if noted else Step.NONE
+    if workload.evicted:
+        return _of_evicted(workload, mine, now)
+    if workload.reserved is None or "Retry" in states:
+        return Step.NONE
+    return Step.ANSWER if "Pending" in states else Step.HOLD
+
+
+def our_checks(workload: Checked, ours: Collection[str]) -> list[CheckState]:
+    """What stands of our checks in it."""
+    return [one for name, one in workload.checks.items() if name in ours]
+
+
+def _of_evicted(workload: Checked, mine: list[CheckState], now: Micros) -> Step:
+    waits = workload.requeue_at is not None and workload.requeue_at > now
+    if not waits and any(one.message.startswith(RESET) for one in mine):
+        return Step.SEND_AWAY
+    return Step.AWAIT if waits and workload.reserved is None else Step.NONE
+
+
+def _since(check: CheckState) -> Micros:
+    return instant(check.last_transition_time)

@@ -1,0 +1,60 @@
+"""What is written into a Workload's checks, as Kueue takes it. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from fairlead_checker.facts import Checked
+from fairlead_checker.gangs import zone_key_of
+from fairlead_checker.steps import our_checks
+from fairlead_contracts.instants import Micros, to_datetime
+
+LONGEST = 1000
+"""Characters of a message; Kueue cuts an Event at 1024."""
+NO_ROOM = "Not all of its pods have room on the nodes now."
+COMES_AGAIN = "It is let in as soon as they have, and tried again now and then."
+type Entry = Mapping[str, object]
+
+
+def ready(
+    workload: Checked, ours: Collection[str], why: str, zone: str | None, now: Micros
+) -> Sequence[Entry]:
+    """Let it through; with the zone that was found where it asks for one: its pods are kept there."""
+    key = zone_key_of(workload)
+    updates: Sequence[Entry] = []
+    if zone is not None and key is not None:
+        updates = [
+            {"name": one.pods.name, "nodeSelector": {key: zone}}
+            for one in workload.pod_sets
+            if key not in (one.pods.template.spec.node_selector or {})
+        ]
+    more = {"podSetUpdates": updates} if updates else {}
+    return [entry | more for entry in _entries(workload, ours, "Ready", why, now)]
+
+
+def retry(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
+    """Have its quota taken back."""
+    return _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)
+
+
+def stay_out(
+    workload: Checked, ours: Collection[str], why: str, seconds: int, now: Micros
+) -> Sequence[Entry]:
+    """Keep it out of its queue for so long."""
+    more = {"requeueAfterSeconds": seconds}
+    return [entry | more for entry in _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)]
+
+
+def pending(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
+    """Say nothing any more but why it waits."""
+    return _entries(workload, ours, "Pending", f"{NO_ROOM} {why} {COMES_AGAIN}", now)
+
+
+def _entries(
+    workload: Checked, ours: Collection[str], state: str, message: str, now: Micros
+) -> list[dict[str, object]]:
+    """One for each of our checks: what one manager applies is all that it has to say."""
+    at = to_datetime(now).strftime("%Y-%m-%dT%H:%M:%SZ")
+    text = " ".join(message.split())[:LONGEST]
+    return [
+        {"name": one.name, "state": state, "message": text, "lastTransitionTime": at}
+        for one in our_checks(workload, ours)
+    ]

@@ -1,0 +1,250 @@
+"""The loop: what it writes of what stands, and what it remembers meanwhile."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from fairlead_checker.checker import Checker, Manners
+from fairlead_checker.facts import Checked, bare_node, checked, pod_use
+from fairlead_checker.ground import Ground
+from fairlead_checker.instruments import Instruments
+from fairlead_checker.steps import RESET
+from fairlead_checker.words import Entry
+from fairlead_contracts.instants import SECOND, Micros, to_datetime
+from fairlead_kube import AdmissionCheck, Key, Node, Pod, ResourceFlavor, Workload, instant
+from fairlead_policy.fractions import Strategy
+from fairlead_runtime import Metrics
+
+GPU = "nvidia.com/gpu"
+START: Micros = instant("2026-11-22T12:00:00Z")
+HOLD = 60 * SECOND
+type Json = dict[str, object]
+
+
+def text(at: Micros) -> str:
+    return f"{to_datetime(at):%Y-%m-%dT%H:%M:%SZ}"
+
+
+class Cluster:
+    """What stands, changed as Kueue and the scheduler would change it; and what was written."""
+
+    def __init__(self, *nodes: str) -> None:
+        self.ground = Ground()
+        for name in nodes:
+            has: Json = {"cpu": "64", "pods": "110", GPU: "4"}
+            built: Json = {
+                "metadata": {"name": name},
+                "status": {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            self.ground.node(name, bare_node(msgspec.convert(built, Node)))
+        self.flavors: Mapping[str, ResourceFlavor] = {}
+        self.checks = frozenset({"gang-fit"})
+        self.now = START
+        self.leads = True
+        self.refuses = False
+        self.written: list[tuple[str, str]] = []
+        """Who, and the state or `let in`."""
+        self._found: dict[str, Json] = {}
+        self._version = 0
+        self.checker = Checker(
+            self,
+            self,
+            Manners(strategy=Strategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300),
+            Instruments(Metrics("checker")),
+            why_not=lambda: None if self.leads else "it does not lead",
+            clock=lambda: self.now,
+            wake=asyncio.Event(),
+        )
+
+    # --- what is asked of it
+
+    @property
+    def workloads(self) -> list[Checked]:
+        found = (checked(msgspec.convert(one, Workload)) for one in self._found.values())
+        return [one for one in found if one is not None]
+
+    def unclaimed(self) -> list[AdmissionCheck]:
+        return []
+
+    def look(self) -> None:
+        pass
+
+    async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
+        self.written.append((workload.name, str(entries[0]["state"])))
+        return not self.refuses
+
+    async def end_wait(self, workload: Checked) -> bool:
+        self.written.append((workload.name, "let in"))
+        return True
+
+    async def activate(self, name: str, now: Micros) -> None:
+        raise AssertionError(name, now)
+
+    # --- what happens
+
+    async def passed(self) -> list[tuple[str, str]]:
+        """One pass; gives what was written in it."""
+        self.written.clear()
+        await self.checker._pass()
+        return list(self.written)
+
+    def gang(
+        self,
+        name: str,
+        pods: int = 2,
+        *,
+        state: str = "Pending",
+        message: str = "",
+        quota: bool = True,
+        evicted: bool = False,
+        requeue_at: Micros | None = None,
+        level: int = 0,
+    ) -> None:
+        """A gang of pods of a node each stands so now."""
+        self._version += 1
+        container = {"name": "main", "resources": {"requests": {GPU: "4"}}}
+        conditions = [
+            {"type": "QuotaReserved", "status": str(quota), "lastTransitionTime": text(START)},
+            {"type": "Evicted", "status": str(evicted), "reason": "AdmissionCheck"},
+        ]
+        entry = {"name": "gang-fit", "state": state, "message": message, "lastTransitionTime": text(self.now)}
+        self._found[name] = {
+            "metadata": {"name": name, "namespace": "a", "uid": name, "resourceVersion": str(self._version)},
+            "spec": {
+                "priority": level,
+                "podSets": [
+                    {"name": "main", "count": pods, "template": {"spec": {"containers": [container]}}}
+                ],
+            },
+            "status": {
+                "conditions": conditions,
+                "admissionChecks": [entry],
+                "requeueState": {"requeueAt": None if requeue_at is None else text(requeue_at)},
+            },
+        }
+
+    def gone(self, name: str) -> None:
+        del self._found[name]
+
+    def pods(self, of: str, nodes: Iterable[str]) -> None:
+        """Its pods are on nodes."""
+        for node in nodes:
+            built: Json = {
+                "metadata": {"annotations": {"kueue.x-k8s.io/workload": of}},
+                "spec": {"nodeName": node, "containers": [{"resources": {"requests": {GPU: "4"}}}]},
+            }
+            self.ground.pod(Key("a", f"{of}-{node}"), pod_use(msgspec.convert(built, Pod)))
+
+    def end_pods(self, of: str, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            self.ground.pod(Key("a", f"{of}-{node}"), None)
+
+
+async def test_of_two_gangs_of_one_moment_the_first_of_the_order_gets_the_nodes() -> None:
+    here = Cluster("n1", "n2", "n3")
+    here.gang("later")
+    here.gang("first", level=5)
+    assert await here.passed() == [("first", "Ready"), ("later", "Retry")]
+
+
+async def test_nothing_is_said_twice_of_one_state() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    here.gang("two")
+    await here.passed()
+    assert await here.passed() == []
+
+
+async def test_room_is_kept_until_the_pods_are_on_nodes() -> None:
+    here = Cluster("n1", "n2", "n3", "n4")
+    here.gang("one")
+    await here.passed()
+    here.gang("one", state="Ready")
+    here.gang("two", pods=3)
+    assert await here.passed() == [("two", "Retry")]
+    here.pods("one", ["n1", "n2"])
+    here.gang("three", pods=2)
+    assert await here.passed() == [("three", "Ready")]
+
+
+async def test_room_is_not_kept_for_ever() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    await here.passed()
+    here.gang("one", state="Ready")
+    here.now += HOLD
+    here.gang("two")
+    assert await here.passed() == [("two", "Ready")]
+
+
+async def test_a_new_leader_keeps_room_for_what_the_last_one_let_through() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one", state="Ready")
+    here.gang("two")
+    assert await here.passed() == [("two", "Retry")]
+
+
+async def test_pods_that_were_seen_and_ended_are_not_waited_for() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    await here.passed()
+    here.gang("one", state="Ready")
+    here.pods("one", ["n1", "n2"])
+    await here.passed()
+    here.end_pods("one", ["n1", "n2"])
+    here.gang("two")
+    assert await here.passed() == [("two", "Ready")]
+
+
+async def test_kueues_older_copy_over_our_word_is_answered_as_before() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    await here.passed()
+    here.gang("two")
+    await here.passed()
+    here.pods("one", ["n1"])
+    here.gang("one", message="an older copy")
+    assert ("one", "Ready") in await here.passed(), "although its own pods are in its way"
+
+
+async def test_a_refused_write_is_made_again() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    here.refuses = True
+    assert await here.passed() == [("one", "Ready")]
+    here.refuses = False
+    assert await here.passed() == [("one", "Ready")]
+
+
+async def test_a_gang_without_room_goes_its_way_and_comes_back_as_soon_as_it_fits() -> None:
+    here = Cluster("n1", "n2")
+    here.pods("stranger", ["n1"])
+    here.gang("one")
+    assert await here.passed() == [("one", "Retry")]
+    here.gang("one", message=f"{RESET}. Previously: Retry", evicted=True)
+    assert await here.passed() == [("one", "Retry")]
+    later = here.now + 15 * SECOND
+    here.gang("one", state="Retry", quota=False, evicted=True, requeue_at=later)
+    assert await here.passed() == [("one", "Pending")]
+    here.gang("one", quota=False, evicted=True, requeue_at=later)
+    assert await here.passed() == []
+    here.end_pods("stranger", ["n1"])
+    assert await here.passed() == [("one", "let in")]
+    here.gang("one", quota=False)
+    assert await here.passed() == []
+    here.gang("one")
+    assert await here.passed() == [("one", "Ready")]
+
+
+async def test_who_does_not_lead_says_nothing_and_forgets() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    here.leads = False
+    running = asyncio.create_task(here.checker.run())
+    await asyncio.sleep(0)
+    here.checker._wake.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    running.cancel()
+    assert here.written == []
