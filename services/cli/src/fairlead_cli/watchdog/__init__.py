@@ -1,4 +1,5 @@
-"""`fairlead watchdog`: reserved ClusterQueues fill their gaps by themselves while nobody leads.
+"""`fairlead watchdog`: what shall not wait while nobody leads, or nobody answers, goes on by itself.
 
-Where to find what: `vigil` decides when, `queues` does it to a ClusterQueue, `running` watches who leads.
+Where to find what: reserved ClusterQueues fill their gaps: `vigil` decides when, `queues` does it to one of them. Admission
+checks that nobody answers are let through by `checks`. `running` watches who leads.
 """

@@ -13,6 +13,7 @@ from fairlead_cli.connection import connection_settings
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.instance import find_url
+from fairlead_cli.watchdog.checks import CheckGuard
 from fairlead_cli.watchdog.queues import carry_out
 from fairlead_cli.watchdog.vigil import Verdict, Vigil
 from fairlead_kube import KubeError
@@ -30,6 +31,8 @@ class WatchdogFlags(msgspec.Struct, frozen=True, kw_only=True):
     after: float
     back_after: float
     every: float
+    checks: Sequence[str] = ()
+    overdue: float = 60.0
 
 
 class LeaderWatch:
@@ -65,10 +68,20 @@ class LeaderWatch:
 
 async def run_watchdog(flags: WatchdogFlags) -> None:
     """Watch until cancelled."""
-    watch = LeaderWatch(flags.target.cluster, flags.nats)
     async with asyncio.TaskGroup() as group:
-        group.create_task(watch.run(), name="leader watch")
-        await _act(flags, watch)
+        if flags.checks:
+            group.create_task(_guard_checks(flags), name="checks")
+        if flags.queues:
+            watch = LeaderWatch(flags.target.cluster, flags.nats)
+            group.create_task(watch.run(), name="leader watch")
+            group.create_task(_act(flags, watch), name="queues")
+
+
+async def _guard_checks(flags: WatchdogFlags) -> None:
+    """By the cluster alone: NATS may be what is away."""
+    say(f"cluster {flags.target.cluster}: {', '.join(flags.checks)} is let through after {flags.overdue:g} s")
+    async with opened(flags.target) as client:
+        await CheckGuard(client, flags.checks, flags.overdue, warn).run(flags.every)
 
 
 async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:

@@ -1,0 +1,153 @@
+"""Checks that nobody answers are let through: fail open. It goes by what stands in the cluster alone, not by who leads.
+
+A Workload whose check is `Pending` holds quota and starts nothing. Whoever should answer is dead, paused, or cannot write:
+after some time it does not matter which.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairlead_contracts.instants import Micros, from_seconds, to_datetime
+from fairlead_kube import (
+    ADMISSION_CHECKS,
+    WORKLOADS,
+    CheckState,
+    Key,
+    KubeClient,
+    KubeError,
+    Reflector,
+    Workload,
+    holds,
+    instant,
+)
+
+FIELD_MANAGER = "fairlead-watchdog"
+_BY_CHECK = "AdmissionCheck"
+
+
+class Unanswered(msgspec.Struct, frozen=True, kw_only=True):
+    """A Workload that waits for checks."""
+
+    version: str
+    checks: tuple[str, ...]
+    since: Micros
+
+
+def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
+    """Which of the checks a Workload waits for; None where it waits for none of them.
+
+    It does with quota and `Pending`; and, out of its queue, with a `Retry` that nobody took back, which keeps it there.
+
+    Args:
+        workload: as it stands.
+        names: of checks.
+    """
+    if workload.holds("Finished") or not workload.active:
+        return None
+    reserved, evicted = workload.condition("QuotaReserved"), workload.condition("Evicted")
+    has_quota = reserved is not None and reserved.status == "True"
+    put_back = evicted is not None and evicted.status == "True" and evicted.reason == _BY_CHECK
+    open_ones = [
+        one
+        for one in workload.status.admission_checks or ()
+        if one.name in names and one.state == ("Pending" if has_quota and not put_back else "Retry")
+    ]
+    if not open_ones:
+        return None
+    since = [*map(_since, open_ones), *([reserved.since] if reserved is not None and has_quota else [])]
+    return Unanswered(
+        version=workload.metadata.resource_version,
+        checks=tuple(one.name for one in open_ones),
+        since=max(since),
+    )
+
+
+def _since(check: CheckState) -> Micros:
+    return instant(check.last_transition_time)
+
+
+class CheckGuard:
+    """Lets through what waits for longer than it should.
+
+    Args:
+        client: of the cluster.
+        names: of the checks.
+        overdue_seconds: how long a check may take.
+        say: takes each line of what was done.
+    """
+
+    def __init__(
+        self, client: KubeClient, names: Collection[str], overdue_seconds: float, say: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._names = names
+        self._overdue = overdue_seconds
+        self._say = say
+        self._mirror = Reflector[Workload, Unanswered](
+            client, WORKLOADS, project=lambda found: unanswered(found, names), wake=asyncio.Event()
+        )
+
+    async def run(self, every: float) -> None:
+        """Look every so many seconds, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._mirror.run(), name="mirror of workloads")
+            while True:
+                await self._activate()
+                if self._mirror.complete:
+                    await self._let_through()
+                await asyncio.sleep(every)
+
+    async def _let_through(self) -> None:
+        self._mirror.take()
+        by = from_seconds(time.time() - self._overdue)
+        for key, found in list(self._mirror.values.items()):
+            if found.since > by:
+                continue
+            try:
+                await self._client.apply(
+                    WORKLOADS, key.name, self._ready(key, found), key.namespace,
+                    field_manager=FIELD_MANAGER, subresource="status",
+                )  # fmt: skip
+            except KubeError as error:
+                self._say(f"{key.namespace}/{key.name}: {error}")  # tried again at the next look
+            else:
+                self._say(f"{key.namespace}/{key.name}: let through, as nobody answered its check")
+
+    def _ready(self, key: Key, found: Unanswered) -> dict[str, object]:
+        """Of this very state: whoever answers meanwhile is the one who knows."""
+        message = f"Nobody answered for {self._overdue:g} s since {to_datetime(found.since):%H:%M:%SZ}: let through unchecked by the watchdog."
+        states = [
+            {"name": name, "state": "Ready", "message": message, "lastTransitionTime": _now()}
+            for name in found.checks
+        ]
+        return {
+            "metadata": {"namespace": key.namespace, "resourceVersion": found.version},
+            "status": {"admissionChecks": states},
+        }
+
+    async def _activate(self) -> None:
+        """A check that nobody ever claimed stops every queue that names it."""
+        for name in self._names:
+            try:
+                found = await self._client.get(ADMISSION_CHECKS, name)
+                if holds(found.status.conditions, "Active"):
+                    continue
+                message = "Nobody claimed it: the watchdog lets through what waits for it."
+                condition = {"type": "Active", "status": "True", "reason": "Watchdog", "message": message}
+                await self._client.apply(
+                    ADMISSION_CHECKS, name,
+                    {"status": {"conditions": [condition | {"lastTransitionTime": _now()}]}},
+                    field_manager=FIELD_MANAGER, subresource="status",
+                )  # fmt: skip
+            except KubeError as error:
+                self._say(f"check {name}: {error}")
+            else:
+                self._say(f"check {name}: {message}")
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
