@@ -308,7 +308,9 @@ def test_a_back_off_ends_by_itself() -> None:
 )
 def test_the_queue_time_is_that_of_kueue(reason: str, status: str, expected: str) -> None:
     evicted = condition("Evicted", status, reason)
-    assert job_of(raw(evicted)).queue_time == instant(expected)
+    job = job_of(raw(evicted))
+    assert job.queue_time == instant(expected)
+    assert job.submitted == instant(CREATED), "what Kueue forgets, the order keeps"
 
 
 @pytest.mark.parametrize(
