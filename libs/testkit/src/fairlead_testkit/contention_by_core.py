@@ -1,0 +1,89 @@
+"""The core that orders real pools, as the order of a simulated one (see `contention`)."""
+
+from collections.abc import Iterator, Mapping
+
+from fairlead_contracts.instants import Micros
+from fairlead_policy import PoolOrder, PoolRules
+from fairlead_testkit.contention import ByFormula, Job
+from fairlead_testkit.waiting import a_waiting_job
+
+SLOTS = "nvidia.com/gpu"
+_QUEUE = ("cluster", "queue")
+
+
+class ByCore:
+    """Who goes first, by the core.
+
+    Args:
+        rules: of the pool; its slots are its only resource, in base units.
+    """
+
+    def __init__(self, rules: PoolRules) -> None:
+        self.core = PoolOrder(rules)
+        self._jobs: dict[str, Job] = {}
+
+    def wait(self, job: Job) -> None:
+        """The job waits."""
+        self._jobs[job.uid] = job
+        self.core.wait(
+            a_waiting_job(
+                job.uid, tenant=job.tenant, submitted=job.submitted, demand=demand(job.size), queue=_QUEUE
+            )
+        )
+
+    def start(self, job: Job) -> None:
+        """The job runs."""
+        self.core.run(job.uid, job.tenant, demand(job.size))
+
+    def end(self, job: Job) -> None:
+        """The job ran."""
+        self.core.forget(job.uid)
+        del self._jobs[job.uid]
+
+    def in_order(self, now: Micros) -> Iterator[Job]:
+        """The front first: the whole order is asked for where somebody looks beyond it."""
+        front = self.core.front(now, 1).get(_QUEUE)
+        if not front:
+            return
+        yield self._jobs[front[0].uid]
+        for uid in self.core.uids(now)[1:]:
+            yield self._jobs[uid]
+
+
+class Compared:
+    """The core's order, held to the formula's at each look.
+
+    Args:
+        core: the order that counts.
+        formula: what it has to be.
+    """
+
+    def __init__(self, core: ByCore, formula: ByFormula) -> None:
+        self._both = core, formula
+
+    def wait(self, job: Job) -> None:
+        """The job waits."""
+        for one in self._both:
+            one.wait(job)
+
+    def start(self, job: Job) -> None:
+        """The job runs."""
+        for one in self._both:
+            one.start(job)
+
+    def end(self, job: Job) -> None:
+        """The job ran."""
+        for one in self._both:
+            one.end(job)
+
+    def in_order(self, now: Micros) -> Iterator[Job]:
+        """The jobs, as long as both name the same."""
+        for mine, defined in zip(*(one.in_order(now) for one in self._both), strict=True):
+            if mine != defined:
+                raise AssertionError(f"the core starts {mine}, the definition {defined}")
+            yield mine
+
+
+def demand(slots: int) -> Mapping[str, int]:
+    """Slots in base units: thousandths."""
+    return {SLOTS: 1000 * slots}
