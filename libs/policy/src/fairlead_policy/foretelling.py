@@ -12,6 +12,7 @@ from fairlead_contracts.decisions import Place
 from fairlead_contracts.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
 from fairlead_contracts.prospects import Holder, Makeup, Move, Prospects, Room
 from fairlead_contracts.quantities import base_units, format_quantity
+from fairlead_policy.bound import bound_in_words
 from fairlead_policy.figures import duration, percent
 from fairlead_policy.neighbours import before_in_words
 from fairlead_policy.rules import PoolRules
@@ -33,6 +34,9 @@ def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Mi
         lines.append(
             f"Time alone changes nothing between it and its neighbours: {_because(place, rules, now)}."
         )
+    bound = bound_in_words(place, rules)
+    if bound is not None and not found.fading:
+        lines.append(bound)
     if found.fading:
         lines.append(
             "Past use counts here and fades: as it does, places move, and instants told come sooner or later."
