@@ -271,6 +271,11 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("class-unlisted", Severity.INFO, changed(workload_classes=classes(scrap=-500))),
     ("class-ungranted", Severity.INFO, changed(workload_classes=classes(urgent=5_000_000))),
     (
+        "small-parts",
+        Severity.INFO,
+        changed(policy=policy(tenants=[{"name": f"t{number}"} for number in range(200)])),
+    ),
+    (
         "queue-without-tenant",
         Severity.INFO,
         changed(local_queues=[things.local_queue("main", ns, "gpus") for ns in ("team-a", "team-z")]),
@@ -433,6 +438,18 @@ def test_what_is_right_is_not_found(name: str, survey: Survey) -> None:
 def test_a_sound_cluster_has_nothing_but_what_is_fine() -> None:
     assert {finding.severity for finding in examine(SOUND)} == {Severity.OK}
     assert len(list(examine(SOUND))) == len(CHECKS)
+
+
+def test_what_a_day_of_waiting_is_worth_is_told_of_each_pool() -> None:
+    """16 cards between one tenant that is listed and ten that may come: a tenth of a part of 16/11."""
+    [worth] = [finding.what for finding in examine(SOUND) if finding.subject == "aging"]
+    assert worth == (
+        "pool lab/gpus of 16 gpu: a day is worth 0.145 gpu for each that is not listed, 0.145 gpu for team-a"
+    )
+    in_cohort = {**QUEUE, "spec": {**QUEUE["spec"], "cohortName": "all"}}
+    above = msgspec.convert([things.cohort("all", {GPU: 16}, flavor="a100")], list[Cohort])
+    joined = changed(cluster_queues=[in_cohort], cohorts=above)
+    assert any("of 32 gpu" in finding.what for finding in examine(joined) if finding.subject == "aging")
 
 
 def test_every_finding_has_a_name_that_can_be_accepted() -> None:

@@ -1,6 +1,7 @@
 """What a policy says without effect is told wherever it is read."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +23,9 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
     policy.write_text(json.dumps({"class_weights": WEIGHTS}))
     pools = [{"name": "p", "capacity": {"cpu": 1}}]
     snapshot.write_text(json.dumps({"now": 0, "policy": {"class_weights": WEIGHTS}, "pools": pools}))
-    check_file(policy)
+    check_file(policy, {})
     assert SAID in capsys.readouterr().err
-    print_file(policy, as_json=True)
+    print_file(policy, {}, as_json=True)
     assert SAID in capsys.readouterr().err
     order = [sys.executable, "-m", "fairlead_cli", "order", str(snapshot)]
     assert SAID in subprocess.run(order, capture_output=True, text=True, check=True, timeout=30).stderr
@@ -35,3 +36,31 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
 )
 def test_what_has_an_effect_is_passed_over(found: dict[str, object]) -> None:
     assert list(without_effect(read_document(found))) == []
+
+
+POLICY = "pools: [{name: gpu, members: [sim/gpu]}]\ntenants: [{name: team-a, weight: 3}, {name: team-b}]\n"
+
+
+def test_check_and_show_say_what_a_day_of_waiting_is_worth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    check_file(policy, {"gpu": {"nvidia.com/gpu": 32_000}})
+    said = capsys.readouterr().err
+    assert "aging: a day of waiting is worth 0.1 of what a tenant is entitled to" in said
+    assert "pool gpu of 32 gpu: a day is worth 2.4 gpu for team-a, 0.8 gpu for team-b" in said
+    print_file(policy, {}, as_json=True)
+    shown = capsys.readouterr()
+    assert "pool gpu: a day is worth 7.5 % of it for team-a, 2.5 % of it for team-b" in shown.err
+    assert json.loads(shown.out)["tenants"], "the result itself is untouched"
+
+
+def test_without_a_running_instance_check_tells_it_in_parts(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("unlisted_weight: 1\n")
+    check = [sys.executable, "-m", "fairlead_cli", "policy", "check", str(policy)]
+    environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    environ.pop("FAIRLEAD_NATS_URL", None)
+    done = subprocess.run(check, capture_output=True, text=True, check=True, timeout=30, env=environ)
+    assert "pool (each): a day is worth 1.0 % of it for each that is not listed" in done.stderr

@@ -104,13 +104,15 @@ def test_check_and_show_say_what_becomes_of_the_rest(
 ) -> None:
     path = tmp_path / "drf.yaml"
     path.write_text(DRF)
-    check_file(path)
+    check_file(path, {})
     assert "In force, it keeps those of the policy before it" in capsys.readouterr().err
-    print_file(path, as_json=False)
+    print_file(path, {}, as_json=False)
     shown = capsys.readouterr()
     assert "let any job be urgent that said so" in shown.err
     assert "class_mode: additive" in shown.out
     ours = tmp_path / "ours.yaml"
     ours.write_text("window: 7\n")
-    check_file(ours)
-    assert capsys.readouterr().err.splitlines() == [f"{ours} is valid: 0 tenants, 0 pools"]
+    check_file(ours, {})
+    valid, worth = capsys.readouterr().err.splitlines()
+    assert valid == f"{ours} is valid: 0 tenants, 0 pools"
+    assert worth.startswith("aging: ")

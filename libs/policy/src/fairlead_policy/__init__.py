@@ -16,13 +16,15 @@ within the `bands` of the classes that make up a pool's `segments`, and where `p
 the words of `reservation`; `past` is decayed use; `reasons` puts a place in words, with
 `held_back` on what holds it back beside a share. `prospects` says what
 would move a job: by what stands `ahead` and takes its `turns`, by its `makeup`, by `moves` solved exactly or tried (`supposing`), and
-`foretelling` puts that in words, with `neighbours` on those right before it.
+`foretelling` puts that in words, with `neighbours` on those right before it and `bound` on how long later jobs may pass it.
+`aging_worth` says what the rate of aging means in a pool.
 
 Two packages stand beside the order, to be imported by their own names: `fit` says whether a gang fits nodes and where,
 `fractions` reads GPU fractions after HAMi. `card_shares` charges those to a pool, `walking` places jobs along an order,
 `sizing` asks whether stated nodes could hold a stated job at all.
 """
 
+from fairlead_policy.aging_worth import aging_in_words, worth_in_words
 from fairlead_policy.ahead import join_around
 from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
 from fairlead_policy.explained import ExplainedJob, explain_in_snapshot
@@ -162,6 +164,7 @@ __all__ = [
     "Withdrawal",
     "Withholding",
     "Wording",
+    "aging_in_words",
     "class_bands",
     "class_in_words",
     "clearance_of",
@@ -217,4 +220,5 @@ __all__ = [
     "why_uncleared",
     "why_withheld",
     "words_on",
+    "worth_in_words",
 ]

@@ -11,25 +11,26 @@ from fairlead_cli.policy_applying import PLAIN, Terms, overtaken, resulting
 from fairlead_cli.policy_effects import without_effect
 from fairlead_cli.policy_files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy_store import in_force, kept, stored_policy
+from fairlead_cli.policy_worth import Capacities, capacities, worth_of_waiting
 from fairlead_contracts.document import encode_document
 
 
-def check_file(path: Path) -> None:
-    """Check a file and say what it is.
+def check_file(path: Path, known: Capacities) -> None:
+    """Check a file and say what it is, and what its aging comes to in pools of these capacities.
 
     Raises:
         InputError: it is no policy.
     """
     file = read_file(path)
     say(f"{path} is valid: {len(file.policy.tenants)} tenants, {len(file.policy.pools)} pools")
-    _tell(file)
+    _tell(file, known)
 
 
-def print_file(path: Path, *, as_json: bool) -> None:
-    """Print the policy that a file means, with every key written out."""
+def print_file(path: Path, known: Capacities, *, as_json: bool) -> None:
+    """Print the policy that a file means, with every key written out, and say what its aging comes to."""
     file = read_file(path)
     write_line(encode_document(file.policy).decode() if as_json else as_yaml(file.policy).rstrip())
-    _tell(file)
+    _tell(file, known)
 
 
 async def print_policy(nats: str | None, *, as_json: bool) -> None:
@@ -40,6 +41,7 @@ async def print_policy(nats: str | None, *, as_json: bool) -> None:
     """
     async with connected(nats) as bus:
         found = await stored_policy(bus)
+        known = {} if found is None else await capacities(bus)
     if found is None:
         raise CommandError(
             "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
@@ -49,6 +51,8 @@ async def print_policy(nats: str | None, *, as_json: bool) -> None:
         write_line(encode_document(document).decode())
     else:
         write_line(f"{MADE_FROM}{revision}\n{as_yaml(document)}".rstrip())
+    for line in worth_of_waiting(document, known):
+        say(line)
 
 
 async def print_differences(nats: str | None, path: Path, terms: Terms = PLAIN) -> bool:
@@ -75,8 +79,8 @@ async def print_differences(nats: str | None, path: Path, terms: Terms = PLAIN) 
     return bool(lines)
 
 
-def _tell(file: PolicyFile) -> None:
+def _tell(file: PolicyFile, known: Capacities) -> None:
     for sentence in without_effect(file.policy):
         warn(sentence)
-    for note in told_of(file, file.policy, None):
+    for note in [*told_of(file, file.policy, None), *worth_of_waiting(file.policy, known)]:
         say(note)

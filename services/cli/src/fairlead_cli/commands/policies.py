@@ -49,17 +49,21 @@ def apply(
 
 
 @policy.command
-def check(file: Path, /) -> None:
-    """Check a policy file without putting it in force; tells every problem at once.
+def check(file: Path, /, *, reach: Reach = HERE) -> None:
+    """Check a policy file without putting it in force; tells every problem at once, and what its aging comes to.
+
+    Without a running Fairlead to ask for the pools' capacity, that is told in parts of a pool.
 
     Parameters
     ----------
     file:
         YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
     """
+    from fairlead_cli.connection import run
     from fairlead_cli.policy_looking import check_file
+    from fairlead_cli.policy_worth import known_capacities
 
-    check_file(file)
+    check_file(file, run(known_capacities(reach.nats)))
 
 
 @policy.command
@@ -96,9 +100,10 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
     """
     from fairlead_cli.connection import run
     from fairlead_cli.policy_looking import print_file, print_policy
+    from fairlead_cli.policy_worth import known_capacities
 
     if file is not None:
-        print_file(file, as_json=output == "json")
+        print_file(file, run(known_capacities(reach.nats)), as_json=output == "json")
     else:
         run(print_policy(reach.nats, as_json=output == "json"))
 

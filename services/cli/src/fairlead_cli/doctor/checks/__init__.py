@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead_cli.doctor.checks import (
+    aging,
     capacity,
     classes,
     flavors,
@@ -28,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     *reserving.CHECKS,
     *classes.CHECKS,
     *tenants.CHECKS,
+    *aging.CHECKS,
     *writers.CHECKS,
     *flavors.CHECKS,
     *capacity.CHECKS,
