@@ -1,6 +1,7 @@
 """Draws the pictures of docs/policy.md: `python bench/pictures.py` writes docs/pictures/*.svg, the same bytes each time.
 
-Each is computed with the core that orders real clusters, in a closed loop of a simulated pool.
+Each comes from a simulated pool. Who starts says the core that orders real clusters, where backlogs are short; in the
+pictures of days it is the definition that the tests hold the core to, start for start, as that is faster.
 """
 
 import argparse
@@ -8,23 +9,35 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from pictures_loop import CARDS, MINUTE, Course, Submission, rules, run
 from pictures_plots import Axis, Line, Plot, Point, svg
 
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import HOUR, Micros
-from fairlead_policy import PoolOrder, WaitingJob
+from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.instants import DAY, HOUR, MINUTE, Micros, to_seconds
+from fairlead_policy import PoolOrder, PoolRules, Rulebook
 from fairlead_policy.moves import passes_at
+from fairlead_policy.rules import exactly
+from fairlead_testkit.contention import Arrival, ByFormula, Contention, Course, entitlements_of
+from fairlead_testkit.contention_by_core import ByCore, demand
+from fairlead_testkit.waiting import a_waiting_job
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
-DEFAULT_RATE = Fraction(6, 100)
+DEFAULT = Aging()
+CARDS = 24
+SLOTS = 60
+"""Of the pictures of days: an hour's job on each."""
+LENGTHS = tuple(minutes * MINUTE for minutes in (18, 27, 21, 33, 24, 30, 15, 36))
+"""Uneven, so that cards come free one by one, as in life."""
+HOURS = tuple(HOUR * percent // 100 for percent in (60, 110, 140, 80, 125, 95, 90))
+"""An hour in the mean."""
 TENANTS = {"ada": 3, "bob": 2, "cyd": 1}
 KINDS = {"ada": "a", "bob": "b", "cyd": "c"}
-PLENTY = 2000
+PLENTY = 1000
 """Jobs: more than are started."""
 SHARES = Axis("share of the pool", [(part / 100, f"{part} %") for part in range(0, 101, 25)])
-RATES = (0.005, 0.02, 0.06, 0.2, 0.6, 2, 6, 20)
-"""Share an hour; the first stands for none at all on the logarithmic axis."""
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+"""Entitlements a day; the first stands for none at all on the logarithmic axis."""
+BACKLOGS = ((1 / 24, "1 h"), (0.25, "6 h"), (1, "1 d"), (2, "2 d"), (4, "4 d"))
 
 
 def hours(count: int, step: int = 1) -> Axis:
@@ -32,93 +45,125 @@ def hours(count: int, step: int = 1) -> Axis:
     return Axis("hours", [(hour, str(hour)) for hour in range(0, count + 1, step)])
 
 
-def shares_over(course: Course, length: int, weights: Mapping[str, int]) -> list[Line]:
-    """Each tenant's part of the pool over time, with what it is entitled to at the end."""
+def rules(weights: Mapping[str, int], aging: Aging = DEFAULT) -> PoolRules:
+    """One pool of cards."""
+    document = PolicyDocument(
+        aging=aging,
+        pools=[Pool(name="gpu", members=["sim/gpu"])],
+        tenants=[Tenant(name=name, weight=float(weight)) for name, weight in weights.items()],
+    )
+    return Rulebook(document, 1).pool_rules("gpu", demand(CARDS))
+
+
+def shares_over(course: Course, begin: int, length: int, weights: Mapping[str, int]) -> list[Line]:
+    """Each tenant's part of the pool over hours from a beginning, with what it is entitled to at the end."""
+    parts = entitlements_of(weights)
     steps = range(5, 60 * length + 1, 5)
-    total = sum(weights.values())
     return [
         Line(
             f"{tenant}, weight {weight}",
             KINDS[tenant],
             [
-                (0.0, 0.0),
-                *((step / 60, course.share_at(tenant, step * MINUTE, 5 * MINUTE)) for step in steps),
+                (step / 60, float(course.share(tenant, start, start + 5 * MINUTE)))
+                for step in steps
+                for start in [begin * HOUR + (step - 5) * MINUTE]
             ],
-            part=weight / total,
+            part=float(parts[tenant]),
         )
         for tenant, weight in weights.items()
     ]
 
 
 def shares() -> list[Plot]:
-    """Three tenants come one after the other to an empty pool, without aging and with the default."""
+    """Three tenants come one after the other to an empty pool; then one of two equal ones comes three days late."""
     floods = [
-        Submission(0, "cyd", PLENTY),
-        Submission(HOUR, "ada", PLENTY),
-        Submission(2 * HOUR, "bob", PLENTY),
+        Arrival(at=turn * HOUR, tenant=name, jobs=PLENTY) for turn, name in enumerate(("cyd", "ada", "bob"))
     ]
     marks = [(0.0, "cyd comes"), (1.0, "ada comes"), (2.0, "bob comes")]
-    plots = []
-    for rate, title in (
-        (Fraction(0), f"Three tenants on {CARDS} cards, share_per_hour 0; dashed: entitlement by weight"),
-        (
-            DEFAULT_RATE,
-            "The same with share_per_hour 0.06",
-        ),
-    ):
-        course = run(rules(TENANTS, share_per_hour=rate), floods, 6 * HOUR)
-        plots.append(Plot(title, hours(6), SHARES, shares_over(course, 6, TENANTS), marks))
-    return plots
+    course = Contention(CARDS, ByCore(rules(TENANTS)), lengths=LENGTHS).play(6 * HOUR, floods)
+    title = f"Three tenants on {CARDS} cards, default aging; dashed: entitlement by weight"
+    plots = [Plot(title, hours(6), SHARES, shares_over(course, 0, 6, TENANTS), marks)]
+    two = {"ada": 1, "bob": 1}
+    order = ByFormula(SLOTS, entitlements_of(two), exactly(DEFAULT.entitlement_per_day) / DAY)
+    late = [Arrival(tenant="bob", jobs=7 * 24 * SLOTS), Arrival(at=3 * DAY, tenant="ada", jobs=24 * SLOTS)]
+    course = Contention(SLOTS, order, lengths=HOURS).play(3 * DAY + 5 * HOUR, late)
+    title = "Two of weight 1: bob's queue is three days older than ada's"
+    lines = shares_over(course, 71, 6, two)
+    return [*plots, Plot(title, hours(6), SHARES, lines, [(1.0, "ada comes, 72 h after bob")])]
 
 
 def weights() -> list[Plot]:
     """A weight is changed while all have jobs waiting."""
-    floods = [Submission(0, tenant, PLENTY) for tenant in TENANTS]
     before, after = dict.fromkeys(TENANTS, 1), {"ada": 4, "bob": 1, "cyd": 1}
-    course = run(rules(before, share_per_hour=DEFAULT_RATE), floods, 6 * HOUR, [(2 * HOUR, after)])
+    order = ByCore(rules(before))
+    pool = Contention(CARDS, order, lengths=LENGTHS)
+    pool.play(2 * HOUR - 1, [Arrival(tenant=tenant, jobs=PLENTY) for tenant in TENANTS])
+    order.core.set_rules(rules(after))
     title = "All weigh 1, then ada weighs 4; dashed: entitlement after the change"
-    lines = shares_over(course, 6, after)
+    lines = shares_over(pool.play(6 * HOUR), 0, 6, after)
     return [Plot(title, hours(6), SHARES, lines, [(2.0, "ada: 1 to 4")])]
 
 
+def under_backlog(days: float, rate: Fraction) -> tuple[Course, Micros]:
+    """Equal backlogs that never shrink, of so many days' work of the pool together, and from when on shares stand still."""
+    backlog = Fraction(days).limit_denominator(24)
+    settled = DAY + int(4 * backlog * DAY)
+    pool = Contention(SLOTS, ByFormula(SLOTS, entitlements_of(TENANTS), rate / DAY), lengths=HOURS)
+    for tenant in TENANTS:
+        pool.keep(tenant, int(backlog * 24 * SLOTS / len(TENANTS)))
+    return pool.play(settled + 2 * DAY), settled
+
+
 def aging() -> list[Plot]:
-    """Waits and shares by the rate of aging, of tenants that all ask for as much, whatever their weight."""
-    # 36 jobs an hour and tenant, of 25.5 minutes each: all three want the same, together nearly twice the pool.
-    length = 24
-    floods = [Submission(turn * 15 * MINUTE, tenant, 9) for turn in range(4 * length) for tenant in TENANTS]
+    """Waits and shares by the rate of aging, under a backlog of one day."""
     courses = {
-        rate: run(
-            rules(TENANTS, share_per_hour=Fraction(0) if rate == RATES[0] else Fraction(str(rate))),
-            floods,
-            length * HOUR,
-        )
-        for rate in RATES
+        rate: under_backlog(1, Fraction(0) if rate == RATES[0] else Fraction(str(rate))) for rate in RATES
     }
     ticks = [(rate, "0" if rate == RATES[0] else f"{rate:g}") for rate in RATES]
-    axis = Axis("share_per_hour (default 0.06)", ticks, logarithmic=True)
-    total = sum(TENANTS.values())
-    waits = _by_rate(lambda course, tenant: max(course.waits[tenant]) / HOUR, courses)
-    parts = _by_rate(Course.mean_share, courses, {name: weight / total for name, weight in TENANTS.items()})
-    top = max(y for line in waits for _, y in line.points)
-    scale = Axis("hours", [(hour, str(hour)) for hour in range(0, int(top) + 5, 4)])
-    mark = [(0.06, "default")]
+    axis = Axis("entitlement_per_day (default 0.1)", ticks, logarithmic=True)
+    waits = _lines(lambda course, begin, tenant: max(course.waits(tenant, begin)) / DAY, courses)
+    parts = _lines(_share, courses, entitled=True)
+    scale = Axis("days", [(half / 2, f"{half / 2:g}") for half in range(6)])
+    mark = [(DEFAULT.entitlement_per_day, "default")]
     return [
-        Plot("The longest wait of a job that started within a day", axis, scale, waits, mark),
+        Plot(
+            "The longest wait, with a day's work of the pool waiting, a third of it each tenant's",
+            axis,
+            scale,
+            waits,
+            mark,
+        ),
         Plot("Mean share of the pool; dashed: entitlement", axis, SHARES, parts, mark),
     ]
 
 
-def _by_rate(
-    figure: Callable[[Course, str], float],
-    courses: Mapping[float, Course],
-    parts: Mapping[str, float] | None = None,
+def backlog() -> list[Plot]:
+    """Shares by how much waits, at the default rate."""
+    rate = exactly(DEFAULT.entitlement_per_day)
+    courses = {days: under_backlog(days, rate) for days, _ in BACKLOGS}
+    axis = Axis("work of the whole pool that waits, a third of it each tenant's", BACKLOGS, logarithmic=True)
+    lines = _lines(_share, courses, entitled=True)
+    title = "Mean share of the pool by backlog, default aging; dashed: entitlement"
+    return [Plot(title, axis, SHARES, lines)]
+
+
+def _share(course: Course, begin: Micros, tenant: str) -> float:
+    return float(course.share(tenant, begin, begin + 2 * DAY))
+
+
+def _lines(
+    figure: Callable[[Course, Micros, str], float],
+    courses: Mapping[float, tuple[Course, Micros]],
+    *,
+    entitled: bool = False,
 ) -> list[Line]:
+    parts = entitlements_of(TENANTS)
     return [
         Line(
             f"{tenant}, weight {weight}",
             KINDS[tenant],
-            [(rate, figure(course, tenant)) for rate, course in courses.items()],
-            part=None if parts is None else parts[tenant],
+            [(x, figure(course, begin, tenant)) for x, (course, begin) in courses.items()],
+            part=float(parts[tenant]) if entitled else None,
         )
         for tenant, weight in TENANTS.items()
     ]
@@ -126,40 +171,31 @@ def _by_rate(
 
 def cap() -> list[Plot]:
     """Two jobs age alike until one is beyond the cap; then the other passes it."""
-    scored_by = rules({"ada": 1, "cyd": 1}, share_per_hour=DEFAULT_RATE, cap_hours=12)
+    scored_by = rules({"ada": 1, "cyd": 1}, Aging(cap_days=7))
     order = PoolOrder(scored_by)
-    order.run("r", "cyd", {"gpu": CARDS // 2})
-    for uid, tenant, submitted in (("old", "cyd", 0), ("young", "ada", 10 * HOUR)):
-        order.wait(
-            WaitingJob(
-                uid=uid,
-                scope=tenant,
-                id=uid,
-                tenant=tenant,
-                urgency="normal",
-                submitted=submitted,
-                demand={"gpu": 1},
-                queue=("cluster", "queue"),
-            )
-        )
+    order.run("r", "cyd", demand(CARDS // 4))
+    for uid, tenant, submitted in (("old", "cyd", 0), ("young", "ada", 4 * DAY)):
+        order.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand=demand(1)))
     old, young = (_place(order, uid) for uid in ("old", "young"))
     flip = passes_at(young, old, scored_by, 0) or 0
 
-    def worth(place: Place, hour: float) -> float:
-        return 0.06 * min(max(0.0, hour - place.submitted / HOUR), 12.0) - place.tag
+    def worth(place: Place, day: float) -> float:
+        waited = day - to_seconds(place.submitted) / to_seconds(DAY)
+        return DEFAULT.entitlement_per_day * min(max(0.0, waited), 7.0) - place.tag
 
     def line(name: str, kind: str, place: Place, begin: int) -> Line:
-        points: Sequence[Point] = [(hour / 2, worth(place, hour / 2)) for hour in range(2 * begin, 49)]
+        points: Sequence[Point] = [(day / 4, worth(place, day / 4)) for day in range(4 * begin, 57)]
         return Line(name, kind, points)
 
-    lines = [line("old: tag 0.5", "b", old, 0), line("young: tag 0", "a", young, 10)]
+    lines = [line("old: tag 0.5", "b", old, 0), line("young: tag 0", "a", young, 4)]
+    days = Axis("days", [(day, str(day)) for day in range(0, 15, 2)])
     heights = Axis("worth of waiting - tag", [(tick / 4, f"{tick / 4:g}") for tick in range(-2, 4)])
     marks = [
-        (12.0, "the old one reaches the cap"),
-        (flip / HOUR, f"{flip / HOUR:.1f} h: the young one passes"),
+        (7.0, "the old one reaches the cap"),
+        (flip / DAY, f"day {flip / DAY:.1f}: the young one passes"),
     ]
-    title = "share_per_hour 0.06, cap_hours 12: the higher line goes first"
-    return [Plot(title, hours(24, 3), heights, lines, marks)]
+    title = "entitlement_per_day 0.1, cap_days 7: the higher line goes first"
+    return [Plot(title, days, heights, lines, marks)]
 
 
 def _place(order: PoolOrder, uid: str, now: Micros = 0) -> Place:
@@ -173,6 +209,7 @@ DRAWN: Mapping[str, Callable[[], list[Plot]]] = {
     "shares": shares,
     "weights": weights,
     "aging": aging,
+    "backlog": backlog,
     "cap": cap,
 }
 

@@ -4,15 +4,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[3]
 PICTURES = REPOSITORY / "docs" / "pictures"
 
 
+@pytest.mark.timeout(180)
 def test_pictures_are_up_to_date(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, str(REPOSITORY / "bench" / "pictures.py"), "--into", str(tmp_path)],
         check=True,
-        timeout=55,
+        timeout=170,
     )
     drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     kept = {path.name: path.read_bytes() for path in PICTURES.iterdir()}
