@@ -1,5 +1,6 @@
-"""A real Kueue admits within one job of weighted DRF at every step: raw Workloads, Jobs whose pods run, gangs."""
+"""A real Kueue admits in the order of weighted DRF at every step: raw Workloads, Jobs whose pods run, gangs."""
 
+import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import GPU, KubeLab, things
+from fairlead_testkit.oracle import OracleRules
+from fairlead_testkit.placements import PlacementReplay, QuotaNode
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
@@ -21,6 +24,10 @@ FRONT = {"team-a": 3, "team-b": 2, "team-c": 1}
 """Of the first jobs, as many as there are GPUs."""
 EACH = 12
 EACH_JOBS = 8
+APART = 0.7
+"""Seconds between two ends."""
+SLOW = 0.5
+"""After so many seconds an end has been ordered by, on a loaded machine."""
 
 
 def replayed(steps: Sequence[Step], waiting: Mapping[str, str]) -> FairReplay:
@@ -43,7 +50,7 @@ def oldest_running(estate: Estate, log: AdmissionLog) -> Step:
     return next(step for step in log.steps if step.what == "admitted" and step.name in running)
 
 
-async def test_raw_workloads_are_admitted_within_one_job_of_weighted_drf(
+async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
     with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
@@ -55,8 +62,8 @@ async def test_raw_workloads_are_admitted_within_one_job_of_weighted_drf(
             for number in range(EACH):
                 waiting[f"{tenant}-{number}"] = tenant
                 estate.workload(tenant, f"{tenant}-{number}")
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
-        async with fleet.running() as bus:
+        policy = fair_policy(estate, WEIGHTS, pool)
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
             await eventually(
                 lambda: tenants_of_front(estate) == FRONT, 60, what="the front is shared by weight"
             )
@@ -64,14 +71,24 @@ async def test_raw_workloads_are_admitted_within_one_job_of_weighted_drf(
             await front_stands(bus, estate, GPUS)
             estate.finish("keeper", "keeper")
             log.wait(1 + GPUS)
-            for more in range(len(waiting) - GPUS):
-                await front_stands(bus, estate)
+            for _ in range(len(waiting) - GPUS):
                 running = oldest_running(estate, log)
                 estate.finish(running.tenant, running.name)
-                log.wait(1 + GPUS + more + 1)
-        replay = replayed(log.steps, waiting)
-        assert sorted(replay.started) == sorted(waiting)
-        assert replay.breaches == []
+                await asyncio.sleep(APART)  # so long a job lasts, and no longer; no order is waited for
+            log.wait(1 + len(waiting))
+        judge = PlacementReplay(
+            rules=OracleRules.of(policy, {GPU: GPUS}),
+            nodes={"shared": QuotaNode(nominal=GPUS)},
+            queues=dict.fromkeys(estate.namespaces.values(), "shared"),
+            reaction=SLOW,
+            ignored=frozenset({"keeper"}),
+        )
+        placements = judge.replay(log.glimpses)
+        assert sorted(one.name for one in placements) == sorted(waiting)
+        wrong = [one for one in placements if one.missed]
+        assert len(wrong) <= len(waiting) // 5, (
+            wrong
+        )  # a loaded machine; `bench/` has the figures of a quiet one
 
 
 def tenants_of_front(estate: Estate) -> dict[str, int]:

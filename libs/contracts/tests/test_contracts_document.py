@@ -62,6 +62,7 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
         "resource_weights": {"cpu": -1, "memory": float("inf")},
         "unlisted_weight": -1,
         "preemption": "maybe",
+        "wake": "sometimes",
         "tenants": [
             {"name": "a b", "weight": "heavy"},
             {"weight": 1},
@@ -73,7 +74,7 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
         "grants": [{"tenant": "ghost", "classes": ["royal"]}],
     }  # fmt: skip
     assert set(problems_of(found)) == {
-        "bogus", "window", "half_life_hours", "bands.width", "hierarchy.mode", "shards", "preemption", "unlisted_weight",
+        "bogus", "window", "half_life_hours", "bands.width", "hierarchy.mode", "shards", "preemption", "wake", "unlisted_weight",
         "expected_unlisted", "divide_by",
         "aging.cap_days", "aging.entitlement_per_day", "aging.speed", "resource_weights.cpu", "resource_weights.memory",
         "tenants[0].name", "tenants[0].weight", "tenants[1].name", "tenants[2].weigth", "tenants[2].match.scopes",
