@@ -192,6 +192,14 @@ def test_a_raise_waits_for_the_lift_of_what_it_could_stop() -> None:
     assert not must_follow(lift, to(0, 999))
 
 
+def test_who_is_woken_waits_for_the_lift_even_where_its_level_sinks() -> None:
+    def woken(level: int) -> LevelWrite:
+        return LevelWrite(job=a_job("w"), before=20, level=level, rank=0, place=None, cause=Cause.WAKE)
+
+    assert must_follow(woken(15), a_lift("runs"))
+    assert not must_follow(woken(9), a_lift("runs"))
+
+
 async def test_a_long_plan_is_carried_out_in_part() -> None:
     frontend = Frontend()
     frontend.go.set()

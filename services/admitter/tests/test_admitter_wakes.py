@@ -62,23 +62,29 @@ class Parking:
     def waiting(self) -> list[str]:
         return [uid for uid, job in self.jobs.items() if job.phase is Phase.WAITING]
 
-    def turn(self, wanted: Sequence[str], *, always: bool = True) -> list[LevelWrite]:
-        """What is written in one turn; the state shows it at once."""
+    def turn(
+        self, wanted: Sequence[str], *, always: bool = True, beyond: Sequence[str] = ()
+    ) -> list[LevelWrite]:
+        """What is written in one turn; the state shows it at once. The order goes on `beyond` the window."""
+        deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
         plan = steer(window, self.facts, [self.queue.name], self.written, spared(SEGMENTS))
         if self.wakes.applies(POOL, [self.queue]):
-            plan = self._restrain(plan, window, always=always)
+            plan = self._restrain(plan, window, deeper, always=always)
         for write in plan.writes:
             self.put(msgspec.structs.replace(self.jobs[write.job.uid], level=write.level))
         self.wakes.landed(POOL, plan.writes)
         return plan.writes
 
-    def _restrain(self, plan: SteeringPlan, window: list[Ranked], *, always: bool) -> SteeringPlan:
+    def _restrain(
+        self, plan: SteeringPlan, window: list[Ranked], deeper: list[Ranked], *, always: bool
+    ) -> SteeringPlan:
         return self.wakes.restrain(
             POOL,
             [self.queue],
             plan,
             window,
+            beyond=lambda: deeper,
             segments=SEGMENTS,
             decided=lambda _: self.decided,
             always=always,
@@ -194,3 +200,29 @@ def test_a_gang_that_does_not_fit_is_passed_by() -> None:
     parking.turn(["gang", "j02", "j03"])
     parking.end("j00")
     assert uids(parking.turn(["gang", "j02", "j03"])) == ["j02"]
+
+
+def test_where_nobody_of_the_window_fits_the_first_beyond_it_is_woken_and_stays_behind_the_window() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    for name in ("gang-a", "gang-b"):
+        parking.put(a_job(name, uid=name, demand={GPU: 2}, queue_time=NOW + 60))
+    gangs = ["gang-b", "gang-a"]
+    parking.turn(gangs, beyond=["j03", "j02"])
+    parking.end("j00")
+    assert uids(parking.turn(gangs, beyond=["j03", "j02"])) == ["j03"]
+    assert parking.order() == [*gangs, "j03", "j02"]
+
+
+def test_nobody_is_woken_at_a_level_at_which_another_stands() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    parking.put(msgspec.structs.replace(parking.jobs["j02"], level=5000))
+    parking.end("j00")
+    [write] = parking.turn(["j02"])
+    parking = Parking(a_parking_queue(2), runs=2, waits=2)
+    parking.put(msgspec.structs.replace(parking.jobs["j02"], level=5000))
+    parking.put(
+        msgspec.structs.replace(parking.jobs["j03"], level=write.level)
+    )  # by another replica, beyond the window
+    parking.end("j00")
+    [again] = parking.turn(["j02"])
+    assert again.level != write.level

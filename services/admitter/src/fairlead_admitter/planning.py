@@ -200,9 +200,16 @@ class Planner:
         )
         self._record.planned(pool, kept=plan.kept, window=plan.window)
         if waking:
-            always = rulebook.document.wake == "always"
+            most = rulebook.document.window
             plan = self.wakes.restrain(
-                pool, queues, plan, window, segments=segments, decided=decided, always=always
+                pool,
+                queues,
+                plan,
+                window,
+                beyond=lambda: self._take_window(pool, front, rulebook, Extent(least=most, most=most)),
+                segments=segments,
+                decided=decided,
+                always=rulebook.document.wake == "always",
             )
         lifts = self._lifts(queues, segments, rulebook)
         return msgspec.structs.replace(plan, writes=[*lifts, *plan.writes])

@@ -144,6 +144,7 @@ class Wakes:
         plan: SteeringPlan,
         window: Sequence[Ranked],
         *,
+        beyond: Callable[[], Sequence[Ranked]],
         segments: Sequence[Segment],
         decided: Callable[[JobState], int],
         always: bool,
@@ -155,6 +156,7 @@ class Wakes:
             queues: its queues.
             plan: what there is to write.
             window: the jobs that it was made for, in the wanted order.
+            beyond: the order as far as it is known: asked for where what came free is too little for all of the window.
             segments: the bands, with the levels that are kept for waking.
             decided: of a job's tenant, the state-stream sequence that its order was made from.
             always: whether a level may be written only to wake.
@@ -164,7 +166,10 @@ class Wakes:
             trail.queues = queues
             self._free(trail, now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        step = self._step(trail, self._fitting(queues, window), decided, now)
+        fitting = self._fitting(queues, window)
+        if not fitting and now < max(trail.freed) + BATCH_SECONDS:
+            fitting = self._fitting(queues, beyond())
+        step = self._step(trail, fitting, decided, now)
         trail.due = step.until
         if step.everything:
             return plan
@@ -235,6 +240,8 @@ class Wakes:
             for one in window
             if segment.takes(self._facts.urgency(one.job.uid))
         ]
+        if woken.job.uid not in {uid for uid, _ in arranged}:
+            arranged.append((woken.job.uid, segment.band.default))  # from beyond the window
         behind, before = neighbours(woken.job.uid, arranged, segment.band)
         standing = self._level_of(woken.job)
         level = wake_level(standing, behind=behind, before=before, band=segment.band, refused=refused)
