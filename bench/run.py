@@ -9,6 +9,7 @@ import sys
 import bench_bus
 import bench_kueue
 import bench_kueue_load
+import bench_kueue_order
 import bench_order
 import bench_stack
 import bench_trees
@@ -26,6 +27,7 @@ BENCHES = {
     "stack": bench_stack.stack,
     "kueue": bench_kueue.kueue,
     "kueue-load": bench_kueue_load.kueue_load,
+    "kueue-order": bench_kueue_order.kueue_order,
 }
 
 

@@ -1,0 +1,105 @@
+"""How often a real Kueue admits the first of the order that fits, and how long what came free stands idle.
+
+Jobs end at random times and nobody waits for an order to stand; others come meanwhile. Layouts of queues one after the other, on
+a lab of their own each; Kueue alone, without Fairlead, in the same run.
+"""
+
+import asyncio
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from bench_lines import say
+
+from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
+from fairlead_testkit.kueue_rounds import Layout, Rounds
+from fairlead_testkit.placements import QuotaNode, Tally
+
+WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
+EACH = 10
+RELEASES = 320
+REST = (0.4, 1.6)
+ALONE = 20
+"""Releases on which Kueue's own time is taken."""
+
+_QUEUES = dict(zip(WEIGHTS, ("x", "y", "z"), strict=True))
+
+
+def _over(quotas: tuple[int, int, int], above: int, **limits: int) -> Layout:
+    """Three queues below a Cohort."""
+    queues = {
+        queue: QuotaNode(nominal=gpus, parent="root", **limits)
+        for queue, gpus in zip(_QUEUES.values(), quotas, strict=True)
+    }
+    return Layout(nodes={"root": QuotaNode(nominal=above), **queues}, tenants=_QUEUES)
+
+
+ONE = Layout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
+SHARES = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}}
+LAYOUTS: dict[str, tuple[Layout, int, LabOptions]] = {
+    "one queue": (ONE, 1, WORKLOADS_ALONE),
+    "one queue, two at once": (ONE, 2, WORKLOADS_ALONE),
+    "one queue that blocks": (replace(ONE, strategy="StrictFIFO"), 1, WORKLOADS_ALONE),
+    "all quota above": (_over((0, 0, 0), 6), 2, WORKLOADS_ALONE),
+    "quota of their own": (_over((5, 3, 2), 0), 2, WORKLOADS_ALONE),
+    "limits": (_over((5, 3, 2), 0, borrowing=2, lending=2), 2, WORKLOADS_ALONE),
+    "Kueue's shares": (_over((5, 3, 2), 0), 2, replace(WORKLOADS_ALONE, kueue_config=SHARES)),
+}
+
+
+async def kueue_order() -> None:
+    """Each layout with Fairlead, and the time that Kueue takes alone."""
+    own = await _alone()
+    for name, (layout, units, options) in LAYOUTS.items():
+        await _steered(name, layout, units, options, own)
+
+
+async def _alone() -> float:
+    with KubeLab(WORKLOADS_ALONE) as lab, Estate(lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
+        pool = ONE.make(estate)
+        rounds = Rounds(estate, log, ONE)
+        rounds.backlog(EACH)
+        await asyncio.sleep(2)
+        await rounds.play(ALONE, rest=(1.5, 2.0))
+        return Tally.of(rounds.placements(fair_policy(estate, WEIGHTS, pool))).idle
+
+
+async def _steered(name: str, layout: Layout, units: int, options: LabOptions, own: float) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KubeLab(options) as lab,
+        Estate(lab, list(WEIGHTS)) as estate,
+        AdmissionLog(estate) as log,
+    ):
+        policy = fair_policy(estate, WEIGHTS, layout.make(estate))
+        rounds = Rounds(estate, log, layout)
+        rounds.backlog(EACH)
+        async with KubeFleet(Path(folder), lab, policy=policy).running() as bus:
+
+            async def known() -> bool:
+                return (await whole_queue(bus, POOL)).waiting == len(estate.waiting())
+
+            await eventually(known, 60, what="all that waits has a place")
+            begun = time.monotonic()
+            await rounds.play(RELEASES // units, units=units, rest=REST)
+            await rounds.settle()
+        tally = Tally.of(rounds.placements(policy))
+        say(
+            "order kept",
+            layout=name,
+            admissions=tally.places.total(),
+            seconds=time.monotonic() - begun,
+            first=tally.right,
+            places=dict(sorted(tally.places.items())),
+            by_the_very_instant=dict(sorted(tally.strict.items())),
+            newcomers=dict(sorted(tally.newcomers.items())),
+            idle=tally.idle,
+            idle_ratio=tally.idle / own,
+            aim="0.98 first, none beyond 1; a quarter of Kueue's own time",
+        )
