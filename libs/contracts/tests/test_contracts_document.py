@@ -340,7 +340,11 @@ def test_where_the_new_line_is_not_the_same_it_says_so() -> None:
 
 def test_weights_that_are_stated_elsewhere_count_for_the_new_line() -> None:
     """A snapshot's tenants: their word counts before the policy's, and strangers are none of the sum."""
-    stated = [{"name": "a", "weight": 5.0}, {"name": "d"}, {"name": "stranger", "unlisted": True}]
+    stated: list[dict[str, object]] = [
+        {"name": "a", "weight": 5.0},
+        {"name": "d"},
+        {"name": "stranger", "unlisted": True},
+    ]
     with pytest.raises(DocumentError) as refused:
         read_document({"aging": {"share_per_hour": 0.1}, "tenants": SIX}, beside=stated)
     [problem] = refused.value.problems
