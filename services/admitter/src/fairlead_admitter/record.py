@@ -59,6 +59,9 @@ class Record:
         )
         self._admissions: Counter = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
         self._prepare_intake(metrics)
+        self._prepare_times(metrics)
+
+    def _prepare_times(self, metrics: Metrics) -> None:
         self._latency: Histogram = metrics.histogram(
             "event_to_level",
             "From the newest state change that a decision knew, as seen here, to the level written.",
