@@ -38,7 +38,7 @@ AFTER = 12
 """Jobs of each tenant that come after the storm, so that there is an order to look at."""
 TENANTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0, "team-d": 1.0}
 POLICY = PolicyDocument(
-    aging=Aging(entitlement_per_day=144.0),
+    aging=Aging(entitlement_per_day=1008.0),
     pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
     tenants=[Tenant(name=name, weight=weight) for name, weight in TENANTS.items()],
     grants=[Grant(tenant="team-a", classes=["urgent"])],
