@@ -1,17 +1,21 @@
 """Trees of tenants: the order of many jobs, and one event among them."""
 
+import random
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 from bench_lines import quantile, say
 from bench_order import NOW, TENANTS, a_job, best, loaded, rules
 
-from fairlead_policy import PoolRules, WaitingJob
+from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 from fairlead_policy.entitlements import Weights, in_relation
 
 ORGANISATIONS = 20
 EVENTS = 120
+HDRF_FRONT = 32
 
 
 def tree(turn: int = 0) -> PoolRules:
@@ -22,6 +26,46 @@ def tree(turn: int = 0) -> PoolRules:
     parents = {f"team-{n}": f"org-{n % ORGANISATIONS}" for n in range(TENANTS)}
     weights = Weights(listed={**teams, **organisations}, parents=parents)
     return replace(flat, entitlements=in_relation(weights).listed, parents=parents)
+
+
+def complementary(count: int, teams: int) -> tuple[PoolOrder, Callable[[int], WaitingJob]]:
+    """One organisation after H-DRF, whose teams want cards with CPUs, or CPUs alone; and what makes more jobs of it."""
+    rng = random.Random(count)
+    names = [f"team-{n}" for n in range(teams)]
+    parents = dict.fromkeys(names, "org")
+    listed = {"org": Fraction(1), **{name: Fraction(1 + n % 3) for n, name in enumerate(names)}}
+    parts = in_relation(Weights(listed=listed, parents=parents)).listed
+    pool = PoolOrder(replace(rules(0), entitlements=parts, parents=parents, rescaled=True))
+
+    def a_job_of(number: int) -> WaitingJob:
+        job = a_job(number, rng)
+        demand = job.demand if rng.random() < 0.6 else {"cpu": rng.choice([1000, 4000])}  # noqa: PLR2004
+        return msgspec.structs.replace(job, tenant=rng.choice(names), demand=demand, queue=("c", "q"))
+
+    pool.wait_all([a_job_of(number) for number in range(count)])
+    for number in range(30):
+        job = a_job_of(2_000_000 + number)
+        pool.run(job.uid, job.tenant, job.demand)
+    return pool, a_job_of
+
+
+async def hdrf() -> None:
+    """H-DRF in one organisation: the front of 32 after one event, and the order of all."""
+    for count, teams in ((1_000, 10), (5_000, 10), (20_000, 10), (20_000, 1_000)):
+        pool, a_job_of = complementary(count, teams)
+        pool.front(NOW, HDRF_FRONT)
+        taken = []
+        for number in range(EVENTS):
+            job = a_job_of(1_000_000 + number)
+            start = time.perf_counter()
+            pool.wait(job)
+            pool.front(NOW, HDRF_FRONT)
+            taken.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        pool.uids(NOW)
+        whole = {"ms": (time.perf_counter() - start) * 1e3}
+        events = {"event_p50_ms": quantile(taken, 0.5) * 1e3, "event_p99_ms": quantile(taken, 0.99) * 1e3}
+        say("hdrf", jobs=count, teams=teams, **whole, **events)
 
 
 async def trees() -> None:

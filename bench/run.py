@@ -21,6 +21,7 @@ BENCHES = {
     "event": bench_order.event,
     "levels": bench_order.levels,
     "trees": bench_trees.trees,
+    "hdrf": bench_trees.hdrf,
     "scaling": bench_order.scaling,
     "replay": bench_bus.replay,
     "idle": bench_stack.idle,

@@ -76,6 +76,35 @@ def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(sce
     assert front.get(("c", "q"), []) == whole[:2]
 
 
+@given(scenes, st.integers(0, 2**32))
+@settings(max_examples=cases(1 / 2))
+def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(scene: Scene, seed: int) -> None:
+    """The tree is kept up leaf by leaf, and served only as far as somebody looks."""
+    rng = random.Random(seed)
+    kept = PoolOrder(scene.rules)
+    waiting, running = list(scene.waiting), list(scene.running)
+    while waiting or running:
+        if waiting and (not running or rng.random() < 0.6):
+            kept.wait(waiting.pop(rng.randrange(len(waiting))))
+        else:
+            kept.run(*running.pop(rng.randrange(len(running))))
+        if rng.random() < 0.5:
+            passing = job(
+                f"z{rng.randint(0, 9)}", rng.choice(LEAVES), rng.randint(0, 6), cpu=1, gpu=rng.randint(0, 1)
+            )
+            kept.wait(passing)
+            kept.front(rng.randint(0, 10), rng.randint(1, 3))
+            if rng.random() < 0.5:
+                kept.run(passing.uid, passing.tenant, passing.demand)
+                kept.front(scene.now, 1)
+            kept.forget(passing.uid)
+    expected = by_brute_force(scene)
+    for window in (1, rng.randint(1, 9)):
+        found = kept.front(scene.now, window).get(("c", "q"), [])
+        assert [place.uid for place in found] == expected[:window]
+    assert kept.uids(scene.now) == expected
+
+
 # --- examples
 
 

@@ -4,12 +4,13 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_policy import Part, PoolOrder, PoolRules, Room, Saturation
+from fairlead_policy.entitlements import Weights, in_relation
+from fairlead_policy.rules import FULL
 from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
@@ -169,8 +170,9 @@ def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
     Two rivals outside hold all CPUs and want them again. One of the jobs for CPUs ends, and the first one of the order that
     asks for CPUs starts.
     """
-    weights = {name: Fraction(1) for name in ("org", "cpus", "cards", "ann", "ben")}
-    rules = replace(RULES, weights=weights, parents={"cpus": "org", "cards": "org"})
+    parents = {"cpus": "org", "cards": "org"}
+    weights = Weights(listed=dict.fromkeys(("org", "cpus", "cards", "ann", "ben"), FULL), parents=parents)
+    rules = replace(RULES, entitlements=in_relation(weights).listed, parents=parents)
     order, running = PoolOrder(rules), dict[str, dict[str, int]]()
 
     def start(uid: str, tenant: str) -> None:

@@ -5,7 +5,7 @@ other. One event makes it anew, as deep as readers look.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from fairlead_policy.jobs import Queue
 from fairlead_policy.lane import Lane, QueueNumbers, counted_amount
 from fairlead_policy.merging import Field, Node, Stretch, leaf_stretch, merge
 from fairlead_policy.ranking import Ints
-from fairlead_policy.rescaling import Course, course_of, idle_course, leaf_course, scored
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.scoring import Measure, Scale, lacking_of
 from fairlead_policy.sequence import Sequence as JobSequence
+from fairlead_policy.served import served
+from fairlead_policy.serving import LiveTree, Serving
 
 _SHALLOW = 64
 """Jobs of each tenant, beside the window, that a front is first looked for among."""
@@ -42,10 +43,16 @@ class Family:
         self._measure = measure
         self._queues = queues
         self._made: tuple[Micros | None, int, JobSequence] | None = None
+        self._tree: LiveTree | None = None
+        """With H-DRF, as it stood when somebody looked last."""
+        self._serving: Serving | None = None
+        self._touched: set[str] = set()
+        """What changed in it since."""
 
-    def changed(self) -> None:
-        """Something below it is another: the sequence is made anew when somebody looks."""
-        self._made = None
+    def changed(self, tenant: str) -> None:
+        """Something in a tenant is another: the sequence is made anew when somebody looks."""
+        self._made = self._serving = None
+        self._touched.add(tenant)
 
     @property
     def idle(self) -> bool:
@@ -58,7 +65,7 @@ class Family:
             self._past[tenant] = past
         else:
             self._past.pop(tenant, None)
-        self.changed()
+        self.changed(tenant)
 
     def past_below(self, tenant: str) -> Counter[str]:
         """Past use of a tenant and those below it that is no lane's."""
@@ -84,13 +91,14 @@ class Family:
     def sequence(self, now: Micros, depth: int = _ALL) -> JobSequence:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
         if self.rules.rescaled:
-            depth = _ALL  # what waits behind decides whether a tenant counts as one that waits
+            self._served_so_far(now).all()
+            return self._as_served(now)
         lanes = [lane for _, lane in sorted(self.lanes.items()) if len(lane)]
         horizon = self._horizon(lanes, now)
         made = self._made
         longest = max(map(len, lanes), default=0)
         if made is None or made[0] != horizon or made[1] < min(depth, longest):
-            field = Field.of(lanes, depth)
+            field = Field.of(lanes, [depth] * len(lanes))
             found = JobSequence(
                 self._stretches(field, now),
                 self.top,
@@ -106,6 +114,8 @@ class Family:
         self, now: Micros, window: int, tenants: Collection[str] | None = None
     ) -> tuple[JobSequence, Ints]:
         """The positions of the first `window` jobs of each queue, of these tenants or all, ascending."""
+        if self.rules.rescaled:
+            return self._served_front(now, window, tenants)
         depth = window + _SHALLOW
         while True:
             sequence = self.sequence(now, depth)
@@ -113,6 +123,17 @@ class Family:
             if positions is not None:
                 return sequence, positions
             depth *= _DEEPER
+
+    def _served_front(
+        self, now: Micros, window: int, tenants: Collection[str] | None
+    ) -> tuple[JobSequence, Ints]:
+        waiting = self._waiting(tenants)
+        wanted = {self._queues.number(queue): min(window, count) for queue, count in waiting.items()}
+        self._served_so_far(now).until(wanted, tenants)
+        sequence = self._as_served(now)
+        first = self._first_of_queues(sequence, window, tenants)
+        # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
+        return sequence, self.positions(sequence, tenants) if first is None else first
 
     def positions(self, sequence: JobSequence, tenants: Collection[str] | None) -> Ints:
         """The positions of these tenants' jobs, or of all."""
@@ -131,17 +152,36 @@ class Family:
     def _horizon(self, lanes: list[Lane], now: Micros) -> Micros | None:
         """Two instants of one horizon give one sequence: jobs beyond the cap move against the others."""
         cap = self._measure.rules.cap
+        if cap is None:
+            return None
         oldest = min((lane.oldest for lane in lanes), default=now)
-        return None if cap is None or oldest >= now - cap else now - cap
+        return None if oldest >= now - cap else now - cap
+
+    def _served_so_far(self, now: Micros) -> Serving:
+        """What is served at this instant, to go on from (H-DRF)."""
+        lanes = [lane for lane in self.lanes.values() if len(lane)] if self.rules.cap is not None else []
+        horizon = self._horizon(lanes, now)
+        if self._serving is None or self._serving.horizon != horizon:
+            touched, self._touched = self._touched, set()
+            if self._tree is None or not all(map(self._tree.change, sorted(touched))):
+                self._tree = LiveTree(self.top, self._measure, self)
+            self._serving, self._made = self._tree.serving(horizon), None
+        return self._serving
+
+    def _as_served(self, now: Micros) -> JobSequence:
+        """The sequence as far as it was served (H-DRF)."""
+        serving, made = self._served_so_far(now), self._made
+        if made is None or made[1] < len(serving):
+            field, stretches = served(serving, self._measure, now)
+            sequence = JobSequence(stretches, self.top, field, self._measure, use=serving.use, now=now)
+            made = self._made = serving.horizon, len(serving), sequence
+        return made[2]
 
     def _first_of_queues(
         self, sequence: JobSequence, window: int, tenants: Collection[str] | None
     ) -> Ints | None:
         """None where the sequence is too short to tell."""
-        waiting: Counter[Queue] = Counter()
-        for lane in sequence.field.lanes:
-            if tenants is None or lane.tenant in tenants:
-                waiting.update(lane.waiting_by_queue)
+        waiting = self._waiting(tenants)
         among = self.positions(sequence, tenants)
         numbers = sequence.queues[among]
         found = []
@@ -151,6 +191,14 @@ class Family:
                 return None
             found.append(first)
         return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    def _waiting(self, tenants: Collection[str] | None) -> Counter[Queue]:
+        """How many jobs of these tenants, or of all, wait in each queue."""
+        waiting: Counter[Queue] = Counter()
+        for name, lane in self.lanes.items():
+            if tenants is None or name in tenants:
+                waiting.update(lane.waiting_by_queue)
+        return waiting
 
     def _stretches(self, field: Field, now: Micros) -> dict[str, Stretch]:
         """The sequence of every tenant that has jobs in the field, from the leaves up."""
@@ -172,9 +220,9 @@ class Family:
         """By resource of the pool, as it counts."""
         return [counted_amount(use.get(name, 0)) for name in self.rules.resources]
 
-    def own_past(self, tenant: str) -> list[int]:
+    def own_past(self, tenant: str) -> Mapping[str, int]:
         """Past use of a tenant with children that is nobody's below."""
-        return self.amounts(self._past.get(tenant, {}))
+        return self._past.get(tenant, {})
 
     @property
     def rules(self) -> PoolRules:
@@ -183,7 +231,7 @@ class Family:
 
 
 class _Climb:
-    """Makes the sequences of a family from the leaves up, and with H-DRF what each tenant counts to hold."""
+    """Makes the sequences of a family from the leaves up."""
 
     def __init__(self, family: Family, field: Field, now: Micros) -> None:
         self.found: dict[str, Stretch] = {}
@@ -191,7 +239,6 @@ class _Climb:
         self._field = field
         self._now = now
         self._numbers = {lane.tenant: number for number, lane in enumerate(field.lanes)}
-        self._courses: dict[str, Course] = {}
 
     def up_to(self, tenant: str) -> Stretch | None:
         """The tenant's sequence; None where nothing waits below it."""
@@ -203,23 +250,4 @@ class _Climb:
             parts = [part for child in below if (part := self.up_to(child)) is not None]
             if parts:
                 self.found[tenant] = merge(self._field, parts, self._family.node(tenant), self._now)
-        if self._family.rules.rescaled:
-            self._rescale(tenant, below if number is None else ())
         return self.found.get(tenant)
-
-    def _rescale(self, tenant: str, below: Sequence[str]) -> None:
-        family, rules = self._family, self._family.rules
-        if not below:
-            use = family.amounts(family.use_below(tenant))
-            number = self._numbers.get(tenant)
-            self._courses[tenant] = (
-                idle_course(use, rules) if number is None else leaf_course(self._field, number, use, rules)
-            )
-            return
-        # Those that wait come first, in the order in which they were merged.
-        children = sorted(below, key=lambda child: child not in self.found)
-        kin = [(self._courses[child], rules.entitlement_of(child)) for child in children]
-        stretch = self.found.get(tenant)
-        course = self._courses[tenant] = course_of(stretch, kin, family.own_past(tenant), rules)
-        if stretch is not None:
-            self.found[tenant] = scored(stretch, self._field, course, family.node(tenant))

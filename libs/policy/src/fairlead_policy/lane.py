@@ -267,10 +267,18 @@ class Lane:
             front = self._front = window, rows, scores.rows.take(rows), self._columns[QUEUE][rows]
         return front[1:]
 
-    def columns(self, count: int) -> "Columns":
-        """The first `count` jobs of the own order as columns."""
+    @property
+    def unblocked(self) -> int:
+        """How many waiting jobs ask for no saturated resource."""
+        if not self.rules.saturated:
+            return len(self._jobs)
         self._sort_in()
-        columns = self._columns[:, :count]
+        return int(np.count_nonzero(self._columns[RANK] & 1 == 0))
+
+    def columns(self, count: int, start: int = 0) -> "Columns":
+        """The jobs of the own order from `start` up to `count` as columns."""
+        self._sort_in()
+        columns = self._columns[:, start:count]
         return Columns(
             columns[RANK],
             columns[SUBMITTED],

@@ -33,9 +33,9 @@ class Field:
     """By tenant: whether all its jobs are here."""
 
     @classmethod
-    def of(cls, lanes: Sequence[Lane], depth: int) -> "Field":
-        """The first `depth` jobs of each tenant."""
-        counts = [min(len(lane), depth) for lane in lanes]
+    def of(cls, lanes: Sequence[Lane], depths: Sequence[int]) -> "Field":
+        """The first jobs of each tenant, so many of each or as many as it has."""
+        counts = [min(len(lane), depth) for lane, depth in zip(lanes, depths, strict=True)]
         columns = [lane.columns(count) for lane, count in zip(lanes, counts, strict=True)]
         return cls(
             lanes,
@@ -72,8 +72,6 @@ class Stretch:
     """Whether the sequence ends here."""
     compared: Rows | None = None
     """What its order was made from: the children's rows by their own tuples, ascending."""
-    child: Ints | None = None
-    """By job, the number of the child that it is of, among those that were merged."""
 
 
 def leaf_stretch(field: Field, number: int) -> Stretch:
@@ -111,8 +109,7 @@ def merge(field: Field, children: Sequence[Stretch], node: Node, now: Micros) ->
     cut = _known(line, ends, children)
     line = line[:cut]
     whole = cut == len(at) and all(child.whole for child in children)
-    child = np.repeat(np.arange(len(children)), lengths)[line]
-    return Stretch(at[line], score(field, at[line], node), whole, rows.take(order), child)
+    return Stretch(at[line], score(field, at[line], node), whole, rows.take(order))
 
 
 def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:

@@ -290,13 +290,13 @@ class PoolOrder:
         lane, family = self._lanes[tenant], self._families.get(self.rules.top_of(tenant))
         lane.end(ends)
         if family is not None:
-            family.changed()
+            family.changed(tenant)
         try:
             yield
         finally:
             lane.start(ends)
             if family is not None:
-                family.changed()
+                family.changed(tenant)
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.
@@ -347,7 +347,7 @@ class PoolOrder:
             self._join_family(lane)
         family = self._families.get(self.rules.top_of(tenant))
         if family is not None:
-            family.changed()
+            family.changed(tenant)
         return lane
 
     def _join_family(self, lane: Lane) -> None:

@@ -19,13 +19,14 @@ on every machine, given the saturated resources. It is counted job by job: some 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from fairlead_policy.least import Least
 from fairlead_policy.merging import Field, Node, Stretch
-from fairlead_policy.ranking import Flags, Ints, Rows, ratio
+from fairlead_policy.ranking import Ints, Rows, ratio
 from fairlead_policy.rules import FULL, LARGEST, NOTHING, PoolRules
 from fairlead_policy.scoring import Measure, Scores
 
@@ -35,143 +36,100 @@ type Vector = list[Fraction]
 """By resource of the pool, the part that is held, times the resource's weight."""
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """What a node counts to hold before each of its jobs starts, and after the last."""
-
-    held: Sequence[Vector]
-    live: Sequence[bool]
-    """Whether a job that is not blocked waits at that point or comes behind it."""
-
-
-def leaf_course(field: Field, number: int, use: Sequence[int], rules: PoolRules) -> Course:
-    """A tenant's own use along its own order."""
-    start, end = int(field.starts[number]), int(field.starts[number + 1])
-    totals = [list(use)]
-    for row in field.columns.demand[start:end].tolist():
-        totals.append([held + asked for held, asked in zip(totals[-1], row, strict=True)])
-    free = field.columns.rank[start:end] & 1 == 0
-    return Course([_parts(total, rules) for total in totals], _live_from(free))
-
-
-def idle_course(use: Sequence[int], rules: PoolRules) -> Course:
-    """Of a tenant that waits for nothing."""
-    return Course([_parts(use, rules)], [False])
-
-
-def _bounded(part: Fraction) -> Fraction:
+def bounded(part: Fraction) -> Fraction:
+    """The part as it counts further up."""
     return part if part.denominator <= GRID else Fraction(round(part * GRID), GRID)
 
 
-def _parts(total: Sequence[int], rules: PoolRules) -> Vector:
+def parts_of(total: Sequence[int], rules: PoolRules) -> Vector:
+    """The parts of the pool that use comes to, by resource of the pool."""
     return [amount * unit for amount, unit in zip(total, rules.unit_shares, strict=True)]
 
 
-def _live_from(free: Flags) -> list[bool]:
-    """Before each job, and after the last."""
-    ahead: list[bool] = np.logical_or.accumulate(np.append(free, False)[::-1])[::-1].tolist()
-    return ahead
-
-
-def course_of(
-    stretch: Stretch | None,
-    children: Sequence[tuple[Course, Fraction]],
-    own: Sequence[int],
-    rules: PoolRules,
-) -> Course:
-    """What a node counts to hold along its sequence.
+class Kin:
+    """The children of a node, and what it counts to hold by them. An event changes one of them.
 
     Args:
-        stretch: the sequence; None where nothing waits.
-        children: the course and the weight of each child, in the order of `Stretch.child`.
-        own: past use of the node itself, by resource of the pool.
+        entitlements: of the children, by number.
+        own: past use of the node itself.
         rules: of the pool.
     """
-    kin = _Kin(children, _parts(own, rules), rules)
-    held = [kin.held()]
-    if stretch is None or stretch.child is None:
-        return Course(held, [False])
-    for number in stretch.child.tolist():
-        kin.start(number)
-        held.append(kin.held())
-    return Course(held, _live_from(stretch.scores.rows.rank & 2 == 0))
 
-
-class _Kin:
-    """The children of a node at one point of its sequence. One job changes one of them."""
-
-    def __init__(self, children: Sequence[tuple[Course, Fraction]], own: Vector, rules: PoolRules) -> None:
-        self._children = children
+    def __init__(self, entitlements: Sequence[Fraction], own: Vector, rules: PoolRules) -> None:
+        self.live = 0
+        """How many of them are."""
+        self._entitlements = entitlements
         self._rules = rules
-        self._counted = [name not in rules.saturated for name in rules.resources]
-        self._started = [0] * len(children)
-        self._shares: dict[int, Fraction] = {}
-        """Of the live children that the lowest share is looked for among."""
-        self._rounded: dict[int, float] = {}
-        """The same as floats: only where these are equal, fractions have to be compared."""
+        self._standing: dict[int, tuple[Vector, bool]] = {}
+        """What each child holds, and whether it is live."""
+        self._shares: Least[tuple[float, Fraction]] = Least()
+        """Of the live children that the lowest share is looked for among; as floats first: these are told apart fast."""
         self._mixes: dict[int, Vector] = {}
         """What each live child that uses something would hold at a share of 1."""
-        self._as_it_is = list(own)
+        self._as_it_is = own
         """What counts in full."""
         self._along = [NOTHING] * len(own)
         """The sum of the mixes."""
-        for number in range(len(children)):
-            self._put(number)
 
-    def start(self, number: int) -> None:
-        """The child's next job starts."""
+    def copy(self) -> "Kin":
+        """The same children, for another future."""
+        other = Kin(self._entitlements, self._as_it_is, self._rules)
+        other.live, other._along = self.live, self._along
+        other._standing, other._mixes = self._standing.copy(), self._mixes.copy()
+        other._shares = self._shares.copy()
+        return other
+
+    def stands(self, number: int, held: Vector, *, live: bool) -> None:
+        """This is what a child holds now, and whether it is live."""
         self._take(number)
-        self._started[number] += 1
-        self._put(number)
+        self._standing[number] = held, live
+        self.live += live
+        entitlement = self._entitlements[number]
+        if not (live and entitlement):
+            self._as_it_is = _sum(self._as_it_is, self._in_full(held, live=live))
+            return
+        share = max(held, default=NOTHING) / entitlement
+        if share or self._rules.lowest_of_live:
+            self._shares.put(number, (ratio(share.numerator, share.denominator), share))
+        if share:
+            mix = self._mixes[number] = [part / share if part else part for part in held]
+            self._along = _sum(self._along, mix)
 
     def held(self) -> Vector:
         """What the node counts to hold."""
-        lowest = self._lowest()
-        total = (full + mix * lowest for full, mix in zip(self._as_it_is, self._along, strict=True))
-        return [_bounded(amount) for amount in total]
-
-    def _lowest(self) -> Fraction:
-        least = min(self._rounded.values(), default=None)
-        return min(
-            (self._shares[number] for number, one in self._rounded.items() if one == least), default=NOTHING
-        )
-
-    def _put(self, number: int) -> None:
-        """Adds the child as it stands."""
-        held, live, weight = self._standing(number)
-        if not (live and weight):
-            self._as_it_is = _sum(self._as_it_is, self._in_full(held, live=live))
-            return
-        share = max(held, default=NOTHING) / weight
-        if share or self._rules.lowest_of_live:
-            self._shares[number], self._rounded[number] = share, ratio(share.numerator, share.denominator)
-        if share:
-            mix = self._mixes[number] = [part / share for part in held]
-            self._along = _sum(self._along, mix)
+        first = self._shares.first()
+        lowest = NOTHING if first is None else first[0][1]
+        if not lowest:
+            return list(map(bounded, self._as_it_is))
+        return [
+            bounded(full + mix * lowest if mix else full)
+            for full, mix in zip(self._as_it_is, self._along, strict=True)
+        ]
 
     def _take(self, number: int) -> None:
-        """Takes it out again."""
-        held, live, weight = self._standing(number)
-        if not (live and weight):
+        """Takes the child out as it stood."""
+        standing = self._standing.get(number)
+        if standing is None:
+            return
+        held, live = standing
+        self.live -= live
+        if not (live and self._entitlements[number]):
             self._as_it_is = _difference(self._as_it_is, self._in_full(held, live=live))
             return
-        self._shares.pop(number, None)
-        self._rounded.pop(number, None)
+        self._shares.drop(number)
         mix = self._mixes.pop(number, None)
         if mix is not None:
             self._along = _difference(self._along, mix)
 
-    def _standing(self, number: int) -> tuple[Vector, bool, Fraction]:
-        """What the child holds, whether it is live, and its weight."""
-        course, weight = self._children[number]
-        at = self._started[number]
-        return course.held[at], course.live[at], weight
-
     def _in_full(self, held: Vector, *, live: bool) -> Vector:
         """What counts of a child that is not scaled."""
-        if live:
+        if live or not self._rules.saturated:
             return held
-        return [part if counted else NOTHING for part, counted in zip(held, self._counted, strict=True)]
+        saturated = self._rules.saturated
+        return [
+            NOTHING if name in saturated else part
+            for name, part in zip(self._rules.resources, held, strict=True)
+        ]
 
 
 def _sum(one: Vector, other: Vector) -> Vector:
@@ -182,20 +140,20 @@ def _difference(one: Vector, other: Vector) -> Vector:
     return [a - b if b else a for a, b in zip(one, other, strict=True)]
 
 
-def scored(stretch: Stretch, field: Field, course: Course, node: Node) -> Stretch:
-    """The node's sequence by what it counts to hold; an infinite share stays one."""
+def scored(stretch: Stretch, field: Field, held: Sequence[Vector], node: Node) -> Stretch:
+    """The node's sequence by what it counts to hold before each of its jobs; an infinite share stays one."""
     measure, scores = node.scale.measure, stretch.scores
-    rules, count = measure.rules, len(stretch.at)
-    weight = rules.entitlement_of(node.tenant)
+    rules = measure.rules
+    entitlement = rules.entitlement_of(node.tenant)
     finite = (scores.rows.rank & 1 == 0).tolist()
     tags = [
-        max(held, default=NOTHING) / weight if bounded and weight else NOTHING
-        for held, bounded in zip(course.held[:count], finite, strict=True)
+        max(parts, default=NOTHING) / entitlement if is_finite and entitlement else NOTHING
+        for parts, is_finite in zip(held, finite, strict=True)
     ]
-    dominant = np.array([held.index(max(held)) if held else 0 for held in course.held[:count]], np.int64)
+    dominant = np.array([parts.index(max(parts)) if parts else 0 for parts in held], np.int64)
     amounts = [
-        _amount(held[at], rules, at) if held else 0
-        for held, at in zip(course.held[:count], dominant.tolist(), strict=True)
+        _amount(parts[at], rules, at) if parts else 0
+        for parts, at in zip(held, dominant.tolist(), strict=True)
     ]
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
     rows = _rows(scores.rows, tags, field.columns.grade[stretch.at], measure)

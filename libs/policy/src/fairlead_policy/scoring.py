@@ -60,10 +60,11 @@ class Measure:
         self.multipliers = Multipliers()
         self.grades = Grades(rules, self.multipliers)
         self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
-        common = lcm(*(share.denominator for share in rules.unit_shares))
-        scaled = [int(share * common) for share in rules.unit_shares]
-        divisor = gcd(*scaled) or 1
-        self._scales = [scale // divisor for scale in scaled]
+        self.denominator = lcm(*(share.denominator for share in rules.unit_shares))
+        self.numerators = [int(share * self.denominator) for share in rules.unit_shares]
+        """Of the unit shares, over one denominator."""
+        divisor = gcd(*self.numerators) or 1
+        self._scales = [scale // divisor for scale in self.numerators]
 
     @cached_property
     def uncapped(self) -> "Measure":
