@@ -12,13 +12,14 @@ of integers, told apart by their nearest floats where these differ.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
+from operator import mul
 from typing import NamedTuple, Protocol
 
 from fairlead_contracts.instants import Micros
 from fairlead_policy.lane import Lane, counted_amount
 from fairlead_policy.least import Least
 from fairlead_policy.ranking import ratio
-from fairlead_policy.rescaling import Kin, Vector, parts_of
+from fairlead_policy.rescaling import Exact, Holding, Kin, Vector, parts_of
 from fairlead_policy.rules import LARGEST, NOTHING
 from fairlead_policy.scoring import Measure, lacking_of
 
@@ -56,24 +57,7 @@ class _Job(NamedTuple):
     demand: list[int]
 
 
-class _Exact:
-    """A fraction that is compared and nothing else: not brought to lowest terms."""
-
-    __slots__ = ("over", "under")
-
-    def __init__(self, over: int, under: int) -> None:
-        self.over, self.under = over, under
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Exact) and self.over * other.under == other.over * self.under
-
-    def __lt__(self, other: "_Exact") -> bool:
-        return self.over * other.under < other.over * self.under
-
-    __hash__ = None  # type: ignore[assignment] # equal ones may be written in many ways
-
-
-type Head = tuple[int, float, _Exact, Micros, str, _Job]
+type Head = tuple[int, float, Exact, Micros, str, _Job]
 """A node's next job: (class, blocked and infinite share, key as a float, key, submitted, uid), and the job."""
 
 
@@ -105,7 +89,7 @@ class _Keys:
             aged = job.submitted if self._horizon is None else max(job.submitted, self._horizon)
             over, under = over * rate.denominator + aged * rate.numerator * under, under * rate.denominator
         return (
-            job.rank * 2 + infinite, ratio(over, under), _Exact(over, under), job.submitted, job.uid, job,
+            job.rank * 2 + infinite, ratio(over, under), Exact(over, under), job.submitted, job.uid, job,
         )  # fmt: skip
 
 
@@ -144,9 +128,11 @@ class Leaf:
         """Whether a job that is not blocked is still to start."""
         return self._free > 0
 
-    def held(self) -> Vector:
-        """What it holds."""
-        return parts_of(self.totals, self._measure.rules)
+    def holding(self) -> Holding:
+        """What it holds, as its parent counts it."""
+        under = self._measure.denominator
+        over = list(map(mul, self.totals, self._measure.numerators))
+        return Holding([(part, under) for part in over], (max(over, default=0), under))
 
     def head(self, keys: _Keys) -> Head | None:
         """Its next job, as its siblings see it; None where all have started."""
@@ -154,9 +140,8 @@ class Leaf:
         if job is None:
             return None
         measure, entitlement = self._measure, self.entitlement
-        parts = zip(self.totals, measure.numerators, strict=True)
-        most = max((held * numerator for held, numerator in parts), default=0)
-        infinite = not entitlement or self._lacks or any(held > LARGEST for held in self.totals)
+        most = max(map(mul, self.totals, measure.numerators), default=0)
+        infinite = not entitlement or self._lacks or max(self.totals, default=0) > LARGEST
         return keys.head(
             job,
             most * entitlement.denominator,
@@ -278,10 +263,14 @@ class Branch:
             self._held = self._kin.held()
         return self._held
 
+    def holding(self) -> Holding:
+        """The same, as its parent counts it."""
+        return Holding.of(self.held())
+
     def stands(self, number: int, keys: _Keys) -> None:
         """A child has changed."""
         child = self.children[number]
-        self._kin.stands(number, child.held(), live=child.live)
+        self._kin.stands(number, child.holding(), live=child.live)
         self._held = None
         head = child.head(keys)
         if head is None:
