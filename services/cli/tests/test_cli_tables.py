@@ -7,11 +7,12 @@ from rich.console import Console, RenderableType
 
 from fairlead_cli.live import Pulse, dashboard
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
-from fairlead_cli.words import ahead_in_words, demand, duration, reason, share_bar
+from fairlead_cli.words import adherence_in_words, ahead_in_words, demand, duration, reason, share_bar
 from fairlead_contracts.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.instants import from_datetime
 from fairlead_contracts.questions import (
+    Adherence,
     AheadOf,
     ExplainReply,
     Explanation,
@@ -144,6 +145,9 @@ KUEUE = Steering(
     enforcement="tie-break",
     enforcement_why="its queues have quota of their own",
     withheld="paused by ann",
+    adherence=Adherence(
+        since=NOW, admissions=8, missed=7, idle={"nvidia.com/gpu": 8320.0, "cpu": 33_280.0, "memory": 1e12}
+    ),
 )
 
 
@@ -183,6 +187,8 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
         text = shown(view)
         assert "lab (kueue) would take the order as a tie-break: its queues have quota of their own" in text
         assert "lab: nothing is written: paused by ann" in text
+        headline = f"lab: 7 of 8 admissions out of order (88%), 8.3 GPU-seconds idle (1.04 an admission), since {NOW:%Y-%m-%d %H:%M} UTC"
+        assert headline in " ".join(text.split())
     assert "known" in shown(queue_view(queue))
     assert "train [red]" not in shown(queue_view(queue))
 
@@ -193,6 +199,16 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     text = shown(queue_view(queue))
     assert "lab: nothing is written: a level could stop a running job" in text
     assert "lab: 3 levels stand that should be gone" in text
+
+
+def test_what_was_not_seen_is_not_claimed() -> None:
+    nothing = Adherence(since=NOW, admissions=0, missed=0, idle={})
+    assert "no admission seen since" in adherence_in_words(nothing)
+    assert "nothing idle" in adherence_in_words(nothing)
+    cores = Adherence(since=NOW, admissions=4, missed=0, idle={"cpu": 2000.0, "memory": 1e12})
+    assert adherence_in_words(cores).startswith(
+        "0 of 4 admissions out of order (0%), 2.0 core-seconds idle (0.50 an admission)"
+    )
 
 
 def test_a_plain_simulated_cluster_is_no_news() -> None:

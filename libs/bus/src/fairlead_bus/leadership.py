@@ -11,7 +11,14 @@ from fairlead_bus.mirror import Mirror, is_deletion
 from fairlead_bus.swap import SwapRefusedError, new_msg_id, swap
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.instants import from_seconds
-from fairlead_contracts.members import LEADER_LEASE, LEASE_SECONDS, RENEW_SECONDS, LeaderLease, Reserved
+from fairlead_contracts.members import (
+    LEADER_LEASE,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    Followed,
+    LeaderLease,
+    Reserved,
+)
 from fairlead_contracts.subjects import kv_subject, leader_key
 from fairlead_contracts.topology import MEMBERS
 
@@ -29,7 +36,7 @@ class Leadership:
     one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
 
-    `reserved` gives what the lease says of reserve mode beside that, at each renewal.
+    `reserved` and `followed` give what an admitter's lease says beside that, at each renewal.
     """
 
     def __init__(
@@ -41,8 +48,10 @@ class Leadership:
         replica: str,
         wake: asyncio.Event,
         reserved: Callable[[], list[Reserved]] | None = None,
+        followed: Callable[[], list[Followed]] | None = None,
     ) -> None:
         self._reserved = reserved
+        self._followed = followed
         self._bus = bus
         self._role = role
         self._cluster = cluster
@@ -162,6 +171,7 @@ class Leadership:
                 epoch=epoch,
                 renewed=from_seconds(time.time()),
                 reserved=[] if self._reserved is None else self._reserved(),
+                followed=[] if self._followed is None else self._followed(),
             )
         )
 

@@ -49,6 +49,21 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Those that may start before it: the first ones, where they are many."""
 
 
+class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How well the admissions of a pool of its cluster followed the order, as an admitter saw it since it leads."""
+
+    pool: str
+    since: Micros
+    admissions: int = 0
+    """Those that could be judged."""
+    missed: int = 0
+    """Those of them that went before a waiting job for which there was room."""
+    idle: dict[str, float] = {}
+    """By resource, base units times seconds that stood free while a job waited that would have fitted."""
+    hindered: int = 0
+    """Waiting jobs that fit by quota, and that something else holds back: not counted."""
+
+
 class LeaderLease(Message, frozen=True, kw_only=True):
     """The one replica that leads its role for a cluster. The sequence of the key's first write is its epoch."""
 
@@ -59,6 +74,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     """0 in the write that acquires the lease: the epoch is that write's own sequence."""
     renewed: Micros
     reserved: list[Reserved] = []
+    """Of an admitter."""
+    followed: list[Followed] = []
     """Of an admitter."""
 
 

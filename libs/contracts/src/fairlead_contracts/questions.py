@@ -14,6 +14,19 @@ from fairlead_contracts.instants import Micros, Moment
 from fairlead_contracts.prospects import Around, Makeup, Promoted, Prospects
 
 
+class Adherence(msgspec.Struct, frozen=True, kw_only=True):
+    """How well admissions followed a pool's order, as one cluster's admitter saw it since it leads."""
+
+    since: Moment
+    admissions: int
+    missed: int
+    """Those that went before a waiting job for which there was room."""
+    idle: dict[str, float]
+    """By resource, base units times seconds that stood free while a job waited that would have fitted."""
+    hindered: int = 0
+    """Waiting jobs that fit by quota, and that something else holds back: not counted."""
+
+
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """How far one cluster follows a pool's order."""
 
@@ -26,6 +39,8 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""
     levels_left: int = 0
     """Levels that stand there all the same: they are being taken away, or a pause keeps them."""
+    adherence: Adherence | None = None
+    """None where nobody measures it: without a leading admitter, or where queues state no quota."""
 
 
 class QueueQuestion(Message, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ pool that is not kept is put in order at once: `whole`, and its places by `whole
 Those of trees are made from what `gathering` finds, by `gathered`, as columns by `tree_places`; `nearest` gives their figures, `worth`
 what these are made of. A `view` puts tenants side by side; `places`, by their exact `terms`, are what others see, and merge shards; `standing` is
 what a tenant has. `flips` foretells when time alone changes the order. `levels` turns an order into writes, by `ties`,
-within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows; `free_quota` says who would fit now. `snapshots` and
+within the `bands` of the classes that make up a pool's `segments`, and where `preemption` allows; `free_quota` says who would fit now, `adherence` how well admissions follow the order. `snapshots` and
 `snapshot_levels` do all of that with one document, `stating` makes it from stated facts; `reserve` promises a start to the first job that does not fit, by its `shadow`, in
 the words of `reservation`; `past` is decayed use; `reasons` puts a place in words, with
 `held_back` on what holds it back beside a share. `prospects` says what
@@ -24,6 +24,7 @@ Two packages stand beside the order, to be imported by their own names: `fit` sa
 `sizing` asks whether stated nodes could hold a stated job at all.
 """
 
+from fairlead_policy.adherence import Adherence, Holdings, Look, Passed
 from fairlead_policy.aging_worth import aging_in_words, worth_in_words
 from fairlead_policy.ahead import join_around
 from fairlead_policy.bands import NarrowBand, class_bands, narrow_bands
@@ -112,6 +113,7 @@ from fairlead_policy.withholding import (
 __all__ = [
     "NEIGHBOURS",
     "PLAIN_BAND",
+    "Adherence",
     "Answer",
     "Band",
     "Breach",
@@ -124,10 +126,12 @@ __all__ = [
     "Found",
     "FreeQuota",
     "Granted",
+    "Holdings",
     "InPlace",
     "JobFit",
     "LabelledJob",
     "LevelPlan",
+    "Look",
     "NarrowBand",
     "NodeFit",
     "Obstacle",
@@ -135,6 +139,7 @@ __all__ = [
     "OrderedPool",
     "Part",
     "Pass",
+    "Passed",
     "PastUse",
     "PlaceColumns",
     "PlannedLevels",

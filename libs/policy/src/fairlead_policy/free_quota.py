@@ -56,11 +56,15 @@ class FreeQuota:
 
     def fits(self, job: JobState) -> bool:
         """Whether there is room for all of the job's pods at once."""
+        return self.placed(job) is not None
+
+    def placed(self, job: JobState) -> Held | None:
+        """What the job would take of which flavor; None where there is no room for all of its pods at once."""
         queue = self._queues.get(job.queue)
-        if queue is None or not queue.active:
-            return False
+        if queue is None or not queue.active or not queue.quotas:
+            return None
         taken: dict[FlavorResource, int] = {}
-        return bool(queue.quotas) and all(self._place(part, queue, taken) for part in _parts(job))
+        return taken if all(self._place(part, queue, taken) for part in _parts(job)) else None
 
     def free(self, queue: str, name: FlavorResource) -> int:
         """How much of a resource of a flavor the queue could still take, in base units; below 0 where it holds too much."""

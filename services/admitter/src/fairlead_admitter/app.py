@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from fairlead_admitter.adherence import AdherenceRecord, AdherenceWatch
 from fairlead_admitter.admission import Admission
 from fairlead_admitter.answers import AnswerLane
 from fairlead_admitter.applying import Application, Rehearsal
@@ -33,7 +34,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import JobEvicted
 from fairlead_policy import Rulebook
-from fairlead_runtime import Lifecycle
+from fairlead_runtime import Lifecycle, wall_clock
 
 ROLE = "admitter"
 _REHEARSAL = 0
@@ -89,6 +90,10 @@ class Admitter:
         )
         self._desk = Desk(bus, self._record.answered)
         self._log = EventLog(bus, self._record)
+        self._planner = self._make_planner()
+        self._adherence = AdherenceWatch(
+            watch, AdherenceRecord(lifecycle.metrics), merge=self._planner.merged, clock=wall_clock
+        )
 
     async def serve(self) -> None:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
@@ -101,6 +106,7 @@ class Admitter:
             replica=self._lifecycle.replica,
             wake=led,
             reserved=self._reservations.stated,
+            followed=self._adherence.stated,
         )
 
         def lead() -> int | None:
@@ -155,8 +161,8 @@ class Admitter:
             tasks.start("event log", self._log.run())
             tasks.start("steersman", self._steersman(carrier, lead).run())
 
-    def _steersman(self, carrier: Carrier, lead: Callable[[], int | None]) -> Steersman:
-        planner = Planner(
+    def _make_planner(self) -> Planner:
+        return Planner(
             self._watch,
             self._written,
             record=self._record,
@@ -171,9 +177,12 @@ class Admitter:
             tick=self._settings.tick_seconds,
             rehearsed=self._settings.dry_run,
         )
+
+    def _steersman(self, carrier: Carrier, lead: Callable[[], int | None]) -> Steersman:
         return Steersman(
             self._watch,
-            planner,
+            self._planner,
+            self._adherence,
             carrier,
             self._written,
             events=LevelEvents(self._log, self._watch.policy),

@@ -98,6 +98,10 @@ class Planner:
         _, merged = self._merged.get(pool, (0.0, None))
         return merged.beginning.origins if merged is not None else {}
 
+    def merged(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
+        """The order of a pool's front; a plan made of it within the same turn merges no second time."""
+        return self._merge(pool, front, rulebook)
+
     def decide(self, pool: str, names: frozenset[str], may_write: Callable[[], bool]) -> SteeringPlan:
         """What to write for the pool now."""
         queues = [self._watch.facts.queues[name] for name in sorted(names)]

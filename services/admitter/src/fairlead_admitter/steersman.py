@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from fairlead_admitter.adherence import AdherenceWatch
 from fairlead_admitter.aftermath import Aftermath
 from fairlead_admitter.applying import Applied
 from fairlead_admitter.latency import Arrivals
@@ -43,6 +44,7 @@ class Steersman:
     Args:
         watch: what is seen.
         planner: decides what to write for a pool.
+        adherence: how well the cluster follows the order.
         carrier: carries plans out.
         written: the trail of writes, as `carrier` keeps it.
         events: logs each level written on the event stream.
@@ -60,6 +62,7 @@ class Steersman:
         self,
         watch: Watch,
         planner: Planner,
+        adherence: AdherenceWatch,
         carrier: Carrier,
         written: Written,
         *,
@@ -75,6 +78,7 @@ class Steersman:
     ) -> None:
         self._watch = watch
         self._planner = planner
+        self._adherence = adherence
         self._carrier = carrier
         self._written = written
         self._events = events
@@ -110,7 +114,9 @@ class Steersman:
         self._patience.keep(pools if self._may_write() else ())
         self._planner.keep(pools)
         if self._watch.unknown() is not None or not self._may_write():
+            self._adherence.lose_sight()
             return
+        self._adherence.observe(sight, pools)
         plans = {
             pool: self._planner.decide(pool, queues, self._permit(pool, queues))
             for pool, queues in pools.items()
@@ -157,6 +163,7 @@ class Steersman:
             self._setbacks.forget()  # a standby whose last write failed is as ready as any
             self._written.begin_anew()
             self._planner.lead(epoch)
+            self._adherence.begin_anew()
             self._record.lead(epoch)
 
     def _take_note(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from fairlead_contracts.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.instants import from_datetime, to_seconds
-from fairlead_contracts.quantities import format_quantity
-from fairlead_contracts.questions import Steering
+from fairlead_contracts.quantities import base_units, format_quantity
+from fairlead_contracts.questions import Adherence, Steering
 
 BAR_WIDTH = 28
 _TENANTS_NAMED = 6
@@ -189,3 +189,26 @@ def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
         if one.levels_left:
             count = "1 level stands" if one.levels_left == 1 else f"{one.levels_left} levels stand"
             yield Text(f"{one.cluster}: {count} that should be gone", style="bold red")
+        if one.adherence is not None:
+            yield Text(f"{one.cluster}: {adherence_in_words(one.adherence)}")
+
+
+def adherence_in_words(found: Adherence) -> str:
+    """How many admissions missed the order, and what stood idle, with the instant since which that is counted."""
+    since = f"since {found.since:%Y-%m-%d %H:%M} UTC"
+    if not found.admissions:
+        return f"no admission seen {since}; {_idle(found)}"
+    missed = f"{found.missed} of {found.admissions} admissions out of order ({found.missed / found.admissions:.0%})"
+    return f"{missed}, {_idle(found)}, {since}"
+
+
+def _idle(found: Adherence) -> str:
+    """What stood idle of the scarcest: of cards, else of cores."""
+    cards = {name: amount for name, amount in found.idle.items() if "gpu" in name.lower()}
+    shown = cards or {name: amount for name, amount in found.idle.items() if name == "cpu"}
+    if not shown:
+        return "nothing idle that a waiting job would have fitted"
+    total = sum(amount / base_units(name) for name, amount in shown.items())
+    unit = "GPU" if cards else "core"
+    each = f" ({total / found.admissions:.2f} an admission)" if found.admissions else ""
+    return f"{total:.1f} {unit}-seconds idle{each}"

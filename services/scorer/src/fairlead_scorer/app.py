@@ -61,7 +61,7 @@ async def _score(
         now=wall_clock,
     )
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
-    steering = SteeringView(scene.ledger, scene.words)
+    steering = SteeringView(scene.ledger, scene.words, roster)
     explainer = Explainer(scene.ledger, asker, scene.unmarked, steering, ReserveView(scene.ledger, roster))
     desk = Desk(
         bus,

@@ -1,9 +1,11 @@
 """How far each cluster follows a pool's order, for people: by the same judgement as the admitter's."""
 
-from fairlead_contracts.questions import Steering
+from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.questions import Adherence, Steering
 from fairlead_contracts.state import PoolState, QueueState
 from fairlead_policy import Fate, OperatorWords, Withholding, judge_withholding
 from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.reserving import ADMITTER, Leaders
 
 _FIRMNESS = ("exact", "within-queue", "tie-break")
 """What a pool's enforcement may be, the firmest first."""
@@ -15,11 +17,13 @@ class SteeringView:
     Args:
         ledger: what is known.
         words: what operators said.
+        leaders: who leads, with what admitters saw.
     """
 
-    def __init__(self, ledger: Ledger, words: OperatorWords) -> None:
+    def __init__(self, ledger: Ledger, words: OperatorWords, leaders: Leaders) -> None:
         self._ledger = ledger
         self._words = words
+        self._leaders = leaders
 
     def of(self, pool: str) -> list[Steering]:
         """Of each cluster that is joined into the pool and has queues there, by name."""
@@ -44,6 +48,20 @@ class SteeringView:
             enforcement_why="" if loosest is None else loosest.enforcement_why,
             withheld=judged.why,
             levels_left=sum(map(self._ledger.levels_in, queues)) if going else 0,
+            adherence=self._adherence(pool, cluster),
+        )
+
+    def _adherence(self, pool: str, cluster: str) -> Adherence | None:
+        lease = self._leaders.leader(ADMITTER, cluster)
+        found = next((one for one in lease.followed if one.pool == pool), None) if lease is not None else None
+        if found is None:
+            return None
+        return Adherence(
+            since=to_datetime(found.since),
+            admissions=found.admissions,
+            missed=found.missed,
+            idle=found.idle,
+            hindered=found.hindered,
         )
 
     def _judge(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:

@@ -1,0 +1,180 @@
+"""What is counted of admissions and of idle room: which orders count, and what cannot be judged."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairlead_admitter.adherence import REACTION_SECONDS, AdherenceRecord, AdherenceWatch
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.fronts import Fronts, Holders, PoolFront
+from fairlead_admitter.merging import MergedFront
+from fairlead_admitter.observing import Sight
+from fairlead_admitter.policy_view import PolicyView
+from fairlead_contracts.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.members import Followed
+from fairlead_contracts.state import FlavorQuota, JobState, Phase, subject_of
+from fairlead_policy import Rulebook
+from fairlead_runtime import Metrics
+from fairlead_testkit.builders import NOW, a_decision, a_front, a_holding, a_job, a_member, a_place, a_queue
+
+GPU = "nvidia.com/gpu"
+POOL = "c1/gpu"
+QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="f", nominal={GPU: 2})])
+
+
+def a_rulebook(**changes: object) -> Rulebook:
+    document = PolicyDocument(tenants=[Tenant(name="team-a")], shards=1, **changes)  # type: ignore[arg-type] # passed on
+    return Rulebook(document, 1)
+
+
+@dataclass
+class Pictured:
+    """A pool in memory."""
+
+    facts: ClusterFacts = field(default_factory=lambda: ClusterFacts("c1"))
+    fronts: Fronts = field(default_factory=Fronts)
+    policy: PolicyView = field(default_factory=PolicyView)
+    owners: int = 1
+    now: float = 1000.0
+    turn: int = 0
+
+    def __post_init__(self) -> None:
+        self.policy.enact(a_rulebook())
+        self.facts.apply({"queue": QUEUE})
+        self.registry = Metrics("admitter")
+        self.adherence = AdherenceWatch(
+            self, AdherenceRecord(self.registry), merge=self.merge, clock=lambda: NOW
+        )
+        self.look()
+
+    def holders(self) -> Holders:
+        held = [a_holding(pool=POOL, shards=[0], current=True)]
+        return Holders([a_member(replica="scorer-1", holdings=held)][: self.owners])
+
+    def merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
+        return MergedFront(front, rulebook.pool_rules(pool, front.basis.capacity), NOW, 8)
+
+    def order(self, *names: str) -> None:
+        self.turn += 1
+        places = [
+            a_place(uid=name, id=name, use=number, position=number) for number, name in enumerate(names)
+        ]
+        fronts = [a_front(queue="main", places=places, waiting=len(places))]
+        self.fronts.accept(a_decision(owner="scorer-1", shard=0, epoch=1, turn=self.turn, fronts=fronts))
+
+    def look(self, *jobs: JobState, after: float = 0.0) -> None:
+        self.now += after
+        changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
+        sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
+        self.adherence.observe(sight, {POOL: frozenset(["main"])})
+
+    def counted(self) -> tuple[int, int, float]:
+        """Admissions, those of them out of order, GPU-seconds."""
+        [found] = self.adherence.stated()
+        return found.admissions, found.missed, found.idle.get(GPU, 0.0)
+
+
+def waiting(name: str, rev: int = 1) -> JobState:
+    return a_job(name, uid=name, rev=rev, demand={GPU: 1})
+
+
+def running(name: str) -> JobState:
+    return msgspec.structs.replace(waiting(name, 2), phase=Phase.RUNNING, charged={"f": {GPU: 1}})
+
+
+def ended(name: str) -> JobState:
+    return msgspec.structs.replace(waiting(name, 3), phase=Phase.ENDED)
+
+
+def a_full_pool() -> Pictured:
+    """Two run, four wait, all of them known for long."""
+    pool = Pictured()
+    pool.look(*(waiting(name) for name in "abcdxy"))
+    pool.order(*"xyabcd")
+    pool.look(after=1.0)
+    pool.look(running("x"), running("y"))
+    pool.order(*"abcd")
+    pool.look(after=1.0)
+    return pool
+
+
+def test_an_admission_is_judged_and_what_stood_free_until_then_is_counted() -> None:
+    pool = a_full_pool()
+    begun = pool.counted()
+    assert begun[:2] == (2, 0)
+    pool.look(ended("x"), after=5.0)
+    pool.look(running("b"), after=1.5)
+    assert pool.counted() == (3, 1, begun[2] + 1.5)
+    pool.look(after=100.0)
+    assert pool.counted() == (3, 1, begun[2] + 1.5)
+
+
+def test_an_order_that_nobody_can_have_followed_yet_is_no_fault() -> None:
+    pool = a_full_pool()
+    pool.look(ended("x"), after=5.0)
+    pool.order(*"bacd")
+    pool.look(after=0.5)
+    pool.look(running("a"), after=REACTION_SECONDS / 2)
+    assert pool.counted()[:2] == (3, 0)
+
+    pool = a_full_pool()
+    pool.look(ended("x"), after=5.0)
+    pool.order(*"bacd")
+    pool.look(after=0.5)
+    pool.look(running("a"), after=REACTION_SECONDS * 2)
+    assert pool.counted()[:2] == (3, 1)
+
+
+def test_who_came_just_before_is_not_judged() -> None:
+    pool = a_full_pool()
+    pool.look(ended("x"), after=5.0)
+    pool.look(running("new"), after=0.1)
+    assert pool.counted()[:2] == (2, 0)
+    pool.look(ended("new"), waiting("later"), after=5.0)
+    pool.look(running("later"), after=REACTION_SECONDS / 2)
+    assert pool.counted()[:2] == (2, 0)
+    pool.look(ended("later"), waiting("deep"), after=5.0)
+    pool.look(running("deep"), after=REACTION_SECONDS * 2)  # it stands behind all that the order shows
+    assert pool.counted()[:2] == (3, 1)
+
+
+def test_without_an_order_nothing_is_judged() -> None:
+    pool = a_full_pool()
+    pool.owners = 0
+    pool.look(ended("x"), after=5.0)
+    pool.look(running("b"), after=1.0)
+    assert pool.counted()[:2] == (2, 0)
+
+
+def test_what_was_not_seen_is_not_counted() -> None:
+    pool = a_full_pool()
+    _, _, before = pool.counted()
+    pool.look(ended("x"), after=5.0)
+    pool.adherence.lose_sight()
+    pool.look(after=1000.0)
+    assert pool.counted()[2] == before
+    pool.adherence.begin_anew()
+    assert pool.adherence.stated() == []
+
+
+def test_more_quota_is_room_although_no_job_changed() -> None:
+    pool = a_full_pool()
+    _, _, before = pool.counted()
+    more = msgspec.structs.replace(QUEUE, rev=2, quotas=[FlavorQuota(flavor="f", nominal={GPU: 3})])
+    pool.facts.apply({"queue": more})
+    pool.look(after=1.0)
+    pool.look(after=2.0)
+    assert pool.counted()[2] == before + 2.0
+
+
+def test_reserve_mode_and_queues_that_state_no_quota_are_not_measured() -> None:
+    pool = a_full_pool()
+    pool.policy.enact(a_rulebook(pools=[Pool(name=POOL, members=["c1/gpu"], mode="reserve")]))
+    pool.look(after=1.0)
+    assert pool.adherence.stated() == []
+    pool.policy.enact(a_rulebook())
+    pool.look(after=1.0)
+    assert pool.adherence.stated() == [Followed(pool=POOL, since=NOW)]
+    pool.facts.apply({"queue": msgspec.structs.replace(QUEUE, rev=2, quotas=[])})
+    pool.look(after=1.0)
+    assert pool.adherence.stated() == []
