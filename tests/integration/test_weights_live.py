@@ -1,9 +1,9 @@
-"""Weights under backlog on real processes: a queue that is three days older, in days of three seconds."""
+"""Weights under backlog on real processes, in days of seconds."""
 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -24,16 +24,29 @@ REACTION = timedelta(seconds=4)
 """Within it somebody starts by an order that does not know yet who has come: mostly some tenths, more on a busy machine."""
 RUN_SECONDS = (2.5, 4.0)
 DEFAULT = Aging().entitlement_per_day
-POLICY = PolicyDocument(
-    aging=Aging(entitlement_per_day=DEFAULT * 86_400 / DAY_SECONDS),
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name="early"), Tenant(name="late")],
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 3, "allocatable": {"nvidia.com/gpu": GPUS // 3}}],
-    "queues": [{"name": "main"}],
-    "accounts": {"early": "main", "late": "main"},
-}
+MANY_GPUS = 60
+"""One card more or less is a tenth of what the lightest of weights 3, 2 and 1 is entitled to."""
+HOURS_A_DAY = 24
+LONG_DAY_SECONDS = 48.0
+"""Of jobs that run an hour of it, two seconds: long beside a reaction."""
+
+
+def a_policy(weights: Mapping[str, float], day_seconds: float) -> PolicyDocument:
+    """The default rate, in days that are so short."""
+    return PolicyDocument(
+        aging=Aging(entitlement_per_day=DEFAULT * 86_400 / day_seconds),
+        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+        tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
+    )
+
+
+def a_cluster(tenants: Iterable[str], gpus: int) -> dict[str, object]:
+    """One queue for all."""
+    return {
+        "nodes": [{"name": "node", "count": 3, "allocatable": {"nvidia.com/gpu": gpus // 3}}],
+        "queues": [{"name": "main"}],
+        "accounts": dict.fromkeys(tenants, "main"),
+    }
 
 
 async def gather(bus: Bus, events: list[AnyEvent]) -> None:
@@ -79,7 +92,8 @@ def _changes(events: Sequence[AnyEvent]) -> Iterator[tuple[datetime, str, int]]:
 async def test_a_queue_three_days_older_takes_58_percent_and_who_comes_with_nothing_is_next(
     tmp_path: Path,
 ) -> None:
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    tenants = {"early": 1.0, "late": 1.0}
+    fleet = Fleet(tmp_path, policy=a_policy(tenants, DAY_SECONDS), cluster_config=a_cluster(tenants, GPUS))
     events: list[AnyEvent] = []
     async with fleet.running() as bus:
         gathering = asyncio.create_task(gather(bus, events))
@@ -97,3 +111,48 @@ async def test_a_queue_three_days_older_takes_58_percent_and_who_comes_with_noth
     share = both["early"] / both.total()
     assert share <= 0.58 + 1 / GPUS, f"to within one card: {share:.3f}"
     assert starts(events, "early")[-1].at > last - timedelta(seconds=2), "both had jobs waiting all the while"
+
+
+async def keep_backlogged(bus: Bus, tenant: str, events: Sequence[AnyEvent], backlog: int) -> None:
+    """As many jobs of a tenant wait at any time: one that starts is followed by another that is submitted."""
+    made = 0
+    while True:
+        wanted = backlog + len(starts(events, tenant))
+        names = [f"{tenant}-{number:05d}" for number in range(made, wanted)]
+        run = LONG_DAY_SECONDS / HOURS_A_DAY
+        await submit_all(
+            bus,
+            tenant,
+            [{"id": name, "demand": {"nvidia.com/gpu": 1}, "run_seconds": run} for name in names],
+        )
+        made = max(made, wanted)
+        await asyncio.sleep(run / 10)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+async def test_shares_stay_within_a_tenth_of_the_weights_under_a_backlog_of_a_pool_day(
+    tmp_path: Path,
+) -> None:
+    weights = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
+    fleet = Fleet(
+        tmp_path, policy=a_policy(weights, LONG_DAY_SECONDS), cluster_config=a_cluster(weights, MANY_GPUS)
+    )
+    events: list[AnyEvent] = []
+    async with fleet.running() as bus:
+        tasks = [asyncio.create_task(gather(bus, events))]
+        backlog = MANY_GPUS * HOURS_A_DAY // len(weights)
+        tasks += [asyncio.create_task(keep_backlogged(bus, name, events, backlog)) for name in weights]
+        # The lightest works its first backlog off in two days; then all queues are as old as they become.
+        await eventually(
+            lambda: len(starts(events, "team-c")) >= 2.3 * backlog, 500, what="the queues have grown old"
+        )
+        for task in tasks:
+            task.cancel()
+    last = starts(events, "team-c")[-1].at
+    shares = held(events, last - timedelta(seconds=1.8 * LONG_DAY_SECONDS), last)
+    for name, weight in weights.items():
+        entitled = weight / sum(weights.values())
+        share = shares[name] / shares.total()
+        # To within one card: a tag is that of the instant before a start.
+        assert abs(share - entitled) <= 0.1 * entitled + 1 / MANY_GPUS, (name, share)
