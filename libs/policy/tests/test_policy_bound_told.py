@@ -119,3 +119,9 @@ def test_a_bound_of_less_than_a_day_is_told_in_hours_rounded_up() -> None:
     assert "2.4 h of waiting make up for a part of lead" in told(order, "old")
     assert "(5.4 h after it)" in told(order, "old")
     assert bound_of(place_in(order, "old"), order.rules) == Fraction(54, 10) * HOUR
+
+
+def test_a_bound_beyond_the_last_day_of_the_calendar_is_told_without_a_day() -> None:
+    scored_by = rules(aging=Aging(entitlement_per_day=1e-9))
+    words = told(pool(scored_by), "old")
+    assert "no normal job that is submitted 2.25e+09 days after it, or later, passes it" in words

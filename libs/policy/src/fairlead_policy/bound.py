@@ -9,8 +9,9 @@ from fractions import Fraction
 from math import ceil
 
 from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import DAY, MINUTE, Micros, to_datetime
+from fairlead_contracts.instants import DAY, FIRST_NAMED, LAST_NAMED, MINUTE, Micros, to_datetime
 from fairlead_policy.figures import duration
+from fairlead_policy.ranking import ratio
 from fairlead_policy.rules import NOTHING, PoolRules
 from fairlead_policy.terms import tag_of, top_of
 
@@ -48,17 +49,25 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
         return None
     if not bound:
         return f"No {place.urgency} job that is submitted later passes it: nothing of its tenant counts before it."
-    parts = f"{float(parts_of(place, rules)):.3g}"
+    total = parts_of(place, rules)
+    parts = f"{ratio(total.numerator, total.denominator):.3g}"
     counted = "its tags, level by level, come to" if place.within else "its tag is"
     worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for a part of lead, and {counted} {parts}"
     if rules.cap is not None and bound > rules.cap:
         return f"{worth}: more than the cap of {duration(rules.cap / 1e6)} lets it wait off, so later jobs may pass it for ever."
-    latest = -(-(place.submitted + bound) // MINUTE) * MINUTE
     until = "" if rules.cap is None else f", and it is within the cap of {duration(rules.cap / 1e6)}"
     return (
-        f"{worth}: no {place.urgency} job that is submitted from {to_datetime(latest):%Y-%m-%d %H:%M} UTC on "
-        f"({_days(bound)} after it) passes it, as long as its own tenant gets nothing else before it{until}."
+        f"{worth}: no {place.urgency} job that is submitted {_from_when(place.submitted, bound)} passes it, "
+        f"as long as its own tenant gets nothing else before it{until}."
     )
+
+
+def _from_when(submitted: Micros, bound: Micros) -> str:
+    """From which day on, where a calendar has it: a small part of a pool beside a large job may take more years than that."""
+    latest = -(-(submitted + bound) // MINUTE) * MINUTE
+    if not FIRST_NAMED <= latest <= LAST_NAMED:
+        return f"{_days(bound)} after it, or later,"
+    return f"from {to_datetime(latest):%Y-%m-%d %H:%M} UTC on ({_days(bound)} after it)"
 
 
 def _days(time: Micros) -> str:

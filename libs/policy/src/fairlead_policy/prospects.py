@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.decisions import Lift, Place, UnboundedBy
-from fairlead_contracts.instants import MINUTE, SECOND, Micros, to_datetime
+from fairlead_contracts.instants import LAST_NAMED, MINUTE, Micros, to_datetime
 from fairlead_contracts.prospects import (
     Around,
     Makeup,
@@ -36,9 +36,6 @@ NEIGHBOURS = 8
 _MOST_CLASSES = 4
 _SHOWN = 3
 """Neighbours told, and instants."""
-
-LAST_NAMED = 253_402_300_740 * SECOND
-"""The last minute of the year 9999, the last that RFC 3339 can name; an instant beyond it is not told."""
 
 type Amounts = Mapping[str, int]
 
