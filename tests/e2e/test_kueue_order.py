@@ -64,7 +64,13 @@ def told(placements: list[Placement]) -> str:
     [
         pytest.param(ONE_QUEUE, 1, RIGHT, id="one queue"),
         pytest.param(BLOCKING, 1, RIGHT, id="one queue that blocks"),
-        pytest.param(QUOTA_ABOVE, 2, RIGHT, id="three queues with all quota above, two units at once"),
+        pytest.param(
+            QUOTA_ABOVE,
+            2,
+            RIGHT,
+            id="three queues with all quota above, two units at once",
+            marks=pytest.mark.deep,  # two units at once meet Kueue's batch more often: it wants a quiet machine
+        ),
         pytest.param(QUOTA_OF_THEIR_OWN, 1, HELPED, id="three queues with quota of their own"),
     ],
 )
@@ -104,6 +110,7 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
         assert [one.name for one in placements] == urgent, told(placements)
 
 
+@pytest.mark.deep  # it counts writes to the last one: a woken job that is slow to start is written to once more
 async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
