@@ -18,7 +18,6 @@ from fairlead_policy import (
     lever_of,
     may_preempt,
     revocation_of,
-    why_withheld,
     words_on,
 )
 from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
@@ -47,7 +46,7 @@ def test_one_reason_is_named_the_first_thing_to_see_to(
     queues: list[QueueState], leave: Clearance | None, mode: Mode, preemption: str, why: str
 ) -> None:
     document = a_document(preemption=preemption)
-    found = why_withheld(document, queues, leave, mode=mode, values={})
+    found = judge_withholding(document, queues, leave, mode=mode, values={}).why
     assert (why in found) if why else not found
 
 
@@ -134,23 +133,23 @@ def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> 
 
 def test_a_rehearsal_needs_no_leave_and_honours_everything_else() -> None:
     document = a_document(preemption="never")
-    assert not why_withheld(document, [KUEUE], None, mode=Mode.ACTIVE, values={}, rehearsed=True)
-    assert why_withheld(document, [KUEUE], None, mode=Mode.PAUSED, values={}, rehearsed=True)
-    assert why_withheld(document, [PREEMPTING], None, mode=Mode.ACTIVE, values={}, rehearsed=True)
+    assert not judge_withholding(document, [KUEUE], None, mode=Mode.ACTIVE, values={}, rehearsed=True).why
+    assert judge_withholding(document, [KUEUE], None, mode=Mode.PAUSED, values={}, rehearsed=True).why
+    assert judge_withholding(document, [PREEMPTING], None, mode=Mode.ACTIVE, values={}, rehearsed=True).why
 
 
 def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> None:
     document = a_document()
-    assert not why_withheld(
+    assert not judge_withholding(
         document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 600, "approved": 300}
-    )
-    crossed = why_withheld(
+    ).why
+    crossed = judge_withholding(
         document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
-    )
+    ).why
     assert "class urgent has its floor at 5000" in crossed
-    assert not why_withheld(
+    assert not judge_withholding(
         document, [a_queue()], None, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
-    )
+    ).why
 
 
 @pytest.mark.parametrize(
@@ -171,9 +170,9 @@ def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
     words = OperatorWords()
     assert words.hear(lever_of("c1"), to_json(seen))
     assert words.lever_found("c1") == seen
-    why = why_withheld(
+    why = judge_withholding(
         a_document(), [KUEUE], leave, mode=Mode.ACTIVE, values={}, found=words.lever_found("c1")
-    )
+    ).why
     assert ("does not read boosts" in why and "fairlead doctor" in why) == withheld
     words.hear(lever_of("c1"), None)
     assert words.lever_found("c1") is None

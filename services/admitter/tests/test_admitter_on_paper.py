@@ -21,12 +21,12 @@ from fairlead_contracts.state import JobState, QueueState, State, subject_of
 from fairlead_policy import (
     PlannedLevels,
     Rulebook,
+    judge_withholding,
     order_snapshot,
     plan_snapshot_levels,
     segments_by,
     snapshot_of,
     steering_of,
-    why_withheld,
 )
 from fairlead_policy.snapshot_levels import window_of
 from fairlead_testkit.builders import NOW, a_class, a_job, a_pool, a_queue
@@ -234,9 +234,9 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
     cluster = Cluster(document, [a_pool(), *queues, *known, some_job(dice, 0, queues)])
     paper, _ = on_paper(cluster.snapshot())
     # A rehearsal asks for no leave, which paper knows nothing of.
-    live = why_withheld(
+    live = judge_withholding(
         document, queues, None, mode=Mode.ACTIVE, values=cluster.facts.classes, rehearsed=True
-    )
+    ).why
     if not segments_by(document, queues, cluster.facts.classes):
         assert paper.withheld
         return

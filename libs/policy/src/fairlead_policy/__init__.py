@@ -107,7 +107,6 @@ from fairlead_policy.withholding import (
     unsteered_level,
     why_ineffective,
     why_uncleared,
-    why_withheld,
 )
 
 __all__ = [
@@ -223,7 +222,6 @@ __all__ = [
     "whole_room",
     "why_ineffective",
     "why_uncleared",
-    "why_withheld",
     "words_on",
     "worth_in_words",
 ]

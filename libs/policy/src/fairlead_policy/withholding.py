@@ -129,31 +129,6 @@ def _why_none_is_left(
     return why_ineffective(clearance, found)
 
 
-def why_withheld(
-    document: PolicyDocument,
-    queues: Collection[QueueState],
-    clearance: Clearance | None,
-    *,
-    mode: Mode,
-    values: Mapping[str, int],
-    found: LeverFound | None = None,
-    revocation: Revocation | None = None,
-    rehearsed: bool = False,
-) -> str:
-    """Why a pool's order is not written to a cluster, in words; empty where it is. Arguments are `judge_withholding`'s."""
-    judged = judge_withholding(
-        document,
-        queues,
-        clearance,
-        mode=mode,
-        values=values,
-        found=found,
-        revocation=revocation,
-        rehearsed=rehearsed,
-    )
-    return judged.why
-
-
 def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:
     """Why levels by the leave's lever would change nothing; empty where they count, or nobody knows better.
 

@@ -98,10 +98,6 @@ class Planner:
         _, merged = self._merged.get(pool, (0.0, None))
         return merged.beginning.origins if merged is not None else {}
 
-    def merged(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
-        """The order of a pool's front; a plan made of it within the same turn merges no second time."""
-        return self._merge(pool, front, rulebook)
-
     def decide(self, pool: str, names: frozenset[str], may_write: Callable[[], bool]) -> SteeringPlan:
         """What to write for the pool now."""
         queues = [self._watch.facts.queues[name] for name in sorted(names)]
@@ -247,7 +243,7 @@ class Planner:
         return self.pace.size(pool, rulebook.document.window)
 
     def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
-        merged = self._merge(pool, front, rulebook)
+        merged = self.merged(pool, front, rulebook)
         waiting = front.waiting(self._watch.facts.cluster)
         window = take_window(
             merged.beginning, waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
@@ -268,8 +264,11 @@ class Planner:
 
         return decided
 
-    def _merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
-        """The pool's order at this instant. Past the aging cap it moves by time alone, so it is kept for a tick then."""
+    def merged(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
+        """The order of a pool's front at this instant, made once for all who ask in a turn.
+
+        Past the aging cap it moves by time alone, so it is kept for a tick then.
+        """
         now = time.monotonic()
         made, known = self._merged.get(pool, (0.0, None))
         same = known is not None and known.front.same_as(front)
