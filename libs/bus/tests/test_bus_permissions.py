@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
-import nkeys  # type: ignore[import-untyped] # it ships no types
 import pytest
 
 from fairlead_bus import (
@@ -27,14 +26,15 @@ from fairlead_bus import (
     Tally,
     Worker,
     connect,
-    permissions,
     provision,
 )
+from fairlead_bus.accounts import Layout
 from fairlead_contracts import subjects
 from fairlead_contracts.members import MemberLease
 from fairlead_contracts.state import STATE, NodeState, encode_state
 from fairlead_contracts.topology import answers_durable, submit_durable, topology
-from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit import eventually
+from fairlead_testkit.guarded import guarded_server
 
 pytestmark = pytest.mark.integration
 
@@ -42,15 +42,18 @@ NODE = encode_state(NodeState(cluster="c1", epoch=1, rev=1, name="n", allocatabl
 
 type Operation = Callable[[Bus, Tally], Awaitable[object]]
 
+LAYOUT = Layout(clusters=["c1", "c2"], groups={"team-a": ["team-a"]}, operators=["ann"])
 ROLES = {
-    "ops": permissions.ops(),
-    "sim": permissions.watcher("c1", name="sim"),
-    "scorer": permissions.scorer(),
-    "admitter": permissions.admitter("c1"),
-    "submitter": permissions.submitter("team-a", name="submitter"),
-    "checker": permissions.checker("c1"),
-    "watchdog": permissions.watchdog(),
+    "ops": "provisioner",
+    "person": "operator.ann",
+    "sim": "watcher.c1",
+    "scorer": "scorer",
+    "admitter": "admitter.c1",
+    "submitter": "tenant.team-a",
+    "checker": "checker.c1",
+    "watchdog": "watchdog",
 }
+"""The users of the shipped accounts, by the names of the table."""
 
 
 def publish(subject: str) -> Operation:
@@ -77,6 +80,7 @@ async def until(task: Awaitable[None], happened: Awaitable[object]) -> None:
             except ExceptionGroup as group:
                 raise group.exceptions[0] from group
         assert waiting.done()
+        await waiting
     finally:
         for each in (running, waiting):
             each.cancel()
@@ -97,8 +101,13 @@ def take(stream: str, durable: str, cause: str) -> Operation:
         async def handle(delivery: Delivery) -> None:
             assert delivery.subject == cause
 
+        def over() -> bool:  # a pull that is denied is told to the error callback alone
+            return tally.counts["worker.handled"] > 0 or denied(tally)
+
         worker = Worker(bus, stream=stream, durable=durable, handle=handle)
-        await until(worker.run(), eventually(lambda: tally.counts["worker.handled"], on=tally.heard))
+        await until(worker.run(), eventually(over, on=tally.heard))
+        if not tally.counts["worker.handled"]:
+            raise DeniedError(durable)
 
     return operation
 
@@ -156,6 +165,10 @@ async def last_event(bus: Bus, tally: Tally) -> None:
     await bus.last("event", subjects.event_filter())
 
 
+def denied(tally: Tally) -> bool:
+    return any("permissions violation" in str(note["error"]) for note in tally.said("bus.error"))
+
+
 def listen(subject: str) -> Operation:
     """A denied subscription is told to the error callback alone."""
 
@@ -199,73 +212,60 @@ SUBMIT_C1, SUBMIT_ANY = subjects.submit("c1", "team-a"), subjects.submit("any", 
 EVENT_C1 = subjects.event("team-a", "c1", "job")
 
 TABLE: dict[str, tuple[Operation, str]] = {
-    "state of its cluster": (publish(subjects.state("c1", "node", "n")), "ops sim"),
-    "state of another": (publish(subjects.state("c2", "node", "n")), "ops"),
-    "decide": (claim, "ops scorer"),
-    "submit as team-a": (publish(SUBMIT_C1), "ops scorer submitter"),
-    "submit as team-b": (publish(subjects.submit("c1", "team-b")), "ops scorer"),
-    "event of its cluster": (publish(EVENT_C1), "ops sim admitter"),
-    "event of another": (publish(subjects.event("team-a", "c2", "job")), "ops"),
-    "answer": (publish(subjects.answer("team-a", "s1")), "ops scorer admitter"),
-    "mirror its cluster": (mirror("state", subjects.state_filter("c1")), "ops sim scorer admitter"),
-    "mirror all state": (mirror("state", subjects.state_filter()), "ops scorer"),
-    "mirror decisions": (mirror("decision", subjects.decision_filter()), "ops scorer admitter"),
-    "read events": (follow("event", subjects.event_filter()), "ops scorer"),
-    "mirror policy": (mirror("KV_policy", "$KV.policy.>"), "ops sim scorer admitter"),
-    "look up the last event": (last_event, "ops scorer"),
-    "look up the last answer": (last_answer, "ops admitter"),
-    "read policy": (read_policy, "ops sim scorer admitter"),
-    "write policy": (write_policy, "ops"),
-    "what was found of c1's lever": (find_lever("c1"), "ops admitter"),
-    "what was found of c2's lever": (find_lever("c2"), "ops"),
-    "roll call": (roll_call, "ops sim scorer admitter checker watchdog"),
-    "join the scorers": (join, "ops scorer"),
-    "lead the watchers of c1": (lead("watcher", "c1"), "ops sim"),
-    "lead the watchers of c2": (lead("watcher", "c2"), "ops"),
-    "lead the admitter of c1": (lead("admitter", "c1"), "ops admitter"),
-    "lead the checkers of c1": (lead("checker", "c1"), "ops checker"),
-    "lead the checkers of c2": (lead("checker", "c2"), "ops"),
-    "take submissions of c1": (take("submit", submit_durable("c1"), SUBMIT_C1), "ops admitter"),
-    "take submissions of any": (take("submit", submit_durable("any"), SUBMIT_ANY), "ops scorer"),
-    "take events of c1": (take("event", answers_durable("c1"), EVENT_C1), "ops admitter"),
-    "dead letter of c1": (publish(subjects.dead(SUBMIT_C1)), "ops admitter"),
-    "dead letter of any": (publish(subjects.dead(SUBMIT_ANY)), "ops scorer"),
-    "route": (publish("$KV.routes.team-a.s1"), "ops scorer"),
-    "ask about team-a": (ask(subjects.ask("queue", "team-a")), "ops submitter"),
-    "ask about all": (ask(subjects.ask("queue")), "ops"),
-    "ask a shard": (ask(f"{subjects.ROOT}.shard.gpu.0.queue"), "ops scorer"),
-    "move the sim": (ask(subjects.sim("c1", "level")), "ops admitter"),
-    "move another sim": (ask(subjects.sim("c2", "level")), "ops"),
-    "hear questions": (listen(subjects.ask_filter("queue")), "ops scorer"),
-    "hear the sim's orders": (listen(subjects.sim("c1", "level")), "ops sim"),
-    "hear team-a's answers": (listen(subjects.answer_filter("team-a")), "ops submitter"),
-    "follow team-a's answers": (follow("answer", subjects.answer_filter("team-a")), "ops submitter"),
-    "follow team-b's answers": (follow("answer", subjects.answer_filter("team-b")), "ops"),
-    "look up team-a's answer": (peek("team-a"), "ops submitter"),
-    "look up team-b's answer": (peek("team-b"), "ops"),
-    "hear the scorers' inbox": (listen("_INBOX_scorer.>"), "ops scorer"),
-    "hear state pass by": (listen(subjects.state_filter()), "ops"),
-    "hear submissions pass by": (listen("fairlead.v1.submit.>"), "ops"),
-    "purge": (call("STREAM.PURGE.answer", {"filter": "fairlead.v1.answer.none"}), "ops"),
-    "list streams": (call("STREAM.NAMES"), "ops"),
-    "create a stream": (call("STREAM.CREATE.mine", {"name": "mine", "subjects": ["mine"]}), "ops"),
+    "state of its cluster": (publish(subjects.state("c1", "node", "n")), "sim"),
+    "state of another": (publish(subjects.state("c2", "node", "n")), ""),
+    "decide": (claim, "scorer"),
+    "submit as team-a": (publish(SUBMIT_C1), "person scorer submitter"),
+    "submit as team-b": (publish(subjects.submit("c1", "team-b")), "person scorer"),
+    "event of its cluster": (publish(EVENT_C1), "sim admitter"),
+    "event of another": (publish(subjects.event("team-a", "c2", "job")), ""),
+    "answer": (publish(subjects.answer("team-a", "s1")), "scorer admitter"),
+    "mirror its cluster": (mirror("state", subjects.state_filter("c1")), "person sim scorer admitter"),
+    "mirror all state": (mirror("state", subjects.state_filter()), "person scorer"),
+    "mirror decisions": (mirror("decision", subjects.decision_filter()), "person scorer admitter"),
+    "read events": (follow("event", subjects.event_filter()), "person scorer"),
+    "mirror policy": (mirror("KV_policy", "$KV.policy.>"), "person sim scorer admitter"),
+    "look up the last event": (last_event, "person scorer"),
+    "look up the last answer": (last_answer, "scorer admitter"),
+    "read policy": (read_policy, "person sim scorer admitter"),
+    "write policy": (write_policy, "person"),
+    "what was found of c1's lever": (find_lever("c1"), "person admitter"),
+    "what was found of c2's lever": (find_lever("c2"), "person"),
+    "roll call": (roll_call, "person sim scorer admitter checker watchdog"),
+    "join the scorers": (join, "scorer"),
+    "lead the watchers of c1": (lead("watcher", "c1"), "sim"),
+    "lead the watchers of c2": (lead("watcher", "c2"), ""),
+    "lead the admitter of c1": (lead("admitter", "c1"), "admitter"),
+    "lead the checkers of c1": (lead("checker", "c1"), "checker"),
+    "lead the checkers of c2": (lead("checker", "c2"), ""),
+    "take submissions of c1": (take("submit", submit_durable("c1"), SUBMIT_C1), "admitter"),
+    "take submissions of any": (take("submit", submit_durable("any"), SUBMIT_ANY), "scorer"),
+    "take events of c1": (take("event", answers_durable("c1"), EVENT_C1), "admitter"),
+    "dead letter of c1": (publish(subjects.dead(SUBMIT_C1)), "admitter"),
+    "dead letter of any": (publish(subjects.dead(SUBMIT_ANY)), "scorer"),
+    "route": (publish("$KV.routes.team-a.s1"), "scorer"),
+    "ask about team-a": (ask(subjects.ask("queue", "team-a")), "person submitter"),
+    "ask about all": (ask(subjects.ask("queue")), "person"),
+    "ask a shard": (ask(f"{subjects.ROOT}.shard.gpu.0.queue"), "scorer"),
+    "move the sim": (ask(subjects.sim("c1", "level")), "admitter"),
+    "move another sim": (ask(subjects.sim("c2", "level")), ""),
+    "hear questions": (listen(subjects.ask_filter("queue")), "scorer"),
+    "hear the sim's orders": (listen(subjects.sim("c1", "level")), "sim"),
+    "mirror dead letters": (mirror("dead", subjects.dead(">")), "person"),
+    "hear team-b's answers": (listen(subjects.answer_filter("team-b")), "person"),
+    "hear team-a's answers": (listen(subjects.answer_filter("team-a")), "person submitter"),
+    "follow team-a's answers": (follow("answer", subjects.answer_filter("team-a")), ""),
+    "follow team-b's answers": (follow("answer", subjects.answer_filter("team-b")), ""),
+    "look up team-a's answer": (peek("team-a"), ""),
+    "look up team-b's answer": (peek("team-b"), ""),
+    "hear state pass by": (listen(subjects.state_filter()), ""),
+    "hear submissions pass by": (listen("fairlead.v1.submit.>"), ""),
+    "purge": (call("STREAM.PURGE.answer", {"filter": "fairlead.v1.answer.none"}), ""),
+    "list streams": (call("STREAM.NAMES"), ""),
+    "create a stream": (call("STREAM.CREATE.mine", {"name": "mine", "subjects": ["mine"]}), ""),
     "change a stream's settings": (lambda bus, _: provision(bus, topology(["c1", "c2"])), "ops"),
-    "delete a stream": (call("STREAM.DELETE.mine"), "ops"),
+    "delete a stream": (call("STREAM.DELETE.mine"), ""),
 }
-
-
-@asynccontextmanager
-async def guarded_server(directory: Path) -> AsyncIterator[dict[str, ConnectionSettings]]:
-    """A server with the table's authorization; settings by role."""
-    users = {}
-    seeds = {}
-    for number, (role, grants) in enumerate(ROLES.items()):
-        pair = nkeys.from_seed(nkeys.encode_seed(bytes([number]) * 32, nkeys.PREFIX_BYTE_USER))
-        users[pair.public_key.decode()] = grants
-        seeds[role] = directory / f"{role}.nk"
-        seeds[role].write_bytes(pair.seed)
-    with NatsServer(directory / "nats", config=permissions.authorization(users)) as server:
-        yield {role: ConnectionSettings(url=server.url, nkey_seed=str(seed)) for role, seed in seeds.items()}
 
 
 async def outcome(operation: Operation, settings: ConnectionSettings, role: str) -> str:
@@ -289,26 +289,36 @@ async def serve_all(bus: Bus) -> None:
 
 @pytest.mark.timeout(300)
 async def test_every_cell_of_the_table(tmp_path: Path) -> None:
-    async with guarded_server(tmp_path) as users, AsyncExitStack() as stack:
-        helper = await stack.enter_async_context(connect(users["ops"], name="helper"))
-        await provision(helper, topology(["c1", "c2"]))
-        await serve_all(helper)
-        found: dict[str, str] = {}
-        wanted: dict[str, str] = {}
-        for name, (operation, allowed) in TABLE.items():
-            for role in ROLES:
-                if name.startswith("take "):  # one message for each taker, so that none waits for nothing
-                    for subject in (SUBMIT_C1, SUBMIT_ANY, EVENT_C1):
-                        await helper.publish(subject, b"x")
-                cell = f"{name} / {role}"
-                found[cell] = await outcome(operation, users[role], role)
-                wanted[cell] = "yes" if role in allowed.split() else "-"
-        assert found == wanted
+    with guarded_server(tmp_path, LAYOUT) as guarded:
+        async with AsyncExitStack() as stack:
+            helper = await stack.enter_async_context(connect(guarded.root, name="helper"))
+            await provision(helper, topology(["c1", "c2"]))
+            await serve_all(helper)
+            found: dict[str, str] = {}
+            wanted: dict[str, str] = {}
+            for name, (operation, allowed) in TABLE.items():
+                for role, user in ROLES.items():
+                    if name.startswith("take "):  # one message for each taker, so that none waits for nothing
+                        for subject in (SUBMIT_C1, SUBMIT_ANY, EVENT_C1):
+                            await helper.publish(subject, b"x")
+                    cell = f"{name} / {role}"
+                    found[cell] = await outcome(operation, guarded.settings(user), role)
+                    wanted[cell] = "yes" if role in allowed.split() else "-"
+            assert found == wanted
+
+
+async def test_nobody_hears_the_inbox_of_another(tmp_path: Path) -> None:
+    with guarded_server(tmp_path, LAYOUT) as guarded:
+        keys = {user: guarded.settings(user).identity() for user in ROLES.values()}
+        for user in ROLES.values():
+            for other, key in keys.items():
+                heard = await outcome(listen(f"_INBOX_{key}.>"), guarded.settings(user), user)
+                assert heard == ("yes" if other == user else "-"), (user, other)
 
 
 async def test_a_replay_that_needs_flow_control_works_under_the_grants(tmp_path: Path) -> None:
-    async with guarded_server(tmp_path) as users:
-        async with connect(users["ops"], name="ops") as bus:
+    with guarded_server(tmp_path, LAYOUT) as guarded:
+        async with connect(guarded.root, name="ops") as bus:
             await provision(bus, topology(["c1"]))
             publisher = Publisher(bus)
             padded = NodeState(
@@ -318,7 +328,7 @@ async def test_a_replay_that_needs_flow_control_works_under_the_grants(tmp_path:
                 await publisher.put(subjects.state("c1", "node", f"n{number}"), encode_state(padded))
             await publisher.flush()
         tally = Tally()
-        async with connect(users["scorer"], name="scorer", observer=tally) as bus:
+        async with connect(guarded.settings("scorer"), name="scorer", observer=tally) as bus:
             await mirror("state", subjects.state_filter())(bus, tally)
         # Flow control that is not answered is a violation first, and then silence; silence alone is a slow machine.
         assert tally.counts["bus.denied"] == 0

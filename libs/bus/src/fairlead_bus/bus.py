@@ -203,11 +203,13 @@ async def connect(
 
     Args:
         settings: servers and credentials.
-        name: of the role; our inboxes are `_INBOX_<name>.>`, which the role's grants name.
+        name: of the role. Our inboxes are named after the public key that we connect as, which no two users share, or
+            after the role where we have none.
         observer: hears what the bus meets.
 
     Raises:
         ConnectFailedError: no server let us in within the settings' time.
+        InvalidCredentialsError: the seed or the credentials file is none.
     """
     wire = Wire(observer)
     try:
@@ -226,7 +228,7 @@ async def connect(
 
 
 def inbox_prefix(name: str) -> str:
-    """What the inboxes of all who connect under this name begin with."""
+    """What the inboxes of all who connect under this name, or with this public key, begin with."""
     return f"_INBOX_{encode_key(name)}"
 
 
@@ -234,7 +236,7 @@ def _options(settings: ConnectionSettings, name: str) -> dict[str, object]:
     return {
         "servers": settings.servers(),
         "name": name,
-        "inbox_prefix": inbox_prefix(name),
+        "inbox_prefix": inbox_prefix(settings.identity() or name),
         # Trap: the default gives up after 60 attempts a server.
         "max_reconnect_attempts": _NEVER_GIVE_UP,
         # Jittered, so that a fleet does not come back in step.

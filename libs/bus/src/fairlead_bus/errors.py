@@ -58,6 +58,10 @@ class ConnectFailedError(FatalBusError):
     """No server let us in within the time given."""
 
 
+class InvalidCredentialsError(FatalBusError):
+    """The seed or credentials file that we were given is none."""
+
+
 class DeniedError(FatalBusError):
     """The server denies this subject to our user."""
 

@@ -1,18 +1,16 @@
-"""Who may do what on NATS: the grants of each role as data, and the server's configuration made of them.
+"""Who may do what on NATS: the grants of each role as data. `accounts` puts them into NATS accounts.
 
-A test runs every cell of the table, the yes and the no, on a real server with this configuration.
+A test runs every cell of the table, the yes and the no, on a real server with this configuration. Each user's own
+inbox, which is named after its key, is granted beside these.
 
-Limits that NATS leaves open: whoever may create a consumer may name any inbox as its target, so a reader can push
-messages of its streams into another's inbox; and whoever may read a stream's messages by number reads all of it.
+Limits that NATS leaves open: whoever may create a consumer may name any inbox of the account as its target, so a
+reader can push messages of its streams into another service's inbox; and whoever may read a stream's messages by
+number reads all of it. Tenants may do neither.
 """
-
-import json
-from collections.abc import Mapping
 
 import msgspec
 
 from fairlead_bus.bucket import bucket_stream
-from fairlead_bus.bus import inbox_prefix
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.tokens import encode_token
 
@@ -25,13 +23,38 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
     answers: bool = False
 
 
-def ops() -> Grants:
-    """Creates streams, buckets and durables; loads policy; pauses and releases."""
-    return Grants(publish=[">"], subscribe=[">"])
+def provisioner(clusters: list[str]) -> Grants:
+    """Makes streams, buckets and the durables of these clusters, and changes their settings; reads and writes nothing in them."""
+    wanted = topology.topology(clusters)
+    names = [spec.name for spec in wanted.streams] + [bucket_stream(spec.name) for spec in wanted.buckets]
+    made = [f"STREAM.{verb}.{name}" for name in names for verb in ("INFO", "CREATE", "UPDATE")]
+    for durable in wanted.durables:
+        name = f"{durable.stream}.{durable.name}"
+        made += [f"CONSUMER.INFO.{name}", f"CONSUMER.CREATE.{name}.{durable.filter}"]
+    return Grants(publish=[f"$JS.API.{verb}" for verb in made], subscribe=[])
 
 
-def watcher(cluster: str, *, name: str = "watcher") -> Grants:
-    """Owns the state of one cluster. The simulated cluster does so under the name `sim`, and is asked to act."""
+def operator() -> Grants:
+    """A person with the `fairlead` command: loads policy, pauses and releases, approves, asks, submits for any tenant."""
+    return Grants(
+        publish=[
+            f"$KV.{topology.POLICY}.>",
+            f"{subjects.ROOT}.submit.*.*",
+            f"{subjects.ROOT}.ask.>",
+            "$SRV.>",
+            *_read(topology.STATE, subjects.state_filter()),
+            *_read(topology.DECISION, subjects.decision_filter()),
+            *_read(topology.EVENT, subjects.event_filter()),
+            *_read(topology.DEAD, subjects.dead(">")),
+            *_read_bucket(topology.POLICY),
+            *_read_bucket(topology.MEMBERS),
+        ],
+        subscribe=[subjects.answer_filter()],
+    )
+
+
+def watcher(cluster: str) -> Grants:
+    """Owns the state of one cluster. The simulated cluster does so in its place, and is asked to act."""
     return Grants(
         publish=[
             subjects.state_filter(cluster),
@@ -41,7 +64,7 @@ def watcher(cluster: str, *, name: str = "watcher") -> Grants:
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.POLICY),
         ],
-        subscribe=[_inbox(name), f"{subjects.ROOT}.sim.{encode_token(cluster)}.*"],
+        subscribe=[f"{subjects.ROOT}.sim.{encode_token(cluster)}.*"],
         answers=True,
     )
 
@@ -60,13 +83,14 @@ def scorer() -> Grants:
             *_read(topology.DECISION, subjects.decision_filter()),
             *_follow(topology.EVENT, subjects.event_filter()),
             f"$JS.API.STREAM.MSG.GET.{topology.EVENT}",
+            f"$JS.API.STREAM.MSG.GET.{topology.ANSWER}",  # to tell tenants what they missed
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.ROUTES),
             *_work(topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)),
             subjects.dead(subjects.submit_filter(subjects.ANY_CLUSTER)),
         ],
-        subscribe=[_inbox("scorer"), f"{subjects.ROOT}.ask.>", f"{subjects.ROOT}.shard.>", "$SRV.>"],
+        subscribe=[f"{subjects.ROOT}.ask.>", f"{subjects.ROOT}.shard.>", "$SRV.>"],
         answers=True,
     )
 
@@ -91,61 +115,43 @@ def admitter(cluster: str) -> Grants:
             subjects.dead(subjects.submit_filter(cluster)),
             subjects.dead(subjects.event_filter(cluster)),
         ],
-        subscribe=[_inbox("admitter")],
+        subscribe=[],
     )
 
 
 def checker(cluster: str) -> Grants:
     """Leads the checkers of one cluster, and nothing else: what it knows and says is in the cluster."""
-    return Grants(
-        publish=[*_lead("checker", cluster), *_read_bucket(topology.MEMBERS)], subscribe=[_inbox("checker")]
-    )
+    return Grants(publish=[*_lead("checker", cluster), *_read_bucket(topology.MEMBERS)], subscribe=[])
 
 
 def watchdog() -> Grants:
     """Sees who leads, and nothing else."""
-    return Grants(publish=_read_bucket(topology.MEMBERS), subscribe=[_inbox("watchdog")])
+    return Grants(publish=_read_bucket(topology.MEMBERS), subscribe=[])
 
 
-def submitter(tenant: str, *, name: str = "cli") -> Grants:
-    """Submits jobs as one tenant, hears of them, and asks about the tenant.
-
-    Args:
-        tenant: the only one.
-        name: that it connects under. Users of one name can read each other's answers to questions.
-    """
+def submitter(tenant: str) -> Grants:
+    """Submits jobs as one tenant, hears of them as it goes, and asks about the tenant: also for answers that it missed."""
     return Grants(
-        publish=[
-            f"{subjects.ROOT}.submit.*.{encode_token(tenant)}",
-            f"{subjects.ROOT}.ask.*.{encode_token(tenant)}",
-            # No reading by number and no stream info here: those would show other tenants' answers.
-            *_follow(topology.ANSWER, subjects.answer_filter(tenant)),
-            f"$JS.API.DIRECT.GET.{topology.ANSWER}.{subjects.answer_filter(tenant)}",
-        ],
-        subscribe=[_inbox(name), subjects.answer_filter(tenant)],
+        publish=[share.subject for share in shares(tenant) if share.is_service],
+        subscribe=[share.subject for share in shares(tenant) if not share.is_service],
     )
 
 
-def authorization(users: Mapping[str, Grants]) -> str:
-    """The `authorization` block of a nats-server configuration.
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What crosses from the services' account into a tenant's: a service that it may call, or a stream that it hears."""
 
-    Args:
-        users: grants by public NKey.
-    """
-    listed = ",\n".join(f"    {_user(nkey, grants)}" for nkey, grants in users.items())
-    return f"authorization {{\n  users = [\n{listed}\n  ]\n}}\n"
+    subject: str
+    is_service: bool
 
 
-def _user(nkey: str, grants: Grants) -> str:
-    permissions: dict[str, object] = {"publish": grants.publish, "subscribe": grants.subscribe}
-    if grants.answers:
-        # A question may be answered once, and not for ever.
-        permissions["allow_responses"] = {"max": 1, "expires": "30s"}
-    return json.dumps({"nkey": nkey, "permissions": permissions})
-
-
-def _inbox(name: str) -> str:
-    return f"{inbox_prefix(name)}.>"
+def shares(tenant: str) -> list[Share]:
+    """All that crosses for one tenant, and nothing of anybody else."""
+    token = encode_token(tenant)
+    return [
+        Share(subject=f"{subjects.ROOT}.submit.*.{token}", is_service=True),
+        Share(subject=f"{subjects.ROOT}.ask.*.{token}", is_service=True),
+        Share(subject=subjects.answer_filter(tenant), is_service=False),
+    ]
 
 
 def _follow(stream: str, filtered: str) -> list[str]:

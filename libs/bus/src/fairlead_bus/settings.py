@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlead_bus.errors import ConnectFailedError
+from fairlead_bus.identity import public_key, user_of_creds
 
 _SECRETS = frozenset({"password", "token", "url"})
 
@@ -124,6 +125,18 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
             OSError: the file cannot be read.
         """
         return Path(self.nkey_seed).read_text(encoding="ascii").strip() if self.nkey_seed else None
+
+    def identity(self) -> str | None:
+        """The public NKey that we connect as; None without an NKey or a credentials file.
+
+        Raises:
+            OSError: the file cannot be read.
+            InvalidCredentialsError: it holds neither.
+        """
+        if self.creds:
+            return user_of_creds(Path(self.creds).read_text(encoding="ascii"))
+        seed = self.seed()
+        return public_key(seed) if seed else None
 
 
 def _shown(name: str, value: object) -> object:
