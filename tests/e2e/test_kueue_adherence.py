@@ -80,6 +80,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
             await eventually(
                 lambda: waits(bus, 2 * EACH), 60, what="all that waits is in the order before anything ends"
             )
+            await measured(bus, 0)  # the admitter leads, and looks
             releases = 2 * GPUS
             for _ in range(releases):
                 end_oldest(estate, log)

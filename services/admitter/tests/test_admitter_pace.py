@@ -3,7 +3,15 @@
 import pytest
 
 from fairlead_admitter.facts import ClusterFacts, JobChange
-from fairlead_admitter.pace import LEAST, MARGIN, REACTIONS_SECONDS, STARTS_SECONDS, Pace, window_size
+from fairlead_admitter.pace import (
+    LEAST,
+    LEAST_WHERE_WOKEN,
+    MARGIN,
+    REACTIONS_SECONDS,
+    STARTS_SECONDS,
+    Pace,
+    window_size,
+)
 from fairlead_admitter.protection import REFUSED_SECONDS, Protection
 from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS, Setbacks
 from fairlead_admitter.steering import Cause
@@ -49,8 +57,10 @@ def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
     now[0] = REACTIONS_SECONDS
     pace.started("p", 20)
     assert pace.size("p", 32) == LEAST + 10
+    assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN + 10
     pace.keep(["q"])
     assert pace.size("p", 32) == LEAST
+    assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN
 
 
 def test_failures_in_a_row_are_answered_with_longer_and_longer_rests() -> None:

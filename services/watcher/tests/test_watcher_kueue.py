@@ -249,8 +249,12 @@ async def test_a_life_through_kueue_is_stated_and_told(
     await reader.lived(b, "behind", "queued", "started", "ended")
     estate.lab.api.delete(JOBS.format(a, "train"))
     await reader.lived(a, ran.id, "queued", "started", "evicted", "ended")
-    over = reader.one(JobState, ran.id, a)
-    assert over is None or over.outcome is Outcome.CANCELLED, over
+
+    def over() -> bool:  # the event and the state are heard of each by itself
+        left = reader.one(JobState, ran.id, a)
+        return left is None or left.outcome is Outcome.CANCELLED
+
+    await eventually(over, 60, what="the job is gone, or stated as cancelled")
 
     async def leads() -> bool:
         return (await watcher.health()).details == {"role": "leader"}

@@ -9,6 +9,9 @@ Measured on the demo's trace in virtual time, 25 to 40 starts a second, three se
 2.1 writes a start with the worst tenant 3.2 to 3.5 % off, against 2.3 to 3.7 writes and 2.5 to 3.1 % with 32 places
 always labelled. The most starts ever seen together, in place of their mean, label nearly all of the 32: one large job
 that ends is enough.
+
+Where jobs are woken one by one (see `waking`), labels matter to the frontend's own batch alone, and each label more is a
+priority more that this batch tries. There one place and the margin are enough.
 """
 
 import math
@@ -19,6 +22,8 @@ from collections.abc import Callable, Iterable
 
 LEAST = 4
 """Places that are labelled however little starts."""
+LEAST_WHERE_WOKEN = 1
+"""The same where who is next is woken by a write of its own: what stands behind it matters to the frontend's batch alone."""
 MARGIN = 5.0
 """How many times as many as on the mean may start together."""
 STARTS_SECONDS = 10.0
@@ -29,15 +34,16 @@ UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
 
 
-def window_size(starts: int, reaction: float, most: int) -> int:
+def window_size(starts: int, reaction: float, most: int, *, least: int = LEAST) -> int:
     """How many places to label.
 
     Args:
+        least: places that are labelled however little starts.
         starts: jobs of the pool that started within the last `STARTS_SECONDS`.
         reaction: seconds from a start to the levels that follow from it.
         most: what the policy allows (`window`).
     """
-    return min(most, LEAST + math.ceil(MARGIN * starts / STARTS_SECONDS * reaction))
+    return min(most, least + math.ceil(MARGIN * starts / STARTS_SECONDS * reaction))
 
 
 class Pace:
@@ -57,12 +63,19 @@ class Pace:
         """A level was written so long after what caused it."""
         self._reactions.append((self._clock(), seconds))
 
-    def size(self, pool: str, most: int) -> int:
-        """How many places of each queue of the pool to label now, at most `most`."""
+    def size(self, pool: str, most: int, *, woken: bool = False) -> int:
+        """How many places of each queue of the pool to label now, at most `most`.
+
+        Args:
+            pool: which one.
+            most: what the policy allows.
+            woken: whether its jobs are woken one by one.
+        """
         starts = self._starts.get(pool, deque())
         _forget(starts, self._clock() - STARTS_SECONDS)
         _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
-        return window_size(sum(jobs for _, jobs in starts), self._reaction(), most)
+        least = LEAST_WHERE_WOKEN if woken else LEAST
+        return window_size(sum(jobs for _, jobs in starts), self._reaction(), most, least=least)
 
     def _reaction(self) -> float:
         """The median: one slow reaction is nothing to plan by."""

@@ -14,7 +14,7 @@ from fairlead_admitter.patience import Patience
 from fairlead_admitter.protection import Protection
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
-from fairlead_admitter.reserving import Line, Reserving
+from fairlead_admitter.reserving import Reserving
 from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.wakes import Wakes, spared
 from fairlead_admitter.window import Extent, Ranked, take_window
@@ -180,15 +180,29 @@ class Planner:
             self._patience.lack(pool, front)
             return self._without_order(pool, queues, rulebook, segments)
         self._patience.satisfy(pool)
+        return self._steer_by(front, pool, queues, rulebook=rulebook, segments=segments)
+
+    def _steer_by(
+        self,
+        front: PoolFront,
+        pool: str,
+        queues: list[QueueState],
+        *,
+        rulebook: Rulebook,
+        segments: list[Segment],
+    ) -> SteeringPlan:
         names = [queue.name for queue in queues]
         line = self._reserving.line(pool, queues, rulebook.document, segments)
-        window = self._take_window(pool, front, rulebook, self._extent(pool, rulebook, names, line))
-        if line is not None:
-            window = self._reserving.arrange(
-                line, window, more=self._labelled(pool, rulebook), now=wall_clock()
-            )
-        decided = self._decided(front, rulebook)
         waking = not self._rehearsed and self.wakes.applies(pool, queues)
+        most = rulebook.document.window
+        labelled = self.pace.size(pool, most, woken=waking)
+        if line is None:
+            room = self._watch.facts.running.largest(names)
+            window = self._take_window(pool, front, rulebook, Extent(least=labelled, most=most, room=room))
+        else:  # all that may pass is looked at; not all of it is labelled
+            whole = self._take_window(pool, front, rulebook, Extent(least=most, most=most))
+            window = self._reserving.arrange(line, whole, more=labelled, now=wall_clock())
+        decided = self._decided(front, rulebook)
         plan = steer(
             window,
             self._watch.facts,
@@ -200,7 +214,6 @@ class Planner:
         )
         self._record.planned(pool, kept=plan.kept, window=plan.window)
         if waking:
-            most = rulebook.document.window
             plan = self.wakes.restrain(
                 pool,
                 queues,
@@ -231,16 +244,6 @@ class Planner:
             return []
         names = {queue.name for queue in queues if may_preempt([queue])}
         return self.protection.lifts(names, segments, self._watch.policy.urgency_of)
-
-    def _extent(self, pool: str, rulebook: Rulebook, names: list[str], line: Line | None) -> Extent:
-        most = rulebook.document.window
-        if line is not None:
-            return Extent(least=most, most=most)  # all that may pass is looked at; not all of it is labelled
-        room = self._watch.facts.running.largest(names)
-        return Extent(least=self._labelled(pool, rulebook), most=most, room=room)
-
-    def _labelled(self, pool: str, rulebook: Rulebook) -> int:
-        return self.pace.size(pool, rulebook.document.window)
 
     def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
         merged = self.merged(pool, front, rulebook)
