@@ -67,6 +67,34 @@ async def test_what_an_operator_set_beside_us_stays(bus: Bus) -> None:
     assert (await config(bus, "state"))["description"] == "mine"
 
 
+async def test_submissions_of_two_tenants_are_stored_under_one_msg_id(bus: Bus) -> None:
+    """The tenants share the stream, and whoever publishes chooses the header."""
+    for tenant in ("team-a", "team-b"):
+        ack = await bus.publish(subjects.submit("c1", tenant), b"x", msg_id="nightly")
+        assert not ack.duplicate
+    assert "duplicate_window" not in await config(bus, "submit")
+
+
+async def test_an_older_stream_loses_its_duplicate_window(bus: Bus) -> None:
+    found = await config(bus, "submit")
+    del found["sources"]
+    await bus.jetstream.call("STREAM.UPDATE.submit", {**found, "duplicate_window": 600_000_000_000})
+    await bus.publish(subjects.submit("c1", "team-a"), b"x", msg_id="m")
+    [change] = await provision(bus, topology(["c1"]))
+    assert "duplicate_window 600000000000 -> 0" in change
+    assert not (await bus.publish(subjects.submit("c1", "team-b"), b"x", msg_id="m")).duplicate
+
+
+async def test_a_server_that_cannot_do_without_gets_the_shortest_window(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(bus.wire), "server_release", (2, 12))
+    await bus.jetstream.call("STREAM.DELETE.submit")
+    await provision(bus, topology(["c1"]))
+    assert (await config(bus, "submit"))["duplicate_window"] == 100_000_000
+    assert await provision(bus, topology(["c1"])) == []
+
+
 async def test_a_changed_durable_is_updated(bus: Bus) -> None:
     wanted = topology(["c1"])
     durables = [msgspec.structs.replace(one, ack_wait_seconds=7, max_deliver=3) for one in wanted.durables]

@@ -85,7 +85,7 @@ async def test_a_submission_is_sent_to_one_cluster_under_its_id(arena: Arena, cl
 async def test_the_clients_own_msg_id_is_the_id_and_does_not_swallow_the_copy(
     arena: Arena, clusters: Clusters
 ) -> None:
-    """Both messages are in one stream, which drops a Msg-Id that it has seen on whatever subject."""
+    """The copy carries the id in its body, under no Msg-Id at all."""
     await submit(arena, a_body(id=None), msg_id="by-header")
     _, delivery = await clusters.next()
     assert read_submission(delivery.payload, tenant="team-a", fallback_id="none").id == "by-header"

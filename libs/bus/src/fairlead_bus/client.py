@@ -40,6 +40,12 @@ class UnbufferedClient(Client):
         return str(self._server_info.get("server_id", ""))
 
     @property
+    def server_release(self) -> tuple[int, ...]:
+        """Major and minor number of the server's version."""
+        found = re.match(r"(\d+)\.(\d+)", str(self._server_info.get("version", "")))
+        return tuple(int(number) for number in found.groups()) if found else ()
+
+    @property
     def cluster_name(self) -> str | None:
         """Name of the cluster that the server belongs to; None for a lone server."""
         name = self._server_info.get("cluster")

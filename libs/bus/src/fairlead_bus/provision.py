@@ -8,12 +8,19 @@ from fairlead_bus.bucket import bucket_stream
 from fairlead_bus.bus import Bus
 from fairlead_bus.errors import NotFoundError, RetryableBusError
 from fairlead_bus.worker import MAX_DELIVER, MAX_UNFINISHED
-from fairlead_contracts.topology import BucketSpec, DurableSpec, Retention, StreamSpec, Topology
+from fairlead_contracts.subjects import ROOT
+from fairlead_contracts.topology import DEAD, BucketSpec, DurableSpec, Retention, StreamSpec, Topology
 
 _NANO = 1_000_000_000
 _MARKER_SECONDS = 1.0
 """How long an expiry marker stays: the server takes no less, and a watcher that is connected sees it at once."""
 _DUPLICATE_SECONDS = 120.0
+_LEAST_DUPLICATE_SECONDS = 0.1
+"""The server takes no shorter window, and reads 0 as its own two minutes."""
+_WINDOW_CAN_BE_OFF = (2, 14)
+"""From this release on, a stream that has a source besides its subjects may do without."""
+_NO_SOURCE = {"name": DEAD, "filter_subject": f"{ROOT}.dead._none"}
+"""A source that never gives anything: nobody publishes this subject."""
 
 type Config = dict[str, object]
 
@@ -76,9 +83,9 @@ async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = N
     Raises:
         RetryableBusError: not finished; run it again.
     """
-    configs = [_of_stream(spec) for spec in topology.streams] + [
-        _of_bucket(spec) for spec in topology.buckets
-    ]
+    window_can_be_off = bus.wire.server_release >= _WINDOW_CAN_BE_OFF
+    configs = [_of_stream(spec, window_can_be_off=window_can_be_off) for spec in topology.streams]
+    configs += [_of_bucket(spec) for spec in topology.buckets]
     found = [await _stream_change(bus, config, replicas) for config in configs]
     found += [await _durable_change(bus, durable) for durable in topology.durables]
     return [change for change in found if change is not None]
@@ -167,7 +174,9 @@ def _nanos(seconds: float) -> int:
     return int(seconds * _NANO)
 
 
-def _of_stream(spec: StreamSpec) -> Config:
+def _of_stream(spec: StreamSpec, *, window_can_be_off: bool) -> Config:
+    off = window_can_be_off and not spec.duplicate_window_seconds
+    window = 0.0 if off else max(spec.duplicate_window_seconds, _LEAST_DUPLICATE_SECONDS)
     config: Config = {
         "name": spec.name,
         "subjects": list(spec.subjects),
@@ -175,12 +184,14 @@ def _of_stream(spec: StreamSpec) -> Config:
         "storage": "file",
         "max_age": _nanos(spec.max_age_seconds),
         "allow_direct": True,
-        "duplicate_window": _nanos(_window(spec.duplicate_window_seconds, spec.max_age_seconds)),
+        "duplicate_window": _nanos(_window(window, spec.max_age_seconds)),
         # subject_delete_marker_ttl stays off: it makes a second marker for every tombstone that expires.
         "allow_msg_ttl": spec.message_ttl,
     }
     if spec.retention is Retention.LAST_VALUE:
         config["max_msgs_per_subject"] = 1
+    if off:
+        config["sources"] = [_NO_SOURCE]
     return config
 
 

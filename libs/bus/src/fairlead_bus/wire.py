@@ -253,6 +253,11 @@ class Wire:
         return message
 
     @property
+    def server_release(self) -> tuple[int, ...]:
+        """Major and minor number of the server's version; empty where it tells none."""
+        return self._client.server_release
+
+    @property
     def last_error(self) -> Exception | None:
         """The last that went wrong with the connection."""
         return self._client.last_error

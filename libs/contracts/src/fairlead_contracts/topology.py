@@ -51,6 +51,7 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     message_ttl: bool = False
     """Whether single messages may carry a TTL: tombstones do."""
     duplicate_window_seconds: float = 120.0
+    """How long the server drops a message whose Nats-Msg-Id it has seen; 0 where it must store every one."""
 
 
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +127,9 @@ def _streams(targets: list[str]) -> list[StreamSpec]:
             name=SUBMIT,
             subjects=[subjects.submit_filter(cluster) for cluster in targets],
             retention=Retention.WORK_QUEUE,
-            duplicate_window_seconds=600.0,
+            # The tenants share this stream and choose their Nats-Msg-Ids: one tenant's would swallow another's job.
+            # Admitters know a repeat by tenant, id and body.
+            duplicate_window_seconds=0.0,
         ),
         _kept_for(ANSWER, subjects.answer_filter(), HOUR),
         _kept_for(EVENT, subjects.event_filter(), 7 * DAY),

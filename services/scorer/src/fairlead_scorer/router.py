@@ -18,7 +18,6 @@ from fairlead_contracts.codec import to_json
 from fairlead_contracts.errors import ContractError, FieldError, shown
 from fairlead_contracts.instants import Micros, to_datetime
 from fairlead_contracts.submissions import Refused, Submission, answer_id, fallback_id, read_submission
-from fairlead_contracts.tokens import encode_token
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer import routing
 from fairlead_scorer.ledger import Ledger, Stated
@@ -131,16 +130,13 @@ class Router:
     async def _send(self, cluster: str, submission: Submission, delivery: Delivery) -> None:
         """Publishes it again under the same id.
 
-        The id goes into the body, not into Nats-Msg-Id: both messages are of one stream, which drops a Msg-Id that it
-        has seen, whatever the subject. The body's digest is part of ours: another body under a used id shall reach the
-        cluster and be refused there, not vanish here.
+        The id goes into the body and nothing into Nats-Msg-Id: whoever may submit could have used any that is made up
+        here, for a message that the copy would vanish behind. A second copy is a repeat, which its cluster knows.
         """
-        own = f"routed-{encode_token(submission.tenant)}-{submission.id}-{submission.digest()}"
         await self._bus.publish(
             subjects.submit(cluster, submission.tenant),
             with_id(delivery.payload, submission.id),
             headers={name: delivery.headers[name] for name in _TRACE_HEADERS if name in delivery.headers},
-            msg_id=own,
         )
 
     async def _refuse(self, tenant: str, submission: str, error: ContractError) -> None:

@@ -24,7 +24,7 @@ async def publish_workload(bus: Bus, workload: Workload, *, cluster: str) -> Non
         ahead = start + to_seconds(job.offset) - clock()
         if ahead > 0:
             await asyncio.sleep(ahead)
-        await publisher.put(subjects.submit(cluster, job.tenant), body(job), msg_id=f"demo-{job.id}")
+        await publisher.put(subjects.submit(cluster, job.tenant), body(job))
     await publisher.flush()
 
 

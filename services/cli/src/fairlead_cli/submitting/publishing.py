@@ -1,8 +1,8 @@
-"""Publishing through JetStream, pipelined, each message under an id that makes a repeat harmless."""
+"""Publishing through JetStream, pipelined. A message whose ack was lost is sent again: its job is known by its id."""
 
 import asyncio
 import contextlib
-import hashlib
+import secrets
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -23,7 +23,7 @@ from fairlead_contracts.submissions import peek_id
 
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5
-_NAMED_BYTES = 8
+_RANDOM_BYTES = 8
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,19 +44,16 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     parcel: Parcel
     problem: str = ""
     """Why it is not stored; empty where it is."""
-    duplicate: bool = False
-    """The same message was published before, within the stream's memory: its answers were given then."""
 
 
 def pack(draft: Draft) -> Parcel:
     """The message of a draft.
 
-    The message id holds tenant and body: another tenant's job of the same name, or another body under the same name,
-    is another message and must reach the service, which answers it.
+    The message id says where the answer to an id that cannot be read is heard, and nothing else. Nobody can guess it: a
+    server may drop what comes under an id that another tenant has used a moment ago.
     """
     payload = draft.payload()
-    digest = hashlib.blake2b(payload, digest_size=_NAMED_BYTES).hexdigest()
-    msg_id = f"{draft.cluster}.{draft.tenant}.{digest}"
+    msg_id = f"cli-{secrets.token_hex(_RANDOM_BYTES)}"
     return Parcel(
         cluster=draft.cluster,
         tenant=draft.tenant,
@@ -113,10 +110,10 @@ async def _outcome(parcel: Parcel, ack: "asyncio.Future[Ack] | BusError") -> tup
     if isinstance(ack, BusError):
         return Sent(parcel=parcel, problem=_problem(parcel, ack)), ack
     try:
-        found = await ack
+        await ack
     except BusError as error:
         return Sent(parcel=parcel, problem=_problem(parcel, error)), error
-    return Sent(parcel=parcel, duplicate=found.duplicate), None
+    return Sent(parcel=parcel), None
 
 
 def _problem(parcel: Parcel, error: BusError) -> str:

@@ -43,17 +43,8 @@ class Session:
             for sent in await self.publish(bus):
                 if sent.problem:
                     self.following.give_up((sent.parcel.tenant, sent.parcel.id))
-                elif sent.duplicate:
-                    await self._recall(bus, sent.parcel)
             self._check_done()
             await self._done.wait()
-
-    async def _recall(self, bus: Bus, parcel: Parcel) -> None:
-        """A job that was published before got its answers then: the last of them still stands in the stream."""
-        # As `peek`, which a submitter is granted for its own tenant; what the leader says would show others' answers.
-        stored = await bus.peek(topology.ANSWER, subjects.answer(parcel.tenant, parcel.id))
-        if stored is not None:
-            self._take(ANSWER.decode(stored.payload))
 
     def _take(self, answer: AnyAnswer) -> None:
         if self.following.take(answer):
@@ -87,9 +78,7 @@ async def submit_all(
             sent = await session.publish(bus)
             stored = [one for one in sent if not one.problem]
             for one in stored if not (quiet or as_json) else []:
-                write_line(
-                    f"{one.parcel.tenant}/{one.parcel.id}: published" + (" before" if one.duplicate else "")
-                )
+                write_line(f"{one.parcel.tenant}/{one.parcel.id}: published")
             say(f"{len(stored)} of {len(sent)} published")
             return 0 if len(stored) == len(sent) else 1
         try:
