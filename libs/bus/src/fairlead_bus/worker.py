@@ -1,9 +1,11 @@
 """Handling the messages of a durable, each one to its end."""
 
 import asyncio
+import contextlib
+import math
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -21,6 +23,7 @@ from fairlead_bus.errors import (
     PoisonError,
     RetryableBusError,
 )
+from fairlead_bus.turns import Turns, Waiting
 from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.submissions import DeadLetter
@@ -37,6 +40,17 @@ FIRST_HANDED_BACK_SECONDS = 2.0
 HANDED_BACK_SECONDS = 60.0
 """A message that is handed back again and again comes less and less often: each time is a delivery."""
 
+READ_AHEAD = 2048
+"""Messages that wait in their lines beside those that are handled: who comes behind a flood is found by reading on."""
+LONGEST_LINE = 512
+"""Of these, messages of one line. More of it are given back until about their turn."""
+MOST_BYTES = 64 * 1024 * 1024
+PULL_BATCH = 256
+LATER_SECONDS = 0.25
+"""Messages are given back until a multiple of it: the server looks at all that are given back whenever one is due."""
+_FIRST_PACE = 2000.0
+"""Messages of a line a second, until it is known: rather asked for again too early."""
+
 PULL_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS = 2.2
@@ -46,6 +60,7 @@ _NANO = 1_000_000_000
 _CUT_BYTES = 64 * 1024
 
 type Handle = Callable[[Delivery], Awaitable[None]]
+type LineOf = Callable[[str], str]
 
 
 class Worker:
@@ -59,18 +74,48 @@ class Worker:
     the `parallel` places, stays in progress, and is handled again later; that is no attempt. Where too many are parked, it
     is handed back for a while, which is none either.
 
+    Messages wait in lines, which are served in turn. The worker reads ahead of what it handles, so that who stands behind a
+    flood in the stream does not wait for all of it.
+
     Trap: after the server's `max_deliver` a message stays in the stream for ever, told by an advisory alone, which is
     lost when nobody listens. So the server's limit is off, and the worker counts by itself (see `attempts`). A message
     that was delivered often and never finished, because its workers died over it, comes once more and is put aside
     unhandled.
     """
 
-    def __init__(self, bus: Bus, *, stream: str, durable: str, handle: Handle, parallel: int = 64) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        stream: str,
+        durable: str,
+        handle: Handle,
+        parallel: int = 64,
+        line_of: LineOf | None = None,
+        share: int | None = None,
+    ) -> None:
+        """Takes no message yet.
+
+        Args:
+            bus: the connection.
+            stream: of the durable.
+            durable: its name.
+            handle: handles one delivery.
+            parallel: how many are handled at once.
+            line_of: the line that a subject's messages stand in; by default there is one for all.
+            share: how many of one line are handled at once; by default all.
+        """
         self._bus = bus
         self._stream = stream
         self._durable = durable
         self._handle = handle
         self._parallel = parallel
+        self._line_of = line_of or _one_line
+        self._share = share or parallel
+        self._turns = Turns(longest=LONGEST_LINE, most_bytes=MOST_BYTES)
+        self._serving: Counter[str] = Counter()
+        """By line, how many are being handled."""
+        self._paces: dict[str, _Pace] = {}
         self._max_deliver = DEFAULT_MAX_DELIVER
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
@@ -78,8 +123,8 @@ class Worker:
         self._inbox = ""
         self._subscription: Subscription | None = None
         self._wanted = 0
-        self._busy: dict[asyncio.Task[None], Msg] = {}
-        self._parked: dict[asyncio.Task[None], Msg] = {}
+        self._busy: dict[asyncio.Task[None], Waiting] = {}
+        self._parked: dict[asyncio.Task[None], Waiting] = {}
         self._returning: deque[tuple[asyncio.Task[None], asyncio.Future[None]]] = deque()
         """Parked ones whose time has come, and who wait for a place."""
         self._heard = 0.0
@@ -91,6 +136,11 @@ class Worker:
     def parked(self) -> int:
         """How many messages it keeps until they can be handled."""
         return len(self._parked)
+
+    @property
+    def held(self) -> list[Delivery]:
+        """The deliveries that wait in line or are being handled; those that are parked are not among them."""
+        return [waiting.delivery for waiting in [*self._busy.values(), *self._turns]]
 
     def stop(self) -> None:
         """Pulls no more; `run` returns when what is being handled is finished."""
@@ -143,16 +193,16 @@ class Worker:
     # --- pulling
 
     async def _pull_and_handle(self) -> None:
-        """Asks for as many as there are free places, and again when those have come or can come no more."""
+        """Asks for as many as may wait in line, and again when those have come or can come no more."""
         while not self._stopping:
             # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
             self._bus.wire.check_open()
             self._turn.clear()
-            free = self._parallel - len(self._busy) - len(self._returning)
+            free = min(PULL_BATCH, READ_AHEAD - len(self._turns))
             if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
-            if self._wanted == 0 and free > 0 and self._bus.connected:
+            if self._wanted == 0 and free >= PULL_BATCH // 2 and self._bus.connected:
                 await self._pull(free)
             await self._next_turn()
 
@@ -204,20 +254,65 @@ class Worker:
         self._wanted = max(0, self._wanted - 1)
         if self._stopping or self._group is None:
             return  # it comes again after the ack wait, to somebody else
-        task = self._group.create_task(self._work_on(message), name=f"delivery of {message.subject}")
-        self._busy[task] = message
-        task.add_done_callback(self._finished)
+        delivery = read_delivery(message)
+        waiting = Waiting(self._line_of(delivery.subject), message, delivery)
+        pace = self._paces.get(waiting.line)
+        if pace is not None and delivery.deliveries > 1:
+            pace.away = max(0, pace.away - 1)
+        if self._turns.put(waiting):
+            self._give_place()
+        else:
+            await self._give_back(waiting)
         if self._wanted == 0:
             self._turn.set()
 
+    async def _give_back(self, waiting: Waiting) -> None:
+        """Its line is too long: it is to come again when the line has moved on. Lost, it comes after the ack wait."""
+        pace = self._paces.setdefault(waiting.line, _Pace(since=time.monotonic()))
+        pace.away += 1
+        self._attempts.handed_back(waiting.delivery)
+        self._bus.observer.count("worker.given_back")
+        now = time.monotonic()
+        due = now + min((LONGEST_LINE + pace.away) / pace.a_second(now), HANDED_BACK_SECONDS)
+        delay = math.ceil(due / LATER_SECONDS) * LATER_SECONDS - now
+        verdict = b'-NAK {"delay": %d}' % int(delay * _NANO)
+        with contextlib.suppress(RetryableBusError):
+            await self._bus.wire.send(waiting.message.reply, verdict)
+
+    def _serve_next(self) -> bool:
+        """Begins to handle the first message of the line whose turn it is."""
+        waiting = self._turns.take(lambda line: self._serving[line] < self._share)
+        if waiting is None or self._group is None:
+            return False
+        task = self._group.create_task(self._work_on(waiting), name=f"delivery of {waiting.delivery.subject}")
+        self._busy[task] = waiting
+        self._serving[waiting.line] += 1
+        task.add_done_callback(self._finished)
+        return True
+
     def _finished(self, task: asyncio.Task[None]) -> None:
-        self._busy.pop(task, None)
+        waiting = self._busy.pop(task, None)
+        if waiting is not None:
+            self._leave_place(waiting)
         self._parked.pop(task, None)
         self._give_place()
+
+    def _leave_place(self, waiting: Waiting) -> None:
+        self._serving[waiting.line] -= 1
+        if not self._serving[waiting.line]:
+            del self._serving[waiting.line]
+        pace = self._paces.get(waiting.line)
+        if pace is not None:
+            pace.handled += 1
+            if not pace.away and waiting.line not in self._turns.lines:
+                del self._paces[waiting.line]
 
     async def _finish(self) -> None:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
         self._stopping = True
+        for waiting in self._turns.clear():
+            with contextlib.suppress(BusError):
+                await self._bus.wire.send(waiting.message.reply, b"-NAK")
         for task in self._parked:
             task.cancel()
         if self._busy:
@@ -227,8 +322,8 @@ class Worker:
 
     # --- one message
 
-    async def _work_on(self, message: Msg) -> None:
-        delivery = read_delivery(message)
+    async def _work_on(self, waiting: Waiting) -> None:
+        _, message, delivery = waiting
         try:
             unfinished = self._attempts.unfinished(delivery)
             if unfinished >= self._max_unfinished:
@@ -240,18 +335,19 @@ class Worker:
                         not_yet.sooner.cancel()
                     await self._hand_back(message, delivery)
                     return
-                await self._park(message, not_yet)
+                await self._park(waiting, not_yet)
         except BusError as error:
             # Nothing is lost: without an ack it comes again after the ack wait.
             self._bus.observer.count("worker.unsettled")
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
-    async def _park(self, message: Msg, not_yet: NotYetError) -> None:
+    async def _park(self, waiting: Waiting, not_yet: NotYetError) -> None:
         """Its place is another's until it is handled again. What comes back goes before what is pulled."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         del self._busy[task]
-        self._parked[task] = message
+        self._parked[task] = waiting
+        self._leave_place(waiting)
         self._give_place()
         await _until(not_yet)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -264,9 +360,13 @@ class Worker:
         while self._returning and len(self._busy) < self._parallel:
             task, place = self._returning.popleft()
             if not place.done():
-                self._busy[task] = self._parked.pop(task)
+                waiting = self._busy[task] = self._parked.pop(task)
+                self._serving[waiting.line] += 1
                 place.set_result(None)
-        self._turn.set()
+        while not self._stopping and len(self._busy) < self._parallel and self._serve_next():
+            pass
+        if self._wanted == 0:
+            self._turn.set()
 
     async def _hand_back(self, message: Msg, delivery: Delivery) -> None:
         before = self._attempts.handed_back(delivery)
@@ -344,9 +444,9 @@ class Worker:
         """A slow handler keeps its message: without a word it would be given to another worker meanwhile."""
         while True:
             await asyncio.sleep(self._ack_wait / 3)
-            for message in [*self._busy.values(), *self._parked.values()]:
+            for waiting in [*self._busy.values(), *self._parked.values(), *self._turns]:
                 try:
-                    await self._bus.wire.send(message.reply, b"+WPI")
+                    await self._bus.wire.send(waiting.message.reply, b"+WPI")
                 except RetryableBusError:
                     break
 
@@ -365,6 +465,23 @@ async def _until(not_yet: NotYetError) -> None:
         await asyncio.wait([not_yet.sooner], timeout=not_yet.seconds)
     finally:
         not_yet.sooner.cancel()
+
+
+def _one_line(_: str) -> str:
+    return ""
+
+
+class _Pace(msgspec.Struct):
+    """How fast a line moves that is longer than what is kept of it."""
+
+    since: float
+    away: int = 0
+    """Messages that were given back and have not come again."""
+    handled: int = 0
+
+    def a_second(self, now: float) -> float:
+        """Messages handled a second."""
+        return _FIRST_PACE if self.handled < PULL_BATCH else max(1.0, self.handled / (now - self.since))
 
 
 class _DurableConfig(msgspec.Struct):

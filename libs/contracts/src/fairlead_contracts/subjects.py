@@ -68,6 +68,12 @@ def tenant_of_submit(subject: str) -> str:
     return decode_token(tenant)
 
 
+def line_of(subject: str) -> str:
+    """Whose line a submission or an event stands in: that of the tenant that its subject names, as it is written there."""
+    _, _, kind, first, *rest = subject.split(".", 4)
+    return rest[0] if kind == "submit" and rest else first
+
+
 def answer(tenant: str, submission: str) -> str:
     """Where the sender of a submission hears of it."""
     return f"{ROOT}.answer.{encode_token(tenant)}.{encode_token(submission)}"

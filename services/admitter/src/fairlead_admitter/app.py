@@ -13,7 +13,7 @@ from fairlead_admitter.desk import Desk
 from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
-from fairlead_admitter.lanes import Lane, LeaderLanes
+from fairlead_admitter.lanes import Lane, LeaderLanes, share_of_a_tenant
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.lever_watch import LeverProbing, LeverWatch
 from fairlead_admitter.objecting import Objector, Speaker
@@ -40,8 +40,6 @@ ROLE = "admitter"
 _REHEARSAL = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
 _ANSWERS_IN_PROGRESS = 64
-_SHARE_OF_A_TENANT = 4
-"""One tenant has at most this part of the submissions that are taken in at once: its namespace may be in trouble."""
 _PREEMPTED = "Preempted"
 """Kueue's reason for an eviction in favour of another Workload."""
 
@@ -85,7 +83,7 @@ class Admitter:
         )
         self._creator = PatientCreator(
             frontend.jobs,
-            share=max(1, settings.submissions_in_progress // _SHARE_OF_A_TENANT),
+            share=share_of_a_tenant(settings.submissions_in_progress),
             troubled=self._record.creation_failed,
         )
         self._desk = Desk(bus, self._record.answered)

@@ -8,11 +8,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from fairlead_bus import Bus, Delivery, Worker
+from fairlead_contracts import subjects
 from fairlead_runtime import wake_or_timeout
 
+_SHARE_OF_A_TENANT = 4
+"""One tenant has at most this part of what is handled at once: its namespace may be in trouble."""
 _LOOK_SECONDS = 1.0
 _GRACE_SECONDS = 2.0
 """On a clean end, what is being handled gets so long: else it rests until its ack wait is over."""
+
+
+def share_of_a_tenant(parallel: int) -> int:
+    """How many of one tenant's are handled at once, of so many in all."""
+    return max(1, parallel // _SHARE_OF_A_TENANT)
 
 
 class Lane:
@@ -23,7 +31,7 @@ class Lane:
         stream: of the durable.
         durable: its name.
         handle: handles one delivery; may be cancelled anywhere.
-        parallel: how many are handled at once.
+        parallel: how many are handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns.
     """
 
     def __init__(
@@ -56,6 +64,8 @@ class Lane:
             durable=self._durable,
             handle=self._tracked,
             parallel=self._parallel,
+            line_of=subjects.line_of,
+            share=share_of_a_tenant(self._parallel),
         )
         try:
             await self._worker.run()

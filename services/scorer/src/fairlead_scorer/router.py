@@ -76,7 +76,9 @@ class Router:
     async def _work(self) -> None:
         """Works until it is not wanted any more; what is being handled then is handled to its end."""
         durable = submit_durable(subjects.ANY_CLUSTER)
-        worker = Worker(self._bus, stream=SUBMIT, durable=durable, handle=self.handle)
+        worker = Worker(
+            self._bus, stream=SUBMIT, durable=durable, handle=self.handle, line_of=subjects.line_of
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.run(), name="router")
             while self._wanted:

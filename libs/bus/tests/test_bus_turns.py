@@ -1,0 +1,124 @@
+"""Turns between the tenants of one stream: a flood of one delays the others by its turn, not by all that it has."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from nats.aio.msg import Msg
+
+from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
+from fairlead_bus.delivery import read_delivery
+from fairlead_bus.turns import Turns, Waiting
+from fairlead_bus.worker import LONGEST_LINE
+from fairlead_contracts import subjects
+from fairlead_contracts.topology import submit_durable
+from fairlead_testkit import eventually
+
+FLOOD = 6 * LONGEST_LINE
+DURABLE = submit_durable("c1")
+
+
+def waiting(line: str, number: int, size: int = 1) -> Waiting:
+    message = Msg(
+        _client=None,  # type: ignore[arg-type] # nothing is sent
+        subject=subjects.submit("c1", line),
+        reply=f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0",
+        data=b"x" * size,
+    )
+    return Waiting(line, message, read_delivery(message))
+
+
+def served(turns: Turns) -> list[int]:
+    found = []
+    while (next_one := turns.take(lambda _: True)) is not None:
+        found.append(next_one.delivery.stream_seq)
+    return found
+
+
+def test_lines_are_served_in_turn() -> None:
+    turns = Turns(longest=9, most_bytes=99)
+    for number, line in enumerate("aaaabbc"):
+        assert turns.put(waiting(line, number))
+    assert turns.lines == ["a", "b", "c"]
+    assert served(turns) == [0, 4, 6, 1, 5, 2, 3]
+    assert len(turns) == 0
+
+
+def test_who_is_served_enough_is_passed_over() -> None:
+    turns = Turns(longest=9, most_bytes=99)
+    for number, line in enumerate("aab"):
+        turns.put(waiting(line, number))
+    found = turns.take(lambda line: line != "a")
+    assert found is not None
+    assert found.line == "b"
+    assert turns.take(lambda line: line != "a") is None
+    assert len(turns) == 2
+
+
+def test_a_line_and_all_lines_together_have_an_end() -> None:
+    turns = Turns(longest=2, most_bytes=10)
+    assert [turns.put(waiting("a", number)) for number in range(3)] == [True, True, False]
+    assert turns.put(waiting("b", 3, size=8))
+    assert not turns.put(waiting("c", 4))
+    assert turns.take(lambda _: True)
+    assert turns.put(waiting("c", 5))
+    assert [one.delivery.stream_seq for one in turns.clear()] == [3, 1, 5]
+    assert turns.put(waiting("c", 6, size=100)), "one that is larger than all is no reason to stop for ever"
+
+
+@pytest.mark.integration
+async def test_a_message_behind_a_flood_is_handled_before_it(bus: Bus, tally: Tally) -> None:
+    handled: Counter[str] = Counter()
+    served = asyncio.Event()
+    publisher = Publisher(bus)
+    for _ in range(FLOOD):
+        await publisher.put(subjects.submit("c1", "flood"), b"x")
+    await publisher.put(subjects.submit("c1", "neighbour"), b"x")
+    await publisher.flush()
+
+    async def handle(delivery: Delivery) -> None:
+        if delivery.subject.endswith("neighbour"):
+            served.set()
+        await served.wait()  # nothing of the flood is ever done before
+        handled[delivery.subject] += 1
+
+    worker = Worker(
+        bus, stream="submit", durable=DURABLE, handle=handle, parallel=8, line_of=subjects.line_of, share=4
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        await eventually(lambda: handled.total() == FLOOD + 1, 60)
+        worker.stop()
+    assert tally.counts["worker.given_back"] > 0
+    assert handled[subjects.submit("c1", "flood")] == FLOOD, "each is handled once"
+    assert tally.counts["worker.dead_letters"] == 0
+
+
+@pytest.mark.integration
+async def test_what_a_stopped_worker_has_read_ahead_comes_again_at_once(bus: Bus) -> None:
+    for _ in range(20):
+        await bus.publish(subjects.submit("c1", "team-a"), b"x")
+    hanging = asyncio.Event()
+
+    async def hang(delivery: Delivery) -> None:
+        del delivery
+        hanging.set()
+        await asyncio.sleep(0.05)
+
+    handled: list[Delivery] = []
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery)
+
+    first = Worker(bus, stream="submit", durable=DURABLE, handle=hang, parallel=1)
+    second = Worker(bus, stream="submit", durable=DURABLE, handle=handle)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(first.run())
+        await eventually(lambda: len(first.held) == 20)
+        first.stop()
+        await running
+        begun = asyncio.get_running_loop().time()
+        group.create_task(second.run())
+        await eventually(lambda: len(handled) == 19)
+        assert asyncio.get_running_loop().time() - begun < 8, "it waited for the ack wait, ten seconds"
+        second.stop()
