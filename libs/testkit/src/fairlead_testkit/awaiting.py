@@ -34,7 +34,7 @@ async def eventually[T](
 ) -> T: ...
 async def eventually[T](
     condition: Callable[[], Awaitable[T]] | Callable[[], T],
-    timeout: float = 20.0,  # noqa: ASYNC109 # a missed deadline is this function's own, worded failure
+    timeout: float = 45.0,  # noqa: ASYNC109 # a missed deadline is this function's own, worded failure
     *,
     on: asyncio.Event | None = None,
     what: str = "",

@@ -113,7 +113,7 @@ class ServiceProcess:
                 found.append(msgspec.json.decode(line, type=dict[str, object]))
         return found
 
-    async def logged(self, event: str, timeout: float = 20.0) -> dict[str, object]:  # noqa: ASYNC109 # passed on to eventually
+    async def logged(self, event: str, timeout: float = 45.0) -> dict[str, object]:  # noqa: ASYNC109 # passed on to eventually
         """Wait for a log line of this start and return it.
 
         Raises:
@@ -144,7 +144,7 @@ class ServiceProcess:
 
         return await asyncio.to_thread(ask_health, "127.0.0.1", await self.health_port())
 
-    async def ready(self, timeout: float = 30.0) -> Self:  # noqa: ASYNC109 # passed on to eventually
+    async def ready(self, timeout: float = 50.0) -> Self:  # noqa: ASYNC109 # passed on to eventually
         """Wait until /readyz says yes.
 
         Raises:
