@@ -19,7 +19,7 @@ from fairlead_testkit.kubelab.options import NodeShape
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
-MEMORY = "nvidia.com/gpumem"
+MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
 CARD_MIB = 24_576
 HELD_MIB = (12_000, 12_576)
 """Of the two cards: as much is free in all as one card has, and no card has 20,480 MiB."""
@@ -28,6 +28,7 @@ NEVER = (
     "The nodes of cluster lab cannot hold it, even if nothing else ran. main: a vGPU asks for 32000 MiB of card "
     "memory, more than any card has (24576 MiB). main: of 2 cards, 2 short of memory."
 )
+TOO_MUCH = "It asks for 128000 nvidia.com/gpumem, more than pool gpu has (98304)."
 NOT_COUNTED = "Not counted: the cards of "
 NO_ROOM = "24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB."
 
@@ -131,8 +132,22 @@ def ordered_by_cards(ordered: KubeObject, *, pool: str) -> None:
     [mine] = [one for one in ordered["pools"] if one["name"] == pool]
     fits = {job["id"]: job["fit"] for job in mine["order"]}
     assert {name: fit["answer"] for name, fit in fits.items()} == {TOO_LARGE: "never", FULL: "no-room"}
-    assert "more than any card has (24576 MiB)" in fits[TOO_LARGE]["why"][0]
+    assert fits[TOO_LARGE]["why"] == [TOO_MUCH], "its quota would do for four vGPUs, the pool's cards do not"
     assert NO_ROOM in fits[FULL]["why"][0]
+
+
+def weighed_by_cards(ordered: KubeObject, *, full: KubeObject) -> None:
+    """What is asked of a card, not what quota counts: the same live and on paper."""
+    [mine] = [one for one in ordered["pools"] if one["name"] == full["pool"]]
+    [found] = [job for job in mine["order"] if job["id"] == FULL]
+    assert full["place"]["demand"] == {GPU: 100, MEMORY: 20_480_000}, (
+        "a tenth of a card's places, and its memory"
+    )
+    assert full["standing"]["use"] == {GPU: 1000, CORES: 100_000, MEMORY: 1000 * CARD_MIB}, (
+        "a whole card runs"
+    )
+    assert full["standing"]["share"] == 0.25
+    assert found["tag"] == full["place"]["tag"]
 
 
 async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, tmp_path: Path) -> None:
@@ -184,3 +199,4 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
         assert "left out are the cards of nodes whose register cannot be read" in " ".join(warned.split())
         printed, _ = await fairlead("order", "-", "-o", "json", given=snapshot.encode())
         ordered_by_cards(json.loads(printed), pool=full["pool"])
+        weighed_by_cards(json.loads(printed), full=full)

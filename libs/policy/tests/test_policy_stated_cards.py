@@ -149,8 +149,8 @@ def test_a_snapshot_of_stated_facts_has_cards_and_what_containers_ask() -> None:
     assert found.gang.annotations == {CARD_POLICY: "mutex"}
     assert found.gang.shapes[0].containers == shape.card_asks
     assert found.demand == two.demand, "what it weighs is what its cluster counts"
-    assert not snapshot.pools[0].card_shares
-    assert taken(state(two)).pools[0].card_shares
+    assert snapshot.pools[0].card_shares
+    assert snapshot.pools[0].capacity[MEMORY] == 2 * 16384 * 1000
 
 
 counted = st.integers(0, 2**31 - 1)

@@ -119,7 +119,11 @@ def test_a_refusal_is_told_once_until_it_is_another() -> None:
     assert len(notes.told) == 3
 
 
-def workload(*containers: dict[str, int], annotations: dict[str, str] | None = None) -> list[JobShape]:
+def workload(
+    *containers: dict[str, int],
+    annotations: dict[str, str] | None = None,
+    status: dict[str, object] | None = None,
+) -> list[JobShape]:
     raw = {
         "metadata": {"name": "w", "namespace": "a", "uid": "u", "creationTimestamp": "2026-11-21T10:00:00Z"},
         "spec": {
@@ -134,6 +138,7 @@ def workload(*containers: dict[str, int], annotations: dict[str, str] | None = N
                 }
             ]
         },
+        "status": status or {},
     }
     facts = workload_facts(msgspec.convert(raw, Workload))
     assert isinstance(facts, WorkloadFacts)
@@ -158,3 +163,29 @@ def test_whole_cards_need_no_word_unless_the_pods_choose_among_them() -> None:
     assert only.card_asks == [{GPU: 1000}]
     assert only.card_wishes == {CARD_POLICY: "mutex", "nvidia.com/use-gputype": "A30"}
     assert workload({"cpu": 1}, annotations=wishes) == []
+
+
+def test_of_what_holds_quota_the_pods_that_are_left_say_what_they_hold_of_cards() -> None:
+    reserved = {
+        "type": "QuotaReserved",
+        "status": "True",
+        "reason": "QuotaReserved",
+        "message": "",
+        "lastTransitionTime": "2026-11-21T10:00:00Z",
+    }
+
+    def holding(usage: dict[str, str], ended: int = 0) -> dict[str, object]:
+        assigned = {"name": "main", "count": 2, "resourceUsage": usage}
+        return {
+            "conditions": [reserved],
+            "admission": {"clusterQueue": "cq", "podSetAssignments": [assigned]},
+            "reclaimablePods": [{"name": "main", "count": ended}],
+        }
+
+    parts = {GPU: 1, MEMORY: 8000}
+    [only] = workload(parts, status=holding({GPU: "2", MEMORY: "16000"}, ended=1))
+    assert (only.pods, only.card_asks) == (1, [{GPU: 1000, MEMORY: 8_000_000}])
+    assert workload({GPU: 1}, status=holding({GPU: "2"})) == [], "its demand says it all"
+    [only] = workload({GPU: 1}, status=holding({"credits": "200"}))
+    assert only.demand == {GPU: 1000}, "Kueue counts its cards otherwise"
+    assert workload({"cpu": 1}, status=holding({"credits": "200"})) == [], "it has none"

@@ -203,6 +203,7 @@ def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
     plain |= _optional("pool", job.pool, expected)
     plain |= {"demand": _amounts(job.demand)}
     plain |= _time("started", job.started) | _time("ends", job.ends)
+    plain |= _optional("frontend", job.frontend, "")
     return plain | _gang(job)
 
 

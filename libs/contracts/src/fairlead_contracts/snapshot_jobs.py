@@ -64,10 +64,11 @@ class JobChecks:
             demand=self._demand("running", at, job.demand, pool),
             started=self._values.instant(job.started, "running", at, "started"),
             ends=self._values.instant(job.ends, "running", at, "ends"),
+            frontend=self._values.frontend("running", at, job.frontend),
             pods=pods,
             gang=gang,
         )
-        if len(self._values.problems) == known:
+        if job.frontend is None and len(self._values.problems) == known:
             self._check_asks("running", at, job, read)
         return read
 

@@ -147,6 +147,7 @@ class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"urgency": "clas
     pool: str | None = None
     started: object = None
     ends: object = None
+    frontend: str | None = None
     gang: WrittenGang | None = None
     annotations: dict[str, str] | None = None
 
@@ -320,6 +321,8 @@ class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     demand: dict[str, int]
     started: Micros | None = None
     ends: Micros | None = None
+    frontend: str = ""
+    """The queueing system that runs it: its quota may count otherwise than pods ask."""
     pods: int = 1
     gang: SnapshotGang | None = None
 

@@ -96,7 +96,8 @@ from fairlead_policy.snapshot_levels import (
     steering_of,
 )
 from fairlead_policy.snapshots import OrderedPool, order_snapshot, policy_of
-from fairlead_policy.stating import rooms_of, snapshot_of
+from fairlead_policy.stated_cards import PoolCards, same_cards
+from fairlead_policy.stating import cards_by_pool, part_capacity, rooms_of, snapshot_of
 from fairlead_policy.ties import Tie, TieIndex, tied_within
 from fairlead_policy.walking import Answer, JobFit, NodeFit, Walk, walk
 from fairlead_policy.withholding import (
@@ -142,6 +143,7 @@ __all__ = [
     "PastUse",
     "PlaceColumns",
     "PlannedLevels",
+    "PoolCards",
     "PoolOrder",
     "PoolRules",
     "Promise",
@@ -169,6 +171,7 @@ __all__ = [
     "Withholding",
     "Wording",
     "aging_in_words",
+    "cards_by_pool",
     "class_bands",
     "class_in_words",
     "clearance_of",
@@ -191,6 +194,7 @@ __all__ = [
     "next_flip_of",
     "order_snapshot",
     "outgrown",
+    "part_capacity",
     "percent",
     "plan_levels",
     "plan_snapshot_levels",
@@ -206,6 +210,7 @@ __all__ = [
     "reserves",
     "revocation_of",
     "rooms_of",
+    "same_cards",
     "segments_by",
     "segments_of",
     "shadow_of",

@@ -1,7 +1,7 @@
 """A snapshot whose nodes register cards: asks for them, as HAMi takes them, charged to the pool as shares of cards."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -63,27 +63,67 @@ def _cards_for(pool: str, nodes: Sequence[SnapshotNode], cards: Sequence[tuple[C
     return [card for node, several in found if node.pool in (None, pool) for card in several]
 
 
+class CardCharges:
+    """What jobs weigh in one pool whose cards are known; those that say the same are weighed once."""
+
+    def __init__(self, pool: CardPool) -> None:
+        self._pool = pool
+        self._known: dict[object, dict[str, int]] = {}
+
+    def charge(self, job: SnapshotJob | SnapshotRunning) -> dict[str, int]:
+        """What its cards weigh, in base units; nothing where it asks for none.
+
+        Raises:
+            FieldError: HAMi does not take what it asks for, or nobody can say which of its pods ask.
+        """
+        if job.gang is None and _ASKED.isdisjoint(job.demand):
+            return {}
+        key = (job.pods, tuple(sorted(job.demand.items()))) if job.gang is None else None
+        if key is not None and key in self._known:
+            return self._known[key]
+        total = Counter[str]()
+        for shape in gang_of(job, with_cards=True).shapes:
+            for ask in shape.vgpus:
+                for name, amount in self._pool.charge(ask, shape.wishes).items():
+                    total[name] += amount * shape.count
+        for name, amount in total.items():
+            if amount > MAX_QUANTITY:
+                raise FieldError(f"demand.{name}", amount, "is more than any cluster has")
+        charge = {name: amount for name, amount in total.items() if amount}
+        if key is not None:
+            self._known[key] = charge
+        return charge
+
+
+def weighed(demand: Mapping[str, int], charge: Mapping[str, int]) -> dict[str, int]:
+    """The demand with its cards as what they weigh."""
+    if not charge:
+        return dict(demand)
+    return {name: amount for name, amount in demand.items() if name not in _ASKED} | dict(charge)
+
+
 class _Charging:
-    """Charges jobs; those that say the same once."""
+    """Charges the jobs of several pools."""
 
     def __init__(self, pools: dict[str, CardPool], problems: list[FieldError]) -> None:
-        self._pools = pools
+        self._pools = {name: CardCharges(pool) for name, pool in pools.items()}
         self._problems = problems
-        self._charges: dict[object, dict[str, int]] = {}
 
     def charged[J: (SnapshotJob, SnapshotRunning)](self, key: str, jobs: Iterable[J]) -> list[J]:
         """The jobs, those that ask for cards charged for them."""
         charged = []
         for at, job in enumerate(jobs):
-            asks = job.pool in self._pools and (job.gang is not None or not _ASKED.isdisjoint(job.demand))
             try:
-                charged.append(self._with_charge(job) if asks else job)
+                charged.append(self._with_charge(job) if job.pool in self._pools else job)
             except FieldError as error:
-                self._problems.append(FieldError(f"{key}[{at}].{error.field}", error.value, error.reason))
+                if job.frontend:  # it is queued, whatever it asks for: it weighs what its frontend counts
+                    charged.append(job)
+                else:
+                    self._problems.append(FieldError(f"{key}[{at}].{error.field}", error.value, error.reason))
         return charged
 
     def _with_charge[J: (SnapshotJob, SnapshotRunning)](self, job: J) -> J:
-        charge = self._charge(job)
+        charge = self._pools[job.pool].charge(job)
         if not charge:
             return job
         gang = SnapshotGang(
@@ -91,22 +131,4 @@ class _Charging:
             zone_key=None if job.gang is None else job.gang.zone_key,
             annotations={} if job.gang is None else job.gang.annotations,
         )
-        others = {name: amount for name, amount in job.demand.items() if name not in _ASKED}
-        return msgspec.structs.replace(job, demand=others | charge, gang=gang)
-
-    def _charge(self, job: SnapshotJob | SnapshotRunning) -> dict[str, int]:
-        key = (job.pool, job.pods, tuple(sorted(job.demand.items()))) if job.gang is None else None
-        if key is not None and key in self._charges:
-            return self._charges[key]
-        pool, total = self._pools[job.pool], Counter[str]()
-        for shape in gang_of(job, with_cards=True).shapes:
-            for ask in shape.vgpus:
-                for name, amount in pool.charge(ask, shape.wishes).items():
-                    total[name] += amount * shape.count
-        for name, amount in total.items():
-            if amount > MAX_QUANTITY:
-                raise FieldError(f"demand.{name}", amount, "is more than any cluster has")
-        charge = {name: amount for name, amount in total.items() if amount}
-        if key is not None:
-            self._charges[key] = charge
-        return charge
+        return msgspec.structs.replace(job, demand=weighed(job.demand, charge), gang=gang)

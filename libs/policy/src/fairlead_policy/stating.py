@@ -5,27 +5,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.cards import CARD_RESOURCES, CardState
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.snapshot import (
-    CardUse,
     Snapshot,
-    SnapshotCard,
     SnapshotClassValue,
-    SnapshotGang,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
     SnapshotQueue,
     SnapshotRunning,
-    SnapshotShape,
     SnapshotTenant,
 )
-from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_contracts.state import (
     ClassState,
-    JobShape,
     JobState,
     NodeState,
     Phase,
@@ -35,6 +28,7 @@ from fairlead_contracts.state import (
 )
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.saturation import Part, Room, Saturation, whole_room
+from fairlead_policy.stated_cards import PoolCards, stated_card, stated_gang
 
 
 class _Counted(msgspec.Struct, frozen=True):
@@ -44,6 +38,8 @@ class _Counted(msgspec.Struct, frozen=True):
     queue: QueueState
     pool: str
     tenant: str
+    weighs: dict[str, int]
+    """Its demand, cards as HAMi gives them where its pool's are known."""
 
 
 type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -68,13 +64,14 @@ def snapshot_of(
         past: past use as it counts now, of tenants that have jobs of their own. A snapshot has room for what a tenant
             used in one pool; of one that is in several, or that the policy has put into another since, it is left out.
 
-    What jobs weigh is what their clusters count, as for scorers; cards that nodes register only say where jobs fit.
+    What jobs weigh is what their clusters count, and of cards that nodes register what HAMi gives: as for scorers.
     """
     rulebook = Rulebook(document, revision=0)
+    cards = cards_by_pool(states.values(), rulebook)
     capacity = {
-        name: amounts for name, amounts in _capacity(states, rulebook).items() if pool in (None, name)
+        name: amounts for name, amounts in _capacity(states, rulebook, cards).items() if pool in (None, name)
     }
-    counted = [one for one in _counted(states, rulebook) if one.pool in capacity]
+    counted = [one for one in _counted(states, rulebook, cards) if one.pool in capacity]
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in capacity}
     _lack_what_is_named(capacity, counted, used)
@@ -91,9 +88,12 @@ def snapshot_of(
             SnapshotPool(
                 name=name,
                 capacity=amounts,
-                card_shares=not any(node.cards for node in nodes),
                 saturated=_saturated(
-                    name, amounts, counted, rooms_of(states.values(), rulebook, name), rulebook
+                    name,
+                    amounts,
+                    counted,
+                    rooms_of(states.values(), rulebook, name, cards.get(name)),
+                    rulebook,
                 ),
             )
             for name, amounts in sorted(capacity.items())
@@ -107,7 +107,37 @@ def snapshot_of(
     )
 
 
-def _capacity(states: Mapping[str, State], rulebook: Rulebook) -> dict[str, dict[str, int]]:
+def cards_by_pool(states: Iterable[State], rulebook: Rulebook) -> dict[str, PoolCards]:
+    """The cards of the policy's pools; without those whose clusters register none."""
+    nodes: dict[str, list[NodeState]] = {}
+    pools = set[str]()
+    for state in states:
+        match state:
+            case NodeState():
+                nodes.setdefault(state.cluster, []).append(state)
+            case QueueState():
+                pools.add(rulebook.pool_of(state.cluster, state.pool))
+            case PoolState():
+                pools.add(rulebook.pool_of(state.cluster, state.name))
+            case _:
+                pass
+    found: dict[str, PoolCards] = {}
+    for pool in sorted(pools):
+        clusters = sorted({cluster for cluster, _ in rulebook.members_of(pool)})
+        cards = PoolCards.of(node for cluster in clusters for node in nodes.get(cluster, ()))
+        if cards is not None:
+            found[pool] = cards
+    return found
+
+
+def part_capacity(pool: PoolState, cards: PoolCards | None) -> Mapping[str, int]:
+    """What a stated pool gives the policy's pool that it is part of: of cards what it has, where they are known."""
+    return pool.capacity if cards is None else cards.capacity(pool.cluster, pool.capacity)
+
+
+def _capacity(
+    states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
+) -> dict[str, dict[str, int]]:
     """By policy pool, summed over the stated pools that it is made of."""
     capacity: dict[str, dict[str, int]] = {}
     for state in states.values():
@@ -115,18 +145,22 @@ def _capacity(states: Mapping[str, State], rulebook: Rulebook) -> dict[str, dict
             case QueueState():
                 capacity.setdefault(rulebook.pool_of(state.cluster, state.pool), {})
             case PoolState():
-                total = capacity.setdefault(rulebook.pool_of(state.cluster, state.name), {})
-                for resource, amount in state.capacity.items():
+                name = rulebook.pool_of(state.cluster, state.name)
+                total = capacity.setdefault(name, {})
+                for resource, amount in part_capacity(state, cards.get(name)).items():
                     total[resource] = total.get(resource, 0) + amount
             case _:
                 pass
     return capacity
 
 
-def rooms_of(states: Iterable[State], rulebook: Rulebook, pool: str) -> dict[Part, Room]:
-    """What each part of a policy pool has, as the clusters state it."""
+def rooms_of(
+    states: Iterable[State], rulebook: Rulebook, pool: str, cards: PoolCards | None = None
+) -> dict[Part, Room]:
+    """What each part of a policy pool has, as the clusters state it; by flavor, where its cards are not known."""
     return {
-        (state.cluster, state.name): state.flavors or whole_room(state.capacity)
+        (state.cluster, state.name): (state.flavors if cards is None else {})
+        or whole_room(part_capacity(state, cards))
         for state in states
         if isinstance(state, PoolState) and rulebook.pool_of(state.cluster, state.name) == pool
     }
@@ -149,9 +183,9 @@ def _saturated(
         if one.pool != pool:
             continue
         if one.job.phase is Phase.RUNNING:
-            saturation.run(part, one.job.demand, one.job.flavors)
+            saturation.run(part, one.weighs, one.job.flavors)
         else:
-            saturation.wait(part, one.job.demand)
+            saturation.wait(part, one.weighs)
     return sorted(saturation.used_up())
 
 
@@ -166,7 +200,9 @@ def _lack_what_is_named(
             capacity[name].update(dict.fromkeys(amounts.keys() - capacity[name].keys(), 0))
 
 
-def _counted(states: Mapping[str, State], rulebook: Rulebook) -> list[_Counted]:
+def _counted(
+    states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
+) -> list[_Counted]:
     """The jobs that wait or run in a queue that is stated, in an order of their own.
 
     A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
@@ -182,7 +218,9 @@ def _counted(states: Mapping[str, State], rulebook: Rulebook) -> list[_Counted]:
         queue = queues.get((job.cluster, job.queue))
         if queue is not None:
             pool = rulebook.pool_of(job.cluster, queue.pool)
-            counted[job.uid] = _Counted(job, queue, pool, rulebook.tenant_of(job))
+            known = cards.get(pool)
+            weighs = job.demand if known is None else known.demand_of(job)
+            counted[job.uid] = _Counted(job, queue, pool, rulebook.tenant_of(job), weighs)
     return sorted(counted.values(), key=lambda one: (one.job.submitted, one.job.uid))
 
 
@@ -269,23 +307,7 @@ def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # sai
         allocatable=node.allocatable,
         labels=node.labels,
         cluster=node.cluster if several else "",
-        cards=list(map(_card, node.cards)),
-    )
-
-
-def _card(card: CardState) -> SnapshotCard:
-    return SnapshotCard(
-        uuid=card.uuid,
-        memory=card.memory,
-        cores=card.cores,
-        count=card.count,
-        model=card.model,
-        index=card.index,
-        numa=card.numa,
-        mode=card.mode,
-        health=card.health,
-        cordoned=card.cordoned,
-        used=CardUse(count=card.used_count, memory=card.used_memory, cores=card.used_cores),
+        cards=list(map(stated_card, node.cards)),
     )
 
 
@@ -299,7 +321,9 @@ def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> Sna
         demand=job.demand,
         started=job.started,
         ends=job.ends_by,
-        pods=job.pods,
+        frontend=one.queue.frontend,
+        pods=sum(shape.pods for shape in job.shapes) or job.pods,
+        gang=stated_gang(job),
     )
 
 
@@ -320,39 +344,5 @@ def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, severa
         level=job.level,
         runtime_limit=job.run_limit,
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
-        gang=_gang(job),
+        gang=stated_gang(job),
     )
-
-
-def _gang(job: JobState) -> SnapshotGang | None:
-    """What is stated of its pods; a gang of one kind has the same name for them everywhere.
-
-    Of what several kinds of pods wish of cards, that is kept which all of them wish that ask for any.
-    """
-    if not job.shapes:
-        return None
-    name = ONLY_SHAPE if len(job.shapes) == 1 else None
-    return SnapshotGang(
-        shapes=[
-            SnapshotShape(
-                name=name or shape.name,
-                pods=shape.pods,
-                demand=shape.demand,
-                containers=_containers(shape),
-                selector=shape.selector,
-            )
-            for shape in job.shapes
-        ],
-        annotations=_common([shape.card_wishes for shape in job.shapes if shape.card_asks]),
-    )
-
-
-def _containers(shape: JobShape) -> list[dict[str, int]]:
-    """What its containers ask of cards, where that is more than its demand says."""
-    summed = {name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)}
-    return [] if shape.card_asks == [summed] else shape.card_asks
-
-
-def _common(wishes: list[dict[str, str]]) -> dict[str, str]:
-    first, *others = wishes or [{}]
-    return {name: word for name, word in first.items() if all(one.get(name) == word for one in others)}

@@ -46,7 +46,7 @@ def misfit_of(job: JobState, ledger: Ledger, pool: Pool | None) -> Misfit:
     if obstacles := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
         return Misfit(never=_told(said, obstacles, nodes), shortfalls=shortfalls_of("never", obstacles))
-    if pool is not None and (short := list(_lacking(job, pool))):
+    if pool is not None and (short := list(_lacking(job, pool, ledger))):
         return Misfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
     if obstacles := sizes.crowded_out(job, nodes):
         said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
@@ -69,9 +69,10 @@ def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
         yield f"Not counted: the cards of {named}{more}, whose register cannot be read."
 
 
-def _lacking(job: JobState, pool: Pool) -> Iterator[PoolFull]:
-    """What the pool has too little left of. More than it has at all is among the reasons of the job's place."""
+def _lacking(job: JobState, pool: Pool, ledger: Ledger) -> Iterator[PoolFull]:
+    """What quota has too little left of. More than the pool has at all is among the reasons of the job's place."""
+    quota = ledger.quota_of(pool.name)
     for resource, amount in sorted(job.demand.items()):
-        has, used = pool.shape.capacity.get(resource, 0), pool.use.get(resource, 0)
+        has, used = quota.get(resource, (0, 0))
         if amount <= has < amount + used:
             yield PoolFull(pool=pool.name, resource=resource, wanted=amount, left=max(has - used, 0))

@@ -6,6 +6,7 @@ ones count as use, held and ended ones do neither.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 import msgspec
 
@@ -23,7 +24,16 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import Rulebook, StatedNodes, rooms_of, unsteered_level
+from fairlead_policy import (
+    PoolCards,
+    Rulebook,
+    StatedNodes,
+    cards_by_pool,
+    part_capacity,
+    rooms_of,
+    same_cards,
+    unsteered_level,
+)
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
@@ -42,6 +52,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     stated: Stated
     job: Counted
+    asked: dict[str, int]
+    """What its frontend counts of its quota; what it weighs may be another thing, where cards are known."""
 
 
 class Ledger:
@@ -61,6 +73,8 @@ class Ledger:
         self._nodes: dict[str, NodeState] = {}
         self._sizes: dict[str, StatedNodes] = {}
         """By cluster: made when first asked for."""
+        self._cards: dict[str, PoolCards] = {}
+        """By policy pool, where its clusters register any."""
         self._jobs_of: dict[Stated, dict[str, None]] = {}
         self._pool_of: dict[Stated, Stated] = {}
         self._entries: dict[str, Entry] = {}
@@ -69,6 +83,8 @@ class Ledger:
         self._rivals: dict[str, set[str]] = {}
         """The other subjects that state the same uid: rarely any."""
         self._use: dict[Stated, dict[str, int]] = {}
+        self._held: dict[Stated, dict[str, int]] = {}
+        """Of that, what runs."""
         self._over = RunsOver()
         self._keepings = Keepings()
         self._past_before: dict[str, PoolPast] = {}
@@ -105,7 +121,7 @@ class Ledger:
 
     def _forget_places(self) -> None:
         self.pools.clear()
-        for places in (self._entries, self._holder, self._rivals, self._use):
+        for places in (self._entries, self._holder, self._rivals, self._use, self._held):
             places.clear()
 
     def learn(self, changes: Mapping[str, State | None]) -> None:
@@ -122,8 +138,11 @@ class Ledger:
                 jobs.append(subject)
             else:
                 reshaped |= self._note(subject, state)
-        if reshaped and self.rulebook is not None:
-            self._reshape()
+        weighing = self._reshape() if reshaped and self.rulebook is not None else []
+        for number, subject in enumerate(weighing, start=1):
+            self._settle(subject, self._jobs[subject])
+            if number % _STEP == 0:
+                yield
         for number, subject in enumerate(jobs, start=1):
             self._note_job(subject, changes[subject])
             if number % _STEP == 0:
@@ -182,16 +201,17 @@ class Ledger:
             case ClassState():
                 self._classes[subject] = state
                 return False
-            case NodeState():  # a pool's capacity is stated, not summed from them
+            case NodeState():  # a pool's capacity is stated, not summed from them, but for cards
+                before = self._nodes.get(subject)
                 self._nodes[subject] = state
-                return False
+                return not same_cards(before, state)
             case None:
-                self._nodes.pop(subject, None)
+                node = self._nodes.pop(subject, None)
                 self._classes.pop(subject, None)
                 self._tenants.pop(subject, None)
                 self._marks.pop(subject, None)
                 gone = self._stated.pop(subject, None), self._queues.pop(subject, None)
-                return gone != (None, None)
+                return gone != (None, None) or not same_cards(node, None)
         return True
 
     def _note_job(self, subject: str, state: State | None) -> None:
@@ -211,11 +231,15 @@ class Ledger:
 
     # What follows from it -----------------------------------------------------------------------------------------
 
-    def _reshape(self) -> None:
+    def _reshape(self) -> list[str]:
         """Works out pools and queues anew, and moves the jobs of queues that now lead elsewhere.
 
         There are few of either; doing it whole once a batch of changes leaves no path on which it could go wrong.
+
+        Returns:
+            The subjects of the jobs that may weigh something else: other cards are known in their pools.
         """
+        weighed, self._cards = self._cards, cards_by_pool(self._shaping(), self._policy())
         shapes = self._shapes()
         for name in self.pools.keys() - shapes.keys():
             self._drop(name)
@@ -238,6 +262,15 @@ class Ledger:
         for run in self._over.values() if fresh else ():
             if (run.cluster, run.queue) in fresh:
                 self._remember(run)
+        other = {
+            name for name in self._cards.keys() | weighed.keys() if self._cards.get(name) != weighed.get(name)
+        }
+        queues = [queue for queue in self._pool_of if self.queue_leads_to(*queue) in other] if other else []
+        return [subject for queue in queues for subject in self._jobs_of.get(queue, ())]
+
+    def _shaping(self) -> Iterable[State]:
+        """The facts that pools are made of."""
+        return chain(self._queues.values(), self._stated.values(), self._nodes.values())
 
     def _shapes(self) -> dict[str, Shape]:
         policy = self._policy()
@@ -246,7 +279,14 @@ class Ledger:
         stated: list[tuple[str, str, Mapping[str, int]]] = [
             (queue.cluster, queue.pool, {}) for queue in self._queues.values()
         ]
-        stated += [(pool.cluster, pool.name, pool.capacity) for pool in self._stated.values()]
+        stated += [
+            (
+                pool.cluster,
+                pool.name,
+                part_capacity(pool, self._cards.get(policy.pool_of(pool.cluster, pool.name))),
+            )
+            for pool in self._stated.values()
+        ]
         for cluster, pool, amounts in stated:
             name = policy.pool_of(cluster, pool)
             clusters.setdefault(name, set()).add(cluster)
@@ -259,7 +299,7 @@ class Ledger:
         return {
             name: Shape(
                 capacity=dict(sorted(total.items())),
-                rooms=rooms_of(self._stated.values(), policy, name),
+                rooms=rooms_of(self._stated.values(), policy, name, self._cards.get(name)),
                 clusters=frozenset(clusters[name]),
             )
             for name, total in sorted(capacity.items())
@@ -329,18 +369,21 @@ class Ledger:
         stated = self._pool_of.get((job.cluster, job.queue))
         if stated is None or self.rulebook is None or job.phase not in {Phase.WAITING, Phase.RUNNING}:
             return None
+        pool = self.rulebook.pool_of(*stated)
+        cards = self._cards.get(pool)
+        weighs = job if cards is None else msgspec.structs.replace(job, demand=cards.demand_of(job))
         counted: Counted
         if job.phase is Phase.RUNNING:
             counted = RunningJob(
                 uid=job.uid,
                 tenant=self.rulebook.tenant_of(job),
-                demand=job.demand,
+                demand=weighs.demand,
                 flavors=job.flavors,
                 started=job.started,
             )
         else:
-            counted = self.rulebook.waiting_job(job)
-        return Entry(pool=self.rulebook.pool_of(*stated), stated=stated, job=counted)
+            counted = self.rulebook.waiting_job(weighs)
+        return Entry(pool=pool, stated=stated, job=counted, asked=job.demand)
 
     # Past use -----------------------------------------------------------------------------------------------------
 
@@ -377,9 +420,10 @@ class Ledger:
 
     def _charge(self, entry: Entry, step: int) -> None:
         """What is taken or asked for in each stated pool: the router sends new jobs where most is left."""
-        use = self._use.setdefault(entry.stated, {})
-        for resource, amount in entry.job.demand.items():
-            use[resource] = use.get(resource, 0) + step * amount
+        kept = [self._use, self._held] if isinstance(entry.job, RunningJob) else [self._use]
+        for use in (amounts.setdefault(entry.stated, {}) for amounts in kept):
+            for resource, amount in entry.asked.items():
+                use[resource] = use.get(resource, 0) + step * amount
 
     def _policy(self) -> Rulebook:
         if self.rulebook is None:
@@ -450,6 +494,19 @@ class Ledger:
     def tenants(self) -> Iterable[TenantState]:
         """All accounts and local queues."""
         return self._tenants.values()
+
+    def quota_of(self, pool: str) -> dict[str, tuple[int, int]]:
+        """By resource, base units that the clusters of a policy pool give its jobs, and how much of it runs take."""
+        parts = self.stated_in(pool)
+        held = [self._held.get((part.cluster, part.name), {}) for part in parts]
+        names = {name for part in parts for name in part.capacity}
+        return {
+            name: (
+                sum(part.capacity.get(name, 0) for part in parts),
+                sum(amounts.get(name, 0) for amounts in held),
+            )
+            for name in names
+        }
 
     def taken(self, cluster: str, pool: str) -> Mapping[str, int]:
         """Base units that running and waiting jobs take or ask for in a stated pool."""

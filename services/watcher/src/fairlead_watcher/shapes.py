@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from fairlead_contracts.cards import CARD_RESOURCES, VGPUS, WISHES
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.state import JobShape
-from fairlead_kube import Container, PodSet, Workload, in_base_units, pod_demand
+from fairlead_kube import Container, PodSet, Workload, in_base_units, pod_demand, pods_left
 from fairlead_watcher.metadata import LONGEST_VALUE
 
 _PODS = "pods"
@@ -25,11 +27,34 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
         shapes = [_shape(one) for one in workload.spec.pod_sets or ()]
     except FieldError:
         return []
-    if len(shapes) == 1 and not shapes[0].selector and not shapes[0].card_asks:
-        [only] = shapes
-        if {resource: amount * only.pods for resource, amount in only.demand.items()} == demand:
-            return []
-    return shapes
+    return [] if len(shapes) == 1 and _says_all(shapes[0], demand) else shapes
+
+
+def held_shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
+    """What the pods of a Workload that holds quota ask of cards; empty where its demand says it all, and of others.
+
+    Where they may run is nobody's question any more. Pods that ended, and those that were never admitted, are left out.
+    """
+    left = pods_left(workload)
+    admission = workload.status.admission
+    for one in (admission.pod_set_assignments if admission else None) or ():
+        if one.count is not None:
+            left[one.name] = min(one.count, left.get(one.name, one.count))
+    shapes = [
+        msgspec.structs.replace(shape, pods=left[shape.name], selector={})
+        for shape in shapes_of(workload, {})
+        if left.get(shape.name)
+    ]
+    if not any(shape.demand.keys() & {*CARD_RESOURCES} for shape in shapes):
+        return []
+    return [] if len(shapes) == 1 and _says_all(shapes[0], demand) else shapes
+
+
+def _says_all(only: JobShape, demand: Mapping[str, int]) -> bool:
+    """Whether the demand of the whole job says what its pods ask for, all alike."""
+    if only.selector or only.card_asks:
+        return False
+    return {resource: amount * only.pods for resource, amount in only.demand.items()} == demand
 
 
 def _shape(pod_set: PodSet) -> JobShape:

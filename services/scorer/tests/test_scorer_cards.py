@@ -1,0 +1,214 @@
+"""Jobs weigh what HAMi gives them, where their clusters register cards: step by step, from scratch and on paper alike."""
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, USE_MODEL, VGPUS, CardState
+from fairlead_contracts.decisions import Place
+from fairlead_contracts.document import Hierarchy, PolicyDocument, Pool, Tenant
+from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot
+from fairlead_contracts.state import JobShape, JobState, NodeState, Phase, PoolState, State, subject_of
+from fairlead_policy import order_snapshot, snapshot_of
+from fairlead_scorer.fitting import misfit_of
+from fairlead_scorer.ledger import Ledger
+from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
+
+MODELS = ("A30", "H100")
+TENANTS = [Tenant(name="a", weight=2), Tenant(name="b"), Tenant(name="c")]
+JOINED = [Pool(name="both", members=["c1/gpu", "c2/gpu"])]
+PLAIN = PolicyDocument(pools=JOINED, tenants=TENANTS, shards=4)
+HDRF = PolicyDocument(hierarchy=Hierarchy(mode="hdrf"), pools=JOINED, tenants=TENANTS, shards=4)
+GIB = 1024
+
+
+def a_card(uuid: str, gib: int = 24, **more: object) -> CardState:
+    plain = CardState(uuid=uuid, count=10, memory=gib * GIB, cores=100)
+    return msgspec.structs.replace(plain, **more)
+
+
+def a_ledger(document: PolicyDocument, *states: State) -> Ledger:
+    ledger = Ledger()
+    ledger.adopt(document, 1)
+    ledger.learn({subject_of(state): state for state in states})
+    return ledger
+
+
+def asking(name: str, gpus: int = 1, *, pods: int = 1, scope: str = "a", **parts: int) -> JobState:
+    """A job whose pods ask for vGPUs, and of each of these for parts."""
+    said = {"mib": CARD_MEMORY, "percent": CARD_MEMORY_PERCENT, "cores": CARD_CORES}
+    ask = {VGPUS: 1000 * gpus} | {said[part]: 1000 * amount for part, amount in parts.items()}
+    counted = {resource: amount for resource, amount in ask.items() if amount}
+    shape = JobShape(name="main", pods=pods, demand=counted, card_asks=[ask] if parts else [])
+    demand = {resource: amount * pods for resource, amount in counted.items()}
+    return a_job(name, scope=scope, demand=demand, pods=pods, shapes=[shape] if parts else [])
+
+
+def weighs(ledger: Ledger, uid: str) -> dict[str, int]:
+    place = ledger.pools["c1/gpu"].place(uid, NOW)
+    assert place is not None
+    return place.demand
+
+
+ALONE = PolicyDocument(tenants=TENANTS, shards=4)
+QUOTA = a_pool(capacity={"cpu": 64_000, VGPUS: 40_000})
+FOUR = a_node(name="n1", allocatable={VGPUS: 40_000}, cards=[a_card(f"GPU-{n}") for n in range(4)])
+
+
+def test_half_a_card_weighs_half_a_card_and_the_pool_has_what_its_cards_are() -> None:
+    half = asking("half", mib=12 * GIB, cores=50)
+    ledger = a_ledger(ALONE, QUOTA, a_queue(), FOUR, half, asking("whole"))
+    assert ledger.pools["c1/gpu"].shape.capacity == {
+        "cpu": 64_000,
+        VGPUS: 4000,
+        CARD_MEMORY: 4 * 24 * GIB * 1000,
+        CARD_CORES: 400_000,
+    }
+    assert weighs(ledger, half.uid) == {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000, CARD_CORES: 50_000}
+    assert weighs(ledger, "a/whole") == {VGPUS: 1000, CARD_MEMORY: 24 * GIB * 1000, CARD_CORES: 100_000}
+
+
+def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
+    half = asking("half", mib=12 * GIB)
+    ledger = a_ledger(ALONE, QUOTA, a_queue(), half)
+    assert weighs(ledger, half.uid) == half.demand
+    pool = ledger.pools["c1/gpu"]
+    for known, demand in ((FOUR, {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000}), (None, half.demand)):
+        pool.dirty.clear()
+        ledger.learn({subject_of(FOUR): known})
+        assert weighs(ledger, half.uid) == demand
+        assert pool.dirty == {0, 1, 2, 3}, "every tag changes with it"
+    assert pool.shape.capacity == QUOTA.capacity
+
+
+def test_what_pods_hold_of_cards_changes_no_weight() -> None:
+    ledger = a_ledger(ALONE, QUOTA, a_queue(), FOUR, asking("half", mib=12 * GIB))
+    pool = ledger.pools["c1/gpu"]
+    pool.dirty.clear()
+    held = [a_card("GPU-0", used_count=1, used_memory=9 * GIB), *FOUR.cards[1:]]
+    ledger.learn({subject_of(FOUR): a_node(name="n1", allocatable=FOUR.allocatable, cards=held, rev=2)})
+    assert not pool.dirty
+
+
+def test_what_hami_does_not_take_weighs_what_is_stated() -> None:
+    odd = asking("odd", percent=150)
+    assert weighs(a_ledger(ALONE, QUOTA, a_queue(), FOUR, odd), odd.uid) == odd.demand
+
+
+@pytest.mark.parametrize("taken", [40, 39])
+def test_quota_is_counted_as_the_frontend_does(taken: int) -> None:
+    runs = a_job("runs", demand={VGPUS: 1000 * taken}, pods=taken, phase=Phase.RUNNING, started=NOW)
+    wants = asking("wants", mib=GIB)
+    ledger = a_ledger(ALONE, a_pool(capacity={VGPUS: 40_000}), a_queue(), FOUR, runs, wants)
+    found = misfit_of(wants, ledger, ledger.pools["c1/gpu"])
+    assert bool(found.no_quota) == (taken == 40)
+
+
+def nodes_of(cluster: str, rng: random.Random) -> list[State]:
+    def card(name: str) -> CardState:
+        return a_card(
+            name,
+            rng.choice([16, 24, 80]),
+            count=rng.choice([1, 4, 10]),
+            model=rng.choice(MODELS),
+            health=rng.random() < 0.9,
+            used_count=rng.randint(0, 3),
+        )
+
+    return [
+        a_node(
+            name=f"n{at}",
+            cluster=cluster,
+            allocatable={"cpu": 64_000, VGPUS: 8000},
+            ready=rng.random() < 0.8,
+            cards=[card(f"{cluster}-{at}-{number}") for number in range(rng.choice([0, 0, 2, 4]))],
+        )
+        for at in range(rng.randint(0, 3))
+    ]
+
+
+def job_of(cluster: str, number: int, rng: random.Random) -> JobState:
+    parts = rng.choice(
+        [{}, {}, {"mib": rng.randint(0, 20) * GIB}, {"percent": rng.randint(1, 150)}, {"cores": 30}]
+    )
+    made = asking(f"j{number:02d}", rng.randint(1, 3), pods=rng.randint(1, 3), scope="a", **parts)
+    demand = made.demand if rng.random() < 0.8 else {"cpu": rng.randint(1, 9000)} | made.demand
+    shapes = made.shapes
+    if shapes and rng.random() < 0.3:
+        [only] = shapes
+        wishes = {USE_MODEL: rng.choice(MODELS)}
+        shapes = [
+            JobShape(
+                name="main", pods=only.pods, demand=only.demand, card_asks=only.card_asks, card_wishes=wishes
+            )
+        ]
+    if rng.random() < 0.2:
+        demand, shapes = {"cpu": rng.randint(1, 9000)}, []
+    return a_job(
+        made.id,
+        uid=f"{cluster}-{number:02d}",
+        cluster=cluster,
+        scope=rng.choice("abc"),
+        demand=demand,
+        pods=made.pods,
+        shapes=shapes,
+        submitted=NOW - rng.randint(0, 9),
+        phase=rng.choice([Phase.WAITING, Phase.WAITING, Phase.RUNNING]),
+    )
+
+
+def facts_of(rng: random.Random) -> list[State]:
+    states: list[State] = []
+    for cluster in rng.choice([("c1",), ("c1", "c2")]):
+        quota = {"cpu": 64_000} | rng.choice(
+            [{}, {VGPUS: 4000}, {VGPUS: 40_000}, {VGPUS: 8000, CARD_MEMORY: rng.randint(1, 90) * GIB * 1000}]
+        )
+        states += [a_pool(cluster=cluster, capacity=quota), a_queue(cluster=cluster, frontend="kueue")]
+        states += [a_mark(cluster=cluster), *nodes_of(cluster, rng)]
+        states += [job_of(cluster, number, rng) for number in range(rng.randint(0, 12))]
+    return states
+
+
+def _otherwise(state: State, rng: random.Random) -> State:
+    """The same object as it may have been before."""
+    match state:
+        case JobState():
+            number = int(state.id.removeprefix("j"))
+            return msgspec.structs.replace(job_of(state.cluster, number, rng), scope=state.scope)
+        case NodeState():
+            return a_node(name=state.name, cluster=state.cluster, cards=[a_card("other")], allocatable={})
+        case PoolState():
+            return a_pool(cluster=state.cluster, capacity={"cpu": 3, VGPUS: 3})
+        case _:
+            return state
+
+
+@given(st.integers(0, 2**32), st.sampled_from([PLAIN, HDRF]))
+def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
+    seed: int, document: PolicyDocument
+) -> None:
+    rng = random.Random(seed)
+    states = facts_of(rng)
+    whole, steps = a_ledger(document, *states), a_ledger(document)
+    told = [rng.choice([state, _otherwise(state, rng)]) for state in rng.sample(states, len(states))]
+    for state in [*told, *rng.sample(states, len(states))]:
+        steps.learn({subject_of(state): state})
+    expected = whole.pools["both"]
+    assert steps.pools["both"].rules == expected.rules
+    assert steps.pools["both"].order.uids(NOW) == expected.order.uids(NOW)
+    facts = {subject_of(one): one for one in states}
+    snapshot = snapshot_of(facts, document, NOW, pool="both")
+    again = decode_snapshot(encode_snapshot(snapshot))
+    assert again == snapshot
+    [ordered] = order_snapshot(again)
+    live = [expected.place(uid, NOW) for uid in expected.order.uids(NOW)]
+    assert list(map(_nameless, ordered.places)) == [_nameless(place) for place in live if place is not None]
+    assert ordered.rules.saturated == expected.rules.saturated
+
+
+def _nameless(place: Place) -> Place:
+    """A snapshot says of two jobs of one name which is which."""
+    return msgspec.structs.replace(place, id="")
