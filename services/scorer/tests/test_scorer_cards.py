@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, USE_MODEL, VGPUS, CardState
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.document import Hierarchy, PolicyDocument, Pool, Tenant
+from fairlead_contracts.instants import SECOND
 from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot
 from fairlead_contracts.state import JobShape, JobState, NodeState, Phase, PoolState, State, subject_of
 from fairlead_policy import order_snapshot, snapshot_of
@@ -20,6 +21,7 @@ from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queu
 MODELS = ("A30", "H100")
 TENANTS = [Tenant(name="a", weight=2), Tenant(name="b"), Tenant(name="c")]
 JOINED = [Pool(name="both", members=["c1/gpu", "c2/gpu"])]
+APART = PolicyDocument(tenants=TENANTS, shards=4)
 PLAIN = PolicyDocument(pools=JOINED, tenants=TENANTS, shards=4)
 HDRF = PolicyDocument(hierarchy=Hierarchy(mode="hdrf"), pools=JOINED, tenants=TENANTS, shards=4)
 GIB = 1024
@@ -53,14 +55,13 @@ def weighs(ledger: Ledger, uid: str) -> dict[str, int]:
     return place.demand
 
 
-ALONE = PolicyDocument(tenants=TENANTS, shards=4)
 QUOTA = a_pool(capacity={"cpu": 64_000, VGPUS: 40_000})
 FOUR = a_node(name="n1", allocatable={VGPUS: 40_000}, cards=[a_card(f"GPU-{n}") for n in range(4)])
 
 
 def test_half_a_card_weighs_half_a_card_and_the_pool_has_what_its_cards_are() -> None:
     half = asking("half", mib=12 * GIB, cores=50)
-    ledger = a_ledger(ALONE, QUOTA, a_queue(), FOUR, half, asking("whole"))
+    ledger = a_ledger(APART, QUOTA, a_queue(), FOUR, half, asking("whole"))
     assert ledger.pools["c1/gpu"].shape.capacity == {
         "cpu": 64_000,
         VGPUS: 4000,
@@ -73,7 +74,7 @@ def test_half_a_card_weighs_half_a_card_and_the_pool_has_what_its_cards_are() ->
 
 def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
     half = asking("half", mib=12 * GIB)
-    ledger = a_ledger(ALONE, QUOTA, a_queue(), half)
+    ledger = a_ledger(APART, QUOTA, a_queue(), half)
     assert weighs(ledger, half.uid) == half.demand
     pool = ledger.pools["c1/gpu"]
     for known, demand in ((FOUR, {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000}), (None, half.demand)):
@@ -85,7 +86,7 @@ def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
 
 
 def test_what_pods_hold_of_cards_changes_no_weight() -> None:
-    ledger = a_ledger(ALONE, QUOTA, a_queue(), FOUR, asking("half", mib=12 * GIB))
+    ledger = a_ledger(APART, QUOTA, a_queue(), FOUR, asking("half", mib=12 * GIB))
     pool = ledger.pools["c1/gpu"]
     pool.dirty.clear()
     held = [a_card("GPU-0", used_count=1, used_memory=9 * GIB), *FOUR.cards[1:]]
@@ -95,14 +96,71 @@ def test_what_pods_hold_of_cards_changes_no_weight() -> None:
 
 def test_what_hami_does_not_take_weighs_what_is_stated() -> None:
     odd = asking("odd", percent=150)
-    assert weighs(a_ledger(ALONE, QUOTA, a_queue(), FOUR, odd), odd.uid) == odd.demand
+    assert weighs(a_ledger(APART, QUOTA, a_queue(), FOUR, odd), odd.uid) == odd.demand
+
+
+@pytest.mark.parametrize("half_way", [False, True], ids=["over at once", "stopped by and by"])
+@pytest.mark.parametrize("first", ["cards", "runs"])
+def test_past_use_counts_what_hami_gave(first: str, half_way: bool) -> None:  # of a parametrized test
+    """Whichever is known first, the run or the cards, and whether it is seen to run or told when it was over."""
+    hour = 3600 * SECOND
+    document = msgspec.structs.replace(APART, half_life_hours=1.0)
+    runs = msgspec.structs.replace(
+        asking("half", mib=12 * GIB, cores=50), phase=Phase.RUNNING, started=NOW - 2 * hour
+    )
+    over = msgspec.structs.replace(runs, phase=Phase.ENDED, ended=NOW - hour, rev=2)
+    ledger = a_ledger(document, QUOTA, a_queue(), *([FOUR] if first == "cards" else []))
+    pool = ledger.pools["c1/gpu"]
+    for shard in range(pool.shards):
+        pool.let_pass(shard, NOW - 3 * hour)
+    for state in [runs, over] if half_way else [over]:
+        ledger.learn({subject_of(state): state})
+    ledger.learn({subject_of(FOUR): FOUR})
+    for shard in range(pool.shards):
+        pool.let_pass(shard, NOW)
+    [past] = [one.past for one in pool.standings(["a"])]
+    # One hour of use, an hour ago, by a half-life of one: half of a half is left.
+    assert past == {
+        VGPUS: pytest.approx(100 / 4, rel=0.1),
+        CARD_MEMORY: pytest.approx(12 * GIB * 1000 / 4, rel=0.1),
+        CARD_CORES: pytest.approx(50_000 / 4, rel=0.1),
+    }
+    ledger.learn({subject_of(FOUR): None})
+    for shard in range(pool.shards):
+        pool.let_pass(shard, NOW)
+    assert pool.past is not None
+    assert pool.past.of("a").of("a") == past, "what is settled stays as it was counted"
+
+
+@pytest.mark.parametrize(("free", "used_up"), [({"h100": 1, "t4": 1}, True), ({"h100": 2, "t4": 0}, False)])
+def test_a_job_takes_its_cards_of_one_flavor(
+    free: dict[str, int], used_up: bool
+) -> None:  # of a parametrized test
+    """H-DRF: one card is free of each of two flavors, and who waits asks for two."""
+    flavors = {name: {VGPUS: 20_000} for name in free}
+    pool = a_pool(capacity={VGPUS: 40_000}, flavors=flavors)
+    held = [
+        msgspec.structs.replace(
+            asking(f"{flavor}-{number}"),
+            phase=Phase.RUNNING,
+            started=NOW,
+            flavors={VGPUS: flavor},
+        )
+        for flavor, left in free.items()
+        for number in range(2 - left)
+    ]
+    waits = asking("waits", 2, scope="b")
+    document = msgspec.structs.replace(HDRF, pools=[])
+    ledger = a_ledger(document, pool, a_queue(), FOUR, *held, waits)
+    expected = {VGPUS, CARD_MEMORY, CARD_CORES} if used_up else set()
+    assert ledger.pools["c1/gpu"].rules.saturated == expected
 
 
 @pytest.mark.parametrize("taken", [40, 39])
 def test_quota_is_counted_as_the_frontend_does(taken: int) -> None:
     runs = a_job("runs", demand={VGPUS: 1000 * taken}, pods=taken, phase=Phase.RUNNING, started=NOW)
     wants = asking("wants", mib=GIB)
-    ledger = a_ledger(ALONE, a_pool(capacity={VGPUS: 40_000}), a_queue(), FOUR, runs, wants)
+    ledger = a_ledger(APART, a_pool(capacity={VGPUS: 40_000}), a_queue(), FOUR, runs, wants)
     found = misfit_of(wants, ledger, ledger.pools["c1/gpu"])
     assert bool(found.no_quota) == (taken == 40)
 
@@ -157,16 +215,29 @@ def job_of(cluster: str, number: int, rng: random.Random) -> JobState:
         shapes=shapes,
         submitted=NOW - rng.randint(0, 9),
         phase=rng.choice([Phase.WAITING, Phase.WAITING, Phase.RUNNING]),
+        flavors=rng.choice([{}, {VGPUS: "x"}, {VGPUS: "y", "cpu": "y"}]),
     )
 
 
 def facts_of(rng: random.Random) -> list[State]:
     states: list[State] = []
-    for cluster in rng.choice([("c1",), ("c1", "c2")]):
+    for cluster in rng.choice([("c1",), ("c1", "c2"), ("c1", "c2", "c3")]):
         quota = {"cpu": 64_000} | rng.choice(
             [{}, {VGPUS: 4000}, {VGPUS: 40_000}, {VGPUS: 8000, CARD_MEMORY: rng.randint(1, 90) * GIB * 1000}]
         )
-        states += [a_pool(cluster=cluster, capacity=quota), a_queue(cluster=cluster, frontend="kueue")]
+        flavors = rng.choice(
+            [
+                {},
+                {
+                    "x": {VGPUS: quota.get(VGPUS, 0) // 4},
+                    "y": {"cpu": 9, VGPUS: 3 * quota.get(VGPUS, 0) // 4},
+                },
+            ]
+        )
+        states += [
+            a_pool(cluster=cluster, capacity=quota, flavors=flavors),
+            a_queue(cluster=cluster, frontend="kueue"),
+        ]
         states += [a_mark(cluster=cluster), *nodes_of(cluster, rng)]
         states += [job_of(cluster, number, rng) for number in range(rng.randint(0, 12))]
     return states
@@ -186,7 +257,7 @@ def _otherwise(state: State, rng: random.Random) -> State:
             return state
 
 
-@given(st.integers(0, 2**32), st.sampled_from([PLAIN, HDRF]))
+@given(st.integers(0, 2**32), st.sampled_from([PLAIN, HDRF, APART]))
 def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
     seed: int, document: PolicyDocument
 ) -> None:
@@ -196,17 +267,18 @@ def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
     told = [rng.choice([state, _otherwise(state, rng)]) for state in rng.sample(states, len(states))]
     for state in [*told, *rng.sample(states, len(states))]:
         steps.learn({subject_of(state): state})
-    expected = whole.pools["both"]
-    assert steps.pools["both"].rules == expected.rules
-    assert steps.pools["both"].order.uids(NOW) == expected.order.uids(NOW)
-    facts = {subject_of(one): one for one in states}
-    snapshot = snapshot_of(facts, document, NOW, pool="both")
+    snapshot = snapshot_of({subject_of(one): one for one in states}, document, NOW)
     again = decode_snapshot(encode_snapshot(snapshot))
     assert again == snapshot
-    [ordered] = order_snapshot(again)
-    live = [expected.place(uid, NOW) for uid in expected.order.uids(NOW)]
-    assert list(map(_nameless, ordered.places)) == [_nameless(place) for place in live if place is not None]
-    assert ordered.rules.saturated == expected.rules.saturated
+    ordered = {pool.name: pool for pool in order_snapshot(again)}
+    assert ordered.keys() == whole.pools.keys() == steps.pools.keys()
+    for name, expected in whole.pools.items():
+        assert steps.pools[name].rules == expected.rules
+        assert steps.pools[name].order.uids(NOW) == expected.order.uids(NOW)
+        live = [expected.place(uid, NOW) for uid in expected.order.uids(NOW)]
+        paper = ordered[name]
+        assert list(map(_nameless, paper.places)) == [_nameless(place) for place in live if place is not None]
+        assert paper.rules.saturated == expected.rules.saturated
 
 
 def _nameless(place: Place) -> Place:

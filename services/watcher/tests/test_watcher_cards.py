@@ -185,6 +185,16 @@ def test_of_what_holds_quota_the_pods_that_are_left_say_what_they_hold_of_cards(
     parts = {GPU: 1, MEMORY: 8000}
     [only] = workload(parts, status=holding({GPU: "2", MEMORY: "16000"}, ended=1))
     assert (only.pods, only.card_asks) == (1, [{GPU: 1000, MEMORY: 8_000_000}])
+    done = {
+        "type": "Finished",
+        "status": "True",
+        "reason": "Succeeded",
+        "lastTransitionTime": reserved["lastTransitionTime"],
+    }
+    ended = holding({GPU: "2", MEMORY: "16000"}) | {"conditions": [reserved, done]}
+    [only] = workload(parts, status=ended)
+    assert (only.pods, only.card_asks) == (2, [{GPU: 1000, MEMORY: 8_000_000}]), "its run is past use"
+    assert workload(parts, status={"conditions": [done]}) == [], "it never ran"
     assert workload({GPU: 1}, status=holding({GPU: "2"})) == [], "its demand says it all"
     [only] = workload({GPU: 1}, status=holding({"credits": "200"}))
     assert only.demand == {GPU: 1000}, "Kueue counts its cards otherwise"

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.instants import Micros, Moment, to_datetime
-from fairlead_contracts.state import JobState, Outcome
+from fairlead_contracts.state import JobShape, JobState, Outcome
 
 
 class Event(Message, frozen=True, kw_only=True):
@@ -53,6 +53,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: Micros
     ended: Micros
     demand: dict[str, int]
+    pods: int = 1
+    shapes: list[JobShape] = []
+    """What its pods asked of cards, where the demand does not say it."""
     local_queue: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -65,6 +68,8 @@ def run_of(job: JobState, started: Micros, ended: Micros) -> Run:
         started=started,
         ended=ended,
         demand=job.demand,
+        pods=job.pods,
+        shapes=job.shapes,
         local_queue=job.local_queue,
         labels=job.labels,
         annotations=job.annotations,

@@ -196,7 +196,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     pods: int = 1
     shapes: list[JobShape] = []
     """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
-    alike, select no nodes and ask for no parts of cards. Of a running one the same, where its pods ask for cards."""
+    alike, select no nodes and ask for no parts of cards. Of one that runs, or ran, the same where its pods ask for cards."""
     requested_class: str | None = None
     priority_override: int | None = None
     """A priority that it asks for in its class's place."""

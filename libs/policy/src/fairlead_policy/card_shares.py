@@ -31,7 +31,7 @@ def with_card_shares(snapshot: Snapshot) -> Snapshot:
     problems: list[FieldError] = []
     cards = list(read_cards(snapshot.nodes, problems))
     pools = {
-        pool.name: CardPool(_cards_for(pool.name, snapshot.nodes, cards))
+        pool.name: CardPool(_cards_for(pool.name, snapshot, cards))
         for pool in snapshot.pools
         if pool.card_shares and pool.name in with_cards
     }
@@ -54,13 +54,37 @@ def with_card_shares(snapshot: Snapshot) -> Snapshot:
 
 def pools_with_cards(snapshot: Snapshot) -> set[str]:
     """The pools whose cards are known one by one: a node that their jobs may run on registers some."""
-    named = {node.pool for node in snapshot.nodes if node.registers_cards}
-    return {pool.name for pool in snapshot.pools if None in named or pool.name in named}
+    serves = _Serving(snapshot)
+    registering = [node for node in snapshot.nodes if node.registers_cards]
+    return {pool.name for pool in snapshot.pools if any(serves(node, pool.name) for node in registering)}
 
 
-def _cards_for(pool: str, nodes: Sequence[SnapshotNode], cards: Sequence[tuple[Card, ...]]) -> list[Card]:
-    found = zip(nodes, cards, strict=True)
-    return [card for node, several in found if node.pool in (None, pool) for card in several]
+class _Serving:
+    """Which nodes a pool's jobs may run on: those of its clusters, where the snapshot tells clusters apart.
+
+    A pool's clusters are those of its queues, and those that the policy joins; of one that has neither, any.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._clusters: dict[str, set[str]] = {}
+        for queue in snapshot.queues:
+            if queue.cluster:
+                self._clusters.setdefault(queue.pool, set()).add(queue.cluster)
+        for pool in snapshot.policy.pools:
+            for member in pool.members:
+                self._clusters.setdefault(pool.name, set()).add(member.partition("/")[0])
+
+    def __call__(self, node: SnapshotNode, pool: str) -> bool:
+        clusters = self._clusters.get(pool)
+        return node.pool in (None, pool) and (
+            not node.cluster or clusters is None or node.cluster in clusters
+        )
+
+
+def _cards_for(pool: str, snapshot: Snapshot, cards: Sequence[tuple[Card, ...]]) -> list[Card]:
+    serves = _Serving(snapshot)
+    found = zip(snapshot.nodes, cards, strict=True)
+    return [card for node, several in found if serves(node, pool) for card in several]
 
 
 class CardCharges:

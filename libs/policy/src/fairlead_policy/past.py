@@ -122,9 +122,9 @@ class PastUse:
             self._put(key, _Run(tenant, key[1], None, _counted(demand)))
 
     def end(self, key: RunKey, tenant: str, ended: Micros, demand: Amounts) -> None:
-        """A run is over: the first that is told of its end counts, and later ones only if they say it was earlier."""
+        """A run is over: of what is told of its end the earliest counts. Told again of the same end, it is weighed anew."""
         known = self._runs.get(key)
-        if known is None or known.ended is None or ended < known.ended:
+        if known is None or known.ended is None or ended <= known.ended:
             self._put(key, _Run(tenant, key[1], ended, _counted(demand)))
 
     def leave(self, key: RunKey) -> None:

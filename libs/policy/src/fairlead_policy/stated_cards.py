@@ -5,7 +5,8 @@ pool whose clusters register cards has what these are, as far as its quota goes,
 What may be admitted is the quota's business still.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -13,9 +14,10 @@ from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_RESOURCES, VG
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.snapshot import CardUse, SnapshotCard, SnapshotGang, SnapshotRunning, SnapshotShape
 from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
-from fairlead_contracts.state import JobShape, JobState, NodeState
+from fairlead_contracts.state import JobShape, JobState, NodeState, PoolState
 from fairlead_policy.card_shares import CardCharges, weighed
 from fairlead_policy.fractions import CardPool, card_of
+from fairlead_policy.saturation import Room, whole_room
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -25,6 +27,22 @@ class _Part(msgspec.Struct, frozen=True):
     """Nothing in use, in an order of their own."""
     plain: int
     """Thousandths of cards that nodes have which register none: other drivers than HAMi's serve them."""
+
+
+class Asking(Protocol):
+    """A job, or a run that is over, as far as it asks for anything."""
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Of all pods together, as its frontend counts."""
+
+    @property
+    def pods(self) -> int:
+        """How many."""
+
+    @property
+    def shapes(self) -> list[JobShape]:
+        """What they ask for one by one, where that says more."""
 
 
 class PoolCards:
@@ -78,12 +96,35 @@ class PoolCards:
             has[name] = min(has[name], stated.get(name, has[name]))
         return {name: amount for name, amount in stated.items() if name not in CARD_RESOURCES} | has
 
-    def demand_of(self, job: JobState) -> dict[str, int]:
+    def room(self, pool: PoolState) -> Room:
+        """What a cluster's part of the pool has, by flavor: of cards each has the part of them that its quota has."""
+        has = self.capacity(pool.cluster, pool.capacity)
+        if not pool.flavors:
+            return whole_room(has)
+        cards = {name: has[name] for name in CARD_RESOURCES if name in has}
+        room = {
+            flavor: {name: amount for name, amount in amounts.items() if name not in cards}
+            for flavor, amounts in pool.flavors.items()
+        }
+        quotas = {flavor: amounts.get(VGPUS, 0) for flavor, amounts in pool.flavors.items()}
+        if not any(quotas.values()):
+            quotas = {"": 1}
+        for name, amount in cards.items():
+            for flavor, part in _dealt(amount, quotas).items():
+                room.setdefault(flavor, {})[name] = part
+        return room
+
+    @staticmethod
+    def flavors_of(job: JobState) -> dict[str, str]:
+        """The flavor that a running job holds each resource of: a card's memory and cores are of the card's own."""
+        flavor = job.flavors.get(VGPUS)
+        return job.flavors if flavor is None else job.flavors | dict.fromkeys(CARD_RESOURCES, flavor)
+
+    def demand_of(self, job: Asking) -> dict[str, int]:
         """What the job weighs: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
-        gang = stated_gang(job)
         pods = sum(shape.pods for shape in job.shapes) or job.pods
         asking = SnapshotRunning(
-            id=job.id, tenant="", pool="", urgency="", demand=job.demand, pods=pods, gang=gang
+            id="", tenant="", pool="", urgency="", demand=job.demand, pods=pods, gang=stated_gang(job.shapes)
         )
         try:
             charge = self._charges.charge(asking)
@@ -94,6 +135,15 @@ class PoolCards:
     @staticmethod
     def _healthy(part: _Part) -> int:
         return CardPool(map(card_of, part.cards)).capacity({})[VGPUS]
+
+
+def _dealt(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
+    """The amount in parts that are as the quotas are, rounded; together they are all of it."""
+    total, before, dealt = sum(quotas.values()), 0, dict[str, int]()
+    for flavor, quota in sorted(quotas.items()):
+        dealt[flavor] = amount * (before + quota) // total - amount * before // total
+        before += quota
+    return dealt
 
 
 def same_cards(one: NodeState | None, other: NodeState | None) -> bool:
@@ -139,14 +189,14 @@ def _by_name(card: CardState) -> str:
     return card.uuid
 
 
-def stated_gang(job: JobState) -> SnapshotGang | None:
-    """What is stated of its pods; a gang of one kind has the same name for them everywhere.
+def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
+    """What is stated of a job's pods; a gang of one kind has the same name for them everywhere.
 
     Of what several kinds of pods wish of cards, that is kept which all of them wish that ask for any.
     """
-    if not job.shapes:
+    if not shapes:
         return None
-    name = ONLY_SHAPE if len(job.shapes) == 1 else None
+    name = ONLY_SHAPE if len(shapes) == 1 else None
     return SnapshotGang(
         shapes=[
             SnapshotShape(
@@ -156,9 +206,9 @@ def stated_gang(job: JobState) -> SnapshotGang | None:
                 containers=_containers(shape),
                 selector=shape.selector,
             )
-            for shape in job.shapes
+            for shape in shapes
         ],
-        annotations=_common([shape.card_wishes for shape in job.shapes if shape.card_asks]),
+        annotations=_common([shape.card_wishes for shape in shapes if shape.card_asks]),
     )
 
 

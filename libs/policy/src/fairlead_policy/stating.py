@@ -40,6 +40,8 @@ class _Counted(msgspec.Struct, frozen=True):
     tenant: str
     weighs: dict[str, int]
     """Its demand, cards as HAMi gives them where its pool's are known."""
+    flavors: dict[str, str]
+    """What it holds while it runs, by the same names."""
 
 
 type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -157,13 +159,16 @@ def _capacity(
 def rooms_of(
     states: Iterable[State], rulebook: Rulebook, pool: str, cards: PoolCards | None = None
 ) -> dict[Part, Room]:
-    """What each part of a policy pool has, as the clusters state it; by flavor, where its cards are not known."""
+    """What each part of a policy pool has, as the clusters state it; of cards, where they are known, what it has."""
     return {
-        (state.cluster, state.name): (state.flavors if cards is None else {})
-        or whole_room(part_capacity(state, cards))
+        (state.cluster, state.name): _room(state, cards)
         for state in states
         if isinstance(state, PoolState) and rulebook.pool_of(state.cluster, state.name) == pool
     }
+
+
+def _room(pool: PoolState, cards: PoolCards | None) -> Room:
+    return (pool.flavors or whole_room(pool.capacity)) if cards is None else cards.room(pool)
 
 
 def _saturated(
@@ -183,7 +188,7 @@ def _saturated(
         if one.pool != pool:
             continue
         if one.job.phase is Phase.RUNNING:
-            saturation.run(part, one.weighs, one.job.flavors)
+            saturation.run(part, one.weighs, one.flavors)
         else:
             saturation.wait(part, one.weighs)
     return sorted(saturation.used_up())
@@ -219,8 +224,14 @@ def _counted(
         if queue is not None:
             pool = rulebook.pool_of(job.cluster, queue.pool)
             known = cards.get(pool)
-            weighs = job.demand if known is None else known.demand_of(job)
-            counted[job.uid] = _Counted(job, queue, pool, rulebook.tenant_of(job), weighs)
+            counted[job.uid] = _Counted(
+                job=job,
+                queue=queue,
+                pool=pool,
+                tenant=rulebook.tenant_of(job),
+                weighs=job.demand if known is None else known.demand_of(job),
+                flavors=job.flavors if known is None else known.flavors_of(job),
+            )
     return sorted(counted.values(), key=lambda one: (one.job.submitted, one.job.uid))
 
 
@@ -323,7 +334,7 @@ def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> Sna
         ends=job.ends_by,
         frontend=one.queue.frontend,
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
-        gang=stated_gang(job),
+        gang=stated_gang(job.shapes),
     )
 
 
@@ -344,5 +355,5 @@ def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, severa
         level=job.level,
         runtime_limit=job.run_limit,
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
-        gang=stated_gang(job),
+        gang=stated_gang(job.shapes),
     )

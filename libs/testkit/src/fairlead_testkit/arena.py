@@ -27,7 +27,7 @@ from fairlead_contracts.state import (
 )
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, topology
-from fairlead_policy import PoolOrder, Rulebook, merge_places
+from fairlead_policy import PoolOrder, Rulebook, cards_by_pool, merge_places, part_capacity
 from fairlead_runtime import Lifecycle, ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
@@ -181,13 +181,14 @@ class Arena:
         await eventually(shared, timeout, on=self.changed, what=f"{names} share the shards of {pool}")
 
     def _from_scratch(self, pool: str) -> PoolOrder:
-        """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class."""
+        """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class; cards."""
         book = Rulebook(self.document, self.revision)
         states = self.known.values()
+        cards = cards_by_pool(states, book).get(pool)
         capacity: dict[str, int] = {}
         for found in states:
             if isinstance(found, PoolState) and book.pool_of(found.cluster, found.name) == pool:
-                for resource, amount in found.capacity.items():
+                for resource, amount in part_capacity(found, cards).items():
                     capacity[resource] = capacity.get(resource, 0) + amount
         leads = {
             (queue.cluster, queue.name): book.pool_of(queue.cluster, queue.pool)
@@ -197,7 +198,8 @@ class Arena:
         order = PoolOrder(book.pool_rules(pool, capacity))
         for job in states:
             if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
-                _count(order, book, job)
+                weighs = job.demand if cards is None else cards.demand_of(job)
+                _count(order, book, msgspec.structs.replace(job, demand=weighs))
         return order
 
     def _encoded(self, fronts: Mapping[tuple[str, str], Iterable[Place]]) -> bytes:

@@ -240,6 +240,9 @@ class Ledger:
             The subjects of the jobs that may weigh something else: other cards are known in their pools.
         """
         weighed, self._cards = self._cards, cards_by_pool(self._shaping(), self._policy())
+        other = {
+            name for name in self._cards.keys() | weighed.keys() if self._cards.get(name) != weighed.get(name)
+        }
         shapes = self._shapes()
         for name in self.pools.keys() - shapes.keys():
             self._drop(name)
@@ -259,12 +262,9 @@ class Ledger:
                     self._settle(subject, self._jobs[subject])
 
         fresh = self._pool_of.keys() - before.keys()
-        for run in self._over.values() if fresh else ():
-            if (run.cluster, run.queue) in fresh:
+        for run in self._over.values() if fresh or other else ():
+            if (run.cluster, run.queue) in fresh or self.queue_leads_to(run.cluster, run.queue) in other:
                 self._remember(run)
-        other = {
-            name for name in self._cards.keys() | weighed.keys() if self._cards.get(name) != weighed.get(name)
-        }
         queues = [queue for queue in self._pool_of if self.queue_leads_to(*queue) in other] if other else []
         return [subject for queue in queues for subject in self._jobs_of.get(queue, ())]
 
@@ -378,7 +378,7 @@ class Ledger:
                 uid=job.uid,
                 tenant=self.rulebook.tenant_of(job),
                 demand=weighs.demand,
-                flavors=job.flavors,
+                flavors=job.flavors if cards is None else cards.flavors_of(job),
                 started=job.started,
             )
         else:
@@ -409,7 +409,9 @@ class Ledger:
     def _remember(self, run: Over) -> None:
         name = self.queue_leads_to(run.cluster, run.queue)
         if name is not None and self.rulebook is not None:
-            self.pools[name].remember(run.key, self.rulebook.tenant_of(run), run.ended, run.demand)
+            cards = self._cards.get(name)
+            weighs = run.demand if cards is None else cards.demand_of(run)
+            self.pools[name].remember(run.key, self.rulebook.tenant_of(run), run.ended, weighs)
 
     def _pasts(self) -> dict[str, PoolPast]:
         return {name: pool.past for name, pool in self.pools.items() if pool.past is not None}

@@ -118,7 +118,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """In base units, without the resource `pods`."""
     pods: int = 0
     shapes: list[JobShape] = []
-    """What the pods ask for one by one, while it waits, and of cards while it holds quota; see `shapes_of`."""
+    """What the pods ask for one by one, while it waits, and of cards from when it holds quota; see `shapes_of`."""
     unreadable: Fault | None = None
     """Why the demand is not known."""
     run_limit: Micros | None = None
@@ -172,7 +172,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         class_name=reference.name if reference else "",
         demand=demand,
         pods=pod_count(workload),
-        shapes=_shapes(workload, demand, holds=run is not None) if end is None else [],
+        shapes=_shapes(workload, demand, holds=run is not None, ended=end is not None),
         unreadable=unreadable,
         run_limit=_run_limit(workload),
         run=run,
@@ -217,8 +217,10 @@ def _demand(workload: Workload) -> tuple[dict[str, int], Fault | None]:
     return {resource: amount for resource, amount in found.items() if amount and resource != PODS}, None
 
 
-def _shapes(workload: Workload, demand: dict[str, int], *, holds: bool) -> list[JobShape]:
-    return held_shapes_of(workload, demand) if holds else shapes_of(workload, demand)
+def _shapes(workload: Workload, demand: dict[str, int], *, holds: bool, ended: bool) -> list[JobShape]:
+    if holds:  # what ended holds its quota still, by its own words: that is what its run used
+        return held_shapes_of(workload, demand)
+    return [] if ended else shapes_of(workload, demand)
 
 
 def _queue_time(workload: Workload) -> Micros:
