@@ -260,6 +260,8 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "look up team-b's answer": (peek("team-b"), ""),
     "hear state pass by": (listen(subjects.state_filter()), ""),
     "hear submissions pass by": (listen("fairlead.v1.submit.>"), ""),
+    "how full NATS is": (call("INFO"), "admitter"),
+    "how many dead letters": (call("STREAM.INFO.dead"), "ops person admitter"),
     "purge": (call("STREAM.PURGE.answer", {"filter": "fairlead.v1.answer.none"}), ""),
     "list streams": (call("STREAM.NAMES"), ""),
     "create a stream": (call("STREAM.CREATE.mine", {"name": "mine", "subjects": ["mine"]}), ""),

@@ -114,6 +114,8 @@ def admitter(cluster: str) -> Grants:
             *_work(topology.EVENT, topology.answers_durable(cluster)),
             subjects.dead(subjects.submit_filter(cluster)),
             subjects.dead(subjects.event_filter(cluster)),
+            "$JS.API.INFO",  # how full NATS is
+            f"$JS.API.STREAM.INFO.{topology.DEAD}",
         ],
         subscribe=[],
     )

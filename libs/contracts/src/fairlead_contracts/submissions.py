@@ -298,6 +298,17 @@ class DeadLetter(Message, frozen=True, kw_only=True):
 DEAD_LETTER: Codec[DeadLetter] = Codec(DeadLetter, "dead letter", packed=False)
 
 type RefusalReason = Literal[
-    "malformed", "version", "field", "tenant", "class", "resource", "size", "conflict", "queue"
+    "malformed",
+    "version",
+    "field",
+    "tenant",
+    "class",
+    "resource",
+    "size",
+    "conflict",
+    "queue",
+    "rate",
+    "backlog",
+    "storage",
 ]
 """The bounded label of the refusal counter."""

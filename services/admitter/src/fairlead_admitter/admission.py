@@ -10,6 +10,7 @@ from fairlead_admitter.doors import door_for
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
+from fairlead_admitter.pressure import Objection
 from fairlead_bus import Delivery
 from fairlead_contracts import subjects
 from fairlead_contracts.errors import (
@@ -71,6 +72,10 @@ class Admission:
             )
             return _refusal(sender, error, "conflict")
         return _refusal(sender, _no_queue(submission, self._facts.doors(submission.tenant)), "queue")
+
+    def refused_for_now(self, submission: Submission, objection: Objection) -> Refusal:
+        """There is too much of its tenant, or of all."""
+        return _refusal(Sender(submission.tenant, submission.id), objection.error, objection.label)
 
     def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> Refusal:
         """The frontend will not take the job, for a reason of its own."""

@@ -13,6 +13,7 @@ from fairlead_admitter.desk import Desk
 from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
+from fairlead_admitter.intake_watch import IntakeWatch
 from fairlead_admitter.lanes import Lane, LeaderLanes, share_of_a_tenant
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.lever_watch import LeverProbing, LeverWatch
@@ -20,6 +21,7 @@ from fairlead_admitter.objecting import Objector, Speaker
 from fairlead_admitter.observing import Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.planning import Planner
+from fairlead_admitter.pressure import Limits, Pressure
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.reservations import ReservationRecord
@@ -86,6 +88,9 @@ class Admitter:
             share=share_of_a_tenant(settings.submissions_in_progress),
             troubled=self._record.creation_failed,
         )
+        self._intake_watch = IntakeWatch(
+            bus, settings.cluster, metrics=lifecycle.metrics, patience=settings.stale_after_seconds
+        )
         self._desk = Desk(bus, self._record.answered)
         self._log = EventLog(bus, self._record)
         self._planner = self._make_planner()
@@ -137,6 +142,7 @@ class Admitter:
             tasks.start("steersman", self._steersman(carrier, lead).run())
             tasks.start("release", self._release.run())
             tasks.start("lanes", lanes.run())
+            tasks.start("intake watch", self._intake_watch.run(intake, lambda: lead() is not None))
             if self._frontend.objections is not None:
                 tasks.start("objections", self._objector(self._frontend.objections, lead).run())
             if self._frontend.lever is not None:
@@ -243,6 +249,7 @@ class Admitter:
         intake = IntakeLane(
             cluster,
             Admission(self._watch.facts, self._watch.policy),
+            self._pressure(),
             self._creator,
             self._desk,
             known=self._watch.wait_known,
@@ -254,6 +261,17 @@ class Admitter:
             durable=topology.submit_durable(cluster),
             handle=intake.handle,
             parallel=self._settings.submissions_in_progress,
+        )
+
+    def _pressure(self) -> Pressure:
+        settings = self._settings
+        limits = Limits(
+            a_second=settings.tenant_submits_per_second,
+            burst=settings.tenant_submits_burst,
+            waiting=settings.tenant_waiting_jobs,
+        )
+        return Pressure(
+            settings.cluster, limits, waiting=self._watch.facts.waiting, full=self._intake_watch.full
         )
 
     def _answer_lane(self) -> Lane:
@@ -298,4 +316,5 @@ class Admitter:
             )
 
         self._lifecycle.readiness.add("frontend", down)
+        self._lifecycle.readiness.add("intake", self._intake_watch.stuck)
         self._lifecycle.readiness.tell("intake", self._creator.told)

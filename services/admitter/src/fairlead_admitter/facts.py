@@ -4,6 +4,7 @@ A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue and class,
 the frontend's order as changes come in.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
@@ -63,6 +64,8 @@ class ClusterFacts:
         self._class_of: Callable[[JobState], str] = _everybodys
         self._urgency: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
+        self._waiting: Counter[str] = Counter()
+        """By scope, how many of its jobs wait or are held."""
         self._queued: dict[str, dict[str, QueuedJobs]] = {}
         """By queue and class."""
         self.running = RunningSizes()
@@ -105,6 +108,10 @@ class ClusterFacts:
     def queue_behind(self, scope: str, door: str) -> str | None:
         """The queue that a tenant's door leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
         return self._queues_by_scope.get(scope, {}).get(door)
+
+    def waiting(self, scope: str) -> int:
+        """How many jobs of a scope wait or are held."""
+        return self._waiting[scope]
 
     def queued_jobs(self) -> Iterator[JobState]:
         """Every job that waits or is held."""
@@ -194,11 +201,15 @@ class ClusterFacts:
     def _enter_queue(self, job: JobState) -> None:
         urgency = self._urgency[job.uid] = self._class_of(job)
         self._queued.setdefault(job.queue, {}).setdefault(urgency, QueuedJobs()).put(job)
+        self._waiting[job.scope] += 1
         if job.level != self.unsteered(job):
             self._moved.setdefault(job.queue, set()).add(job.uid)
 
     def _leave_queue(self, job: JobState) -> None:
         self._queued[job.queue][self._urgency.pop(job.uid)].take(job)
+        self._waiting[job.scope] -= 1
+        if not self._waiting[job.scope]:
+            del self._waiting[job.scope]
         self._moved.get(job.queue, set()).discard(job.uid)
 
     def _replace_other(self, before: State | None, after: State | None) -> set[str]:

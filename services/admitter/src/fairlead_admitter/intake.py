@@ -16,6 +16,7 @@ from fairlead_admitter.admission import Admission, Refusal
 from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
 from fairlead_admitter.desk import Desk, Sender
 from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.pressure import Pressure
 from fairlead_bus import Delivery, PoisonError
 from fairlead_bus.trace import extract, inject
 from fairlead_contracts import subjects
@@ -31,6 +32,7 @@ class IntakeLane:
     Args:
         cluster: whose submissions they are.
         admission: tells what is wrong with a submission.
+        pressure: tells when there are too many.
         creator: makes the jobs.
         desk: answers the senders.
         known: returns once cluster and policy are known completely.
@@ -41,6 +43,7 @@ class IntakeLane:
         self,
         cluster: str,
         admission: Admission,
+        pressure: Pressure,
         creator: PatientCreator,
         desk: Desk,
         *,
@@ -49,6 +52,7 @@ class IntakeLane:
     ) -> None:
         self._cluster = cluster
         self._admission = admission
+        self._pressure = pressure
         self._creator = creator
         self._desk = desk
         self._known = known
@@ -92,12 +96,21 @@ class IntakeLane:
         sender = Sender(ruled.tenant, ruled.id)
         # The turn is held from before the creation: the job may start before its acceptance is published.
         async with self._desk.turn(sender):
+            objection = self._pressure.objection(ruled.tenant, delivery)
+            if objection is not None and not await self._is_known(sender):
+                await self._refuse(delivery, self._admission.refused_for_now(ruled, objection))
+                return
             try:
                 created = await self._creator.create(order)
             except FrontendRefusedError as error:
                 await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
             else:
                 await self._answer(delivery, sender, order, created)
+
+    async def _is_known(self, sender: Sender) -> bool:
+        """Whether the sender was told of a job under this id: a repeat adds none, however much there is."""
+        standing = await self._desk.standing(sender)
+        return standing is not None and not isinstance(standing, Refused)
 
     async def _answer(self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created) -> None:
         match created.outcome:

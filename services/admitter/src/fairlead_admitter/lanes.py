@@ -50,6 +50,13 @@ class Lane:
         self._parallel = parallel
         self._worker: Worker | None = None
         self._busy: set[asyncio.Task[object]] = set()
+        self.settled = 0
+        """How many deliveries were handled to their end."""
+
+    @property
+    def held(self) -> list[Delivery]:
+        """The deliveries that wait in line or are being handled."""
+        return [] if self._worker is None else self._worker.held
 
     @property
     def parked(self) -> int:
@@ -88,6 +95,7 @@ class Lane:
         self._busy.add(task)
         try:
             await self._handle(delivery)
+            self.settled += 1
         finally:
             self._busy.discard(task)
 

@@ -1,6 +1,7 @@
 """What the admitter tells of itself: metrics, log lines and the event of each level written."""
 
 from collections.abc import Collection
+from typing import get_args
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
@@ -11,12 +12,10 @@ from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Sighting
 from fairlead_contracts.decisions import Decision
 from fairlead_contracts.state import JobState
-from fairlead_contracts.submissions import AnyAnswer
+from fairlead_contracts.submissions import AnyAnswer, RefusalReason
 from fairlead_runtime import Metrics
 
-_REFUSALS = frozenset(
-    {"malformed", "version", "field", "tenant", "class", "resource", "size", "conflict", "queue"}
-)
+_REFUSALS: frozenset[str] = frozenset(get_args(RefusalReason.__value__))
 
 
 class Record:

@@ -58,3 +58,9 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long to wait for the simulated cluster's reply to one write or creation."""
     submissions_in_progress: Annotated[int, msgspec.Meta(ge=1, le=2048)] = 64
     """Submissions that are taken in at once."""
+    tenant_submits_per_second: Annotated[float, msgspec.Meta(gt=0)] = 1000.0
+    """Submissions a second that one tenant may make in the long run; more are refused."""
+    tenant_submits_burst: Annotated[int, msgspec.Meta(ge=1)] = 100_000
+    """Submissions that one tenant may make at once after a rest."""
+    tenant_waiting_jobs: Annotated[int, msgspec.Meta(ge=1)] = 200_000
+    """Jobs of one tenant that may wait in the cluster; further submissions are refused until some have started."""

@@ -1,0 +1,189 @@
+"""How intake stands on the server, and whether NATS has room for what follows from a job: looked at every few seconds."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from fairlead_bus import Bus, BusError, Delivery
+from fairlead_bus.bucket import bucket_stream
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.instants import to_seconds
+from fairlead_runtime import Metrics, wall_clock
+
+LOOK_SECONDS = 2.0
+MOST_FULL = 0.8
+"""From here on submissions are refused: facts, events and answers of the jobs that were taken in must still fit."""
+_STREAMS = (
+    topology.STATE,
+    topology.DECISION,
+    bucket_stream(topology.POLICY),
+    bucket_stream(topology.MEMBERS),
+)
+"""Streams that refuse more when they are full. The others drop what is oldest."""
+
+
+class Taking(Protocol):
+    """The lane that takes submissions in."""
+
+    @property
+    def held(self) -> list[Delivery]:
+        """What waits in line or is being handled."""
+
+    @property
+    def parked(self) -> int:
+        """How many are kept until they can be handled."""
+
+    @property
+    def settled(self) -> int:
+        """How many were handled to their end."""
+
+
+class IntakeWatch:
+    """Looks at the durable and at the streams; says what it found as metrics and as reasons.
+
+    Args:
+        bus: the connection.
+        cluster: whose submissions they are.
+        metrics: of the process.
+        patience: seconds for which nothing may be taken in although several tenants wait.
+    """
+
+    def __init__(self, bus: Bus, cluster: str, *, metrics: Metrics, patience: float) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._patience = patience
+        self._full: str | None = None
+        self._progress: tuple[int, int] | None = None
+        self._since = time.monotonic()
+        self._stuck: str | None = None
+        self._pending_gauge = metrics.gauge(
+            "intake_pending", "Submissions on the server that no admitter has read yet.", unit="messages"
+        )
+        self._unacked_gauge = metrics.gauge(
+            "intake_unacked", "Submissions that were read and not settled yet.", unit="messages"
+        )
+        self._redelivered_gauge = metrics.gauge(
+            "intake_redelivered", "Submissions not settled yet that came more than once.", unit="messages"
+        )
+        self._dead_gauge = metrics.gauge(
+            "intake_dead_letters",
+            "Submissions that were put aside, as long as they are kept.",
+            unit="messages",
+        )
+        self._oldest_gauge = metrics.gauge(
+            "intake_oldest", "Age of the oldest submission that this replica holds.", unit="seconds"
+        )
+        self._used_gauge = metrics.gauge(
+            "nats_used", "The fullest of what refuses more when it is full.", unit="ratio"
+        )
+
+    async def run(self, lane: Taking, leads: Callable[[], bool]) -> None:
+        """Look until cancelled. What NATS does not say now stays as it was.
+
+        Args:
+            lane: takes the submissions in.
+            leads: whether this replica does so now.
+        """
+        while True:
+            try:
+                await self._look(lane, leads=leads())
+            except BusError:
+                self._since = time.monotonic()  # the connection's trouble, which is told elsewhere
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def full(self) -> str | None:
+        """Why nothing more may be taken in; None where there is room."""
+        return self._full
+
+    def stuck(self) -> str | None:
+        """Why this replica takes nothing in although it should; None where it does, or has nothing to take in.
+
+        One tenant's trouble is no such reason: its submissions are parked or wait in a line of their own.
+        """
+        if self._full is not None:
+            return f"submissions are refused: {self._full}"
+        return self._stuck
+
+    async def _look(self, lane: Taking, *, leads: bool) -> None:
+        self._full = await self._fullest()
+        durable = topology.submit_durable(self._cluster)
+        data = await self._bus.jetstream.call(f"CONSUMER.INFO.{topology.SUBMIT}.{durable}")
+        found = _durable.decode(data)
+        self._pending_gauge.set(found.num_pending)
+        self._unacked_gauge.set(found.num_ack_pending)
+        self._redelivered_gauge.set(found.num_redelivered)
+        held = lane.held
+        oldest = min((delivery.at for delivery in held), default=None)
+        self._oldest_gauge.set(0 if oldest is None else max(0.0, to_seconds(wall_clock() - oldest)))
+        progress = (lane.settled, found.delivered.stream_seq)
+        several = len({subjects.line_of(delivery.subject) for delivery in held}) > 1
+        if progress != self._progress or not (found.num_pending or several) or not leads:
+            self._progress, self._since = progress, time.monotonic()
+        seconds = time.monotonic() - self._since
+        self._stuck = (
+            f"nothing was taken in for {seconds:.0f} s, and submissions wait"
+            if seconds >= self._patience
+            else None
+        )
+        await self._count_dead_letters()
+
+    async def _count_dead_letters(self) -> None:
+        pattern = subjects.dead(subjects.submit_filter(self._cluster))
+        data = await self._bus.jetstream.call(f"STREAM.INFO.{topology.DEAD}", {"subjects_filter": pattern})
+        self._dead_gauge.set(sum(_stream.decode(data).state.subjects.values()))
+
+    async def _fullest(self) -> str | None:
+        """What is fuller than it may be, for people."""
+        account = _account.decode(await self._bus.jetstream.call("INFO"))
+        used = [("the account", account.storage, account.limits.max_storage)]
+        for name in _STREAMS:
+            stream = _stream.decode(await self._bus.jetstream.call(f"STREAM.INFO.{name}"))
+            used.append((f"stream {name}", stream.state.bytes, stream.config.max_bytes))
+        ratios = [(amount / most, what) for what, amount, most in used if most > 0]
+        ratio, what = max(ratios, default=(0.0, ""))
+        self._used_gauge.set(ratio)
+        if ratio < MOST_FULL:
+            return None
+        return f"{what} of NATS is {ratio:.0%} full; an operator must make room or raise its limit"
+
+
+class _Position(msgspec.Struct):
+    stream_seq: int = 0
+
+
+class _Durable(msgspec.Struct):
+    num_pending: int
+    num_ack_pending: int
+    num_redelivered: int
+    delivered: _Position
+
+
+class _StreamState(msgspec.Struct):
+    bytes: int
+    subjects: dict[str, int] = {}
+
+
+class _StreamConfig(msgspec.Struct):
+    max_bytes: int = -1
+
+
+class _Stream(msgspec.Struct):
+    state: _StreamState
+    config: _StreamConfig
+
+
+class _AccountLimits(msgspec.Struct):
+    max_storage: int = -1
+
+
+class _Account(msgspec.Struct):
+    storage: int
+    limits: _AccountLimits
+
+
+_durable = msgspec.json.Decoder(_Durable)
+_stream = msgspec.json.Decoder(_Stream)
+_account = msgspec.json.Decoder(_Account)

@@ -1,0 +1,102 @@
+"""How much one tenant may submit, and when nobody may: limits that keep a flood from the others.
+
+Rates go by the moment at which NATS stored a submission, not by when it is handled: what waited for an admitter to come
+back is not taken for a flood. Jobs that wait are counted as the cluster states them, so a limit is passed by what was
+taken in within the last second or so.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead_bus import Delivery
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.instants import Micros, to_seconds
+from fairlead_contracts.submissions import RefusalReason
+
+_REMEMBERED = 65_536
+"""Tenants and submissions of which it is known."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one tenant may do."""
+
+    a_second: float
+    """Submissions in the long run."""
+    burst: int
+    """Submissions at once, after a rest."""
+    waiting: int
+    """Jobs that wait in the cluster."""
+
+
+class Objection(msgspec.Struct, frozen=True):
+    """Why a submission is not taken now, and the counter's label."""
+
+    error: FieldError
+    label: RefusalReason
+
+
+class _Bucket(msgspec.Struct):
+    tokens: float
+    at: Micros
+
+
+class Pressure:
+    """Objects to submissions beyond the limits.
+
+    Args:
+        cluster: whose submissions they are.
+        limits: of each tenant.
+        waiting: how many jobs of a tenant wait in the cluster.
+        full: why nothing more is taken in from anybody; None where there is room.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        limits: Limits,
+        *,
+        waiting: Callable[[str], int],
+        full: Callable[[], str | None],
+    ) -> None:
+        self._cluster = cluster
+        self._limits = limits
+        self._waiting = waiting
+        self._full = full
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._passed: OrderedDict[int, None] = OrderedDict()
+        """Submissions that were let through, by their place in the stream: they may be handled several times."""
+
+    def objection(self, tenant: str, delivery: Delivery) -> Objection | None:
+        """Why this submission of the tenant is not taken; None where it is, which counts."""
+        if delivery.stream_seq in self._passed:
+            return None
+        if (full := self._full()) is not None:
+            return Objection(FieldError("cluster", self._cluster, full), "storage")
+        waiting = self._waiting(tenant)
+        if waiting >= self._limits.waiting:
+            reason = f"has {waiting} jobs waiting in cluster {self._cluster}, as many as a tenant may; send it again when some have started"
+            return Objection(FieldError("tenant", tenant, reason), "backlog")
+        if not self._spend(tenant, delivery.at):
+            reason = f"submits more than the {self._limits.a_second:g} jobs a second that a tenant may in the long run; send it again later"
+            return Objection(FieldError("tenant", tenant, reason), "rate")
+        self._passed[delivery.stream_seq] = None
+        if len(self._passed) > _REMEMBERED:
+            self._passed.popitem(last=False)
+        return None
+
+    def _spend(self, tenant: str, at: Micros) -> bool:
+        """One of the tenant's tokens, where it has one."""
+        bucket = self._buckets.setdefault(tenant, _Bucket(float(self._limits.burst), at))
+        self._buckets.move_to_end(tenant)
+        if len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        if at > bucket.at:  # of what was given back for a while, some comes late
+            earned = to_seconds(at - bucket.at) * self._limits.a_second
+            bucket.tokens = min(float(self._limits.burst), bucket.tokens + earned)
+            bucket.at = at
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
