@@ -1,7 +1,8 @@
 import pytest
 
-from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError
+from fairlead_bus import Bucket, Bus, KeyExistsError, Tally, WrongRevisionError
 from fairlead_contracts import subjects
+from fairlead_contracts.errors import MalformedError
 
 pytestmark = pytest.mark.integration
 
@@ -37,6 +38,47 @@ async def test_the_history_is_as_long_as_the_bucket_keeps_it(bus: Bus) -> None:
         await bucket.put("a", str(i).encode())
         await bucket.put("b", b"between")
     assert [kept.payload for kept in await bucket.history("a")] == [str(i).encode() for i in range(8, 40)]
+
+
+def a_number(payload: bytes) -> int:
+    try:
+        return int(payload)
+    except ValueError as error:
+        raise MalformedError("no number") from error
+
+
+async def test_the_newest_value_that_can_be_read_is_found_as_far_back_as_the_key_is_kept(
+    bus: Bus, tally: Tally
+) -> None:
+    bucket = Bucket(bus, "policy")
+
+    async def newest() -> tuple[int | None, int, int, bool]:
+        found = await bucket.newest_readable("a", a_number)
+        assert (found.why_not_last is None) is (found.rev == found.last_rev)
+        return found.value, found.rev, found.last_rev, found.deleted
+
+    assert await newest() == (None, 0, 0, False)
+    await bucket.put("a", b"1")
+    second = await bucket.put("a", b"2")
+    await bucket.put("b", b"3")
+    assert await newest() == (2, second, second, False)
+    last = [await bucket.put("a", b"x") for _ in range(30)][-1]
+    assert await newest() == (2, second, last, False)
+    assert tally.counts["bucket.unreadable"] == 1
+    await bucket.put("a", b"x")
+    last = await bucket.put("a", b"x")
+    assert await newest() == (None, 0, last, False)  # 32 are kept
+
+
+async def test_nothing_from_before_a_delete_is_taken_for_the_newest(bus: Bus) -> None:
+    bucket = Bucket(bus, "policy")
+    await bucket.put("a", b"1")
+    await bucket.delete("a")
+    found = await bucket.newest_readable("a", a_number)
+    assert (found.value, found.last_rev, found.deleted) == (None, 0, True)
+    last = await bucket.put("a", b"x")
+    found = await bucket.newest_readable("a", a_number)
+    assert (found.value, found.last_rev, found.deleted) == (None, last, True)
 
 
 @pytest.mark.parametrize("name", ["a.b c", "ü", "per%cent", "~", "_", "a=b"])

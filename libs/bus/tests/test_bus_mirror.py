@@ -8,8 +8,12 @@ import pytest
 from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, Mirror, Publisher, Tally, provision
+from fairlead_bus.bus import RESTATED
+from fairlead_bus.observer import NOTES_A_MINUTE, SparingNotes
 from fairlead_contracts import subjects
-from fairlead_contracts.state import STATE, NodeState, State, encode_state
+from fairlead_contracts.codec import to_packed
+from fairlead_contracts.decisions import Decision
+from fairlead_contracts.state import STATE, NodeState, State, encode_state, is_stated_at
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
 
@@ -21,6 +25,12 @@ MIRRORED = subjects.state_filter("c1")
 def node(name: str, *, epoch: int = 1, rev: int = 1, version: int = 1) -> bytes:
     made = NodeState(v=version, cluster="c1", epoch=epoch, rev=rev, name=name, allocatable={"cpu": 1000})
     return encode_state(made)
+
+
+def encode_decision() -> bytes:
+    return to_packed(
+        Decision(pool="gpu", shard=0, owner="s1", epoch=1, turn=1, at=1, basis=None, revision={})
+    )
 
 
 def at(name: str) -> str:
@@ -35,6 +45,7 @@ def a_mirror(bus: Bus, wake: asyncio.Event | None = None, *, remember: int = 100
         codec=STATE,
         wake=wake or asyncio.Event(),
         stamp=lambda state: state.stamp,
+        belongs=is_stated_at,
         remember=remember,
     )
 
@@ -142,20 +153,85 @@ async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(bus: Bu
     assert tally.counts["mirror.forgotten_deletes"] == 1
 
 
-async def test_what_cannot_be_read_counts_as_absent_and_harms_no_other(bus: Bus, tally: Tally) -> None:
+UNREADABLE = {
+    "no message": b"\xc1 no message",
+    "an answer of the server": b'{"stream":"submit","seq":7}',
+    "a newer version": node("a", version=2),
+    "of another type": encode_decision(),
+    "nothing at all": b"",
+    "oversize": b"\xdd" + b"\xff" * 900_000,
+    "of another object": node("b", epoch=9),
+    "of another cluster": encode_state(NodeState(cluster="c2", epoch=1, rev=2, name="a", allocatable={})),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
+    bus: Bus, tally: Tally, what: str
+) -> None:
+    await bus.publish(at("a"), node("a"))
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        mirror.take()
+        for turn in range(3):
+            await bus.publish(at("a"), UNREADABLE[what])
+            await eventually(lambda seq=turn + 2: mirror.seq == seq, on=wake)  # type: ignore[misc] # one of its own each
+        assert mirror.take().changed == {}
+        assert set(mirror.unreadable) == {at("a")}
+        await bus.wire._client.force_reconnect()
+        await eventually(lambda: mirror.rebuilds > 0 and mirror.complete, on=wake)
+        assert mirror.values[at("a")].stamp == (1, 1)  # a replay that shows nothing else sweeps nothing
+        assert mirror.take().changed == {}
+        kind = "mirror.version" if what == "a newer version" else "mirror.malformed"
+        [told] = tally.said(kind)  # once, however often it is written and replayed
+        assert (told["subject"], told["last_good_kept"]) == (at("a"), True)
+        assert tally.counts[kind] >= 3
+        await bus.publish(at("a"), node("a", rev=2))
+        await eventually(lambda: mirror.values[at("a")].stamp == (1, 2), on=wake)
+        assert mirror.unreadable == {}
+        await bus.publish(at("a"), UNREADABLE[what])
+        await bus.delete(at("a"))
+        await eventually(lambda: mirror.values == {} and mirror.unreadable == {}, on=wake)
+
+
+async def test_what_was_never_readable_counts_as_absent_and_harms_no_other(bus: Bus) -> None:
     await bus.publish(at("bad"), b"\xc1 no message")
     await bus.publish(at("newer"), node("newer", version=2))
     await bus.publish(at("good"), node("good"))
-    await bus.publish(at("turns"), node("turns"))
+    async with running(a_mirror(bus)) as mirror:
+        assert set(mirror.values) == {at("good")}
+        assert set(mirror.unreadable) == {at("bad"), at("newer")}
+        assert "reads version 1" in mirror.unreadable[at("newer")]
+
+
+async def test_what_its_owner_puts_back_is_taken_over_a_stamp_and_a_delete_that_were_not_its_own(
+    bus: Bus,
+) -> None:
     wake = asyncio.Event()
+    await bus.publish(at("a"), node("a", epoch=5, rev=2))
     async with running(a_mirror(bus, wake)) as mirror:
-        assert set(mirror.values) == {at("good"), at("turns")}
-        mirror.take()
-        await bus.publish(at("turns"), node("turns", rev=2, version=2))
-        await eventually(lambda: mirror.seq == 5, on=wake)
-        assert mirror.take().changed == {at("turns"): None}
-    assert (tally.counts["mirror.malformed"], tally.counts["mirror.version"]) == (1, 2)
-    assert "reads version 1" in str(tally.said("mirror.version")[0]["error"])
+        await bus.publish(at("a"), node("a", epoch=2**40))
+        await eventually(lambda: mirror.seq == 2, on=wake)
+        await bus.publish(at("a"), node("a", epoch=5, rev=3))
+        await eventually(lambda: mirror.seq == 3, on=wake)
+        assert mirror.values[at("a")].stamp == (2**40, 1)
+        await bus.publish(at("a"), node("a", epoch=5, rev=3), headers={RESTATED: "1"})
+        await eventually(lambda: mirror.values[at("a")].stamp == (5, 3), on=wake)
+        await bus.delete(at("a"), stamp=(2**40, 9))
+        await eventually(lambda: at("a") not in mirror.values, on=wake)
+        await bus.publish(at("a"), node("a", epoch=5, rev=3), headers={RESTATED: "1"})
+        await eventually(lambda: at("a") in mirror.values, on=wake)
+
+
+def test_whoever_can_cause_notes_cannot_cause_a_flood_of_them() -> None:
+    tally, now = Tally(), 100.0
+    notes = SparingNotes(tally, clock=lambda: now)
+    for number in range(1000):
+        notes.note("mirror.malformed", number=number)
+    assert len(tally.notes) == NOTES_A_MINUTE
+    now += 61
+    notes.note("mirror.malformed", number=1001)
+    assert tally.notes[-1][1] == {"number": 1001, "held_back": 1000 - NOTES_A_MINUTE}
 
 
 async def test_a_reconnect_rebuilds_and_sweeps_while_old_values_stay_readable(
@@ -261,16 +337,20 @@ from fairlead_contracts import subjects
 from fairlead_contracts.state import NodeState, encode_state
 async def main():
     rng, keys = random.Random(7), int(sys.argv[2])
-    payload = encode_state(NodeState(cluster="c1", epoch=1, rev=1, name="k", allocatable={"cpu": 1000}))
+    payload = [
+        encode_state(NodeState(cluster="c1", epoch=1, rev=1, name=f"k{i}", allocatable={"cpu": 1000}))
+        for i in range(keys)
+    ]
     async with connect(ConnectionSettings(url=sys.argv[1]), name="ops") as bus:
         publisher = Publisher(bus)
         for i in range(keys):
-            await publisher.put(subjects.state("c1", "node", f"k{i}"), payload)
+            await publisher.put(subjects.state("c1", "node", f"k{i}"), payload[i])
         await publisher.flush()
         print("all stand", flush=True)
         while True:
             for _ in range(rng.choice([1, 20, 200])):
-                await publisher.put(subjects.state("c1", "node", f"k{rng.randrange(keys)}"), payload)
+                i = rng.randrange(keys)
+                await publisher.put(subjects.state("c1", "node", f"k{i}"), payload[i])
             await asyncio.sleep(0.005)
 asyncio.run(main())
 """

@@ -17,7 +17,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import Event
 from fairlead_contracts.instants import SECOND
-from fairlead_contracts.state import Outcome, Phase
+from fairlead_contracts.state import Outcome, Phase, subject_of
 from fairlead_contracts.submissions import (
     DEAD_LETTER,
     MAX_PAYLOAD,
@@ -34,6 +34,8 @@ from fairlead_testkit.builders import (
     a_body,
     a_grant,
     a_job,
+    a_pool,
+    a_queue,
     a_queued_event,
     a_started_event,
     an_ended_event,
@@ -323,6 +325,24 @@ async def test_submissions_are_held_until_a_policy_is_known(
         await put_policy(bus, DOCUMENT)
         await heard(answers, 1)
         assert cluster.creations == ["team-a/x"]
+
+
+@pytest.mark.usefixtures("policy")
+async def test_what_cannot_be_read_over_policy_and_facts_refuses_no_job(
+    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    """As the answer to a question may be, whose sender named such a subject to be answered to."""
+    garbage = b'{"stream":"submit","seq":7}'
+    await bus.publish(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), garbage)
+    async with run_admitter():
+        await submit(bus, a_body(id="x"))
+        await heard(answers, 1)
+        for subject in (subject_of(a_queue()), subject_of(a_pool())):
+            await bus.publish(subject, garbage)
+        await submit(bus, a_body(id="y"))
+        await heard(answers, 2)
+        assert cluster.creations == ["team-a/x", "team-a/y"]
+        assert all(isinstance(answer, Accepted) for answer in answers)
 
 
 async def test_submissions_are_held_until_the_cluster_has_stated_itself(

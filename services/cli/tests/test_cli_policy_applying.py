@@ -9,14 +9,20 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
-from fairlead_cli.errors import CommandError, InputError, OvertakenError, UnreadPolicyError
+from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
 from fairlead_cli.policy_applying import Terms, apply_file, put_in_force
 from fairlead_cli.policy_files import PolicyFile, differences, parse_file
-from fairlead_cli.policy_history import put_back
+from fairlead_cli.policy_history import print_history, put_back
 from fairlead_cli.policy_looking import print_differences, print_policy
 from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import Grant, PolicyDocument, encode_document, read_document
+from fairlead_contracts.document import (
+    Grant,
+    PolicyDocument,
+    decode_document,
+    encode_document,
+    read_document,
+)
 from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration
@@ -247,9 +253,64 @@ def test_a_grant_to_a_job_is_told_by_its_job() -> None:
 
 async def test_what_another_release_wrote_is_not_written_over_unasked(bus: Bus) -> None:
     await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, b'{"version": 7}')
-    with pytest.raises(CommandError, match="another release"):
+    with pytest.raises(UnreadPolicyError, match="written last, does not validate") as refused:
         await apply_file(bus, parse_file(BEFORE, name="x"))
+    assert "Another release may have written it" in refused.value.hint
     assert (await apply_file(bus, parse_file(BEFORE, name="x"), Terms(force=True))).written
+
+
+BROKEN = {
+    "not text": b"\xff\xfe",
+    "nothing": b"",
+    "an answer of the server": b'{"stream":"submit","seq":7}',
+    "no mapping": b"[]",
+    "another version": b'{"version": 7}',
+    "nested too deep": b"[" * 100_000,
+    "invalid": b'{"tenants": [{"name": "a", "weight": -1}]}',
+}
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
+async def test_a_broken_document_is_spoken_of_plainly_and_what_services_go_by_is_shown(
+    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], body: bytes
+) -> None:
+    await write(bus, grants=[URGENT])
+    before, followed = await now(bus)
+    last = await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, body)
+    words = f"policy revision {last}, written last, does not validate; services go by revision {followed}"
+    await print_policy(url, as_json=True)
+    shown = capsys.readouterr()
+    assert read_document(msgspec.json.decode(shown.out)) == before
+    assert words in shown.err
+    file = written(tmp_path / "after.yaml", BEFORE + "window: 8\n")
+    assert await print_differences(url, file)
+    assert "without --force" in capsys.readouterr().err
+    with pytest.raises(UnreadPolicyError) as refused:
+        await put_in_force(url, file)
+    assert words in str(refused.value)
+    assert refused.value.problems
+    await print_history(url, as_json=False)
+    told = capsys.readouterr().out.splitlines()
+    assert [line.partition(",")[0] for line in told if line.endswith(", in force")] == [
+        f"revision {followed}"
+    ]
+    assert any("does not validate: " in line for line in told)
+    await put_in_force(url, file, Terms(force=True))
+    assert (await now(bus))[0].window == 8
+    assert await approvals(bus) == {
+        "job-53d": ["urgent"]
+    }  # those of the last revision that validates are kept
+
+
+async def test_the_way_back_from_a_broken_document_is_what_services_go_by(bus: Bus, url: str) -> None:
+    before, _ = await now(bus)
+    bucket = Bucket(bus, topology.POLICY)
+    for body in BROKEN.values():
+        await bucket.put(subjects.DOCUMENT_KEY, body)
+    await put_back(url, None)
+    entry = await bucket.get(subjects.DOCUMENT_KEY)
+    assert entry is not None
+    assert decode_document(entry.value) == before
 
 
 async def test_a_stored_policy_in_the_old_unit_of_aging_is_told_and_a_new_file_goes_over_it_by_force(
@@ -258,11 +319,9 @@ async def test_a_stored_policy_in_the_old_unit_of_aging_is_told_and_a_new_file_g
     policy, revision = await now(bus)
     old = {**msgspec.to_builtins(policy), "aging": {"share_per_hour": 0.06, "cap_hours": 336.0}}
     await Bucket(bus, topology.POLICY).update(subjects.DOCUMENT_KEY, msgspec.json.encode(old), revision)
-    with pytest.raises(UnreadPolicyError) as refused:
-        await print_policy(url, as_json=False)
+    await print_policy(url, as_json=False)
     # 3 and 1, and ten strangers of 1: 0.06 an hour, times 24, times 14.
-    [problem] = refused.value.problems
-    assert "`aging: {entitlement_per_day: 20.16, cap_days: 14}`" in problem
+    assert "`aging: {entitlement_per_day: 20.16, cap_days: 14}`" in capsys.readouterr().err
     after = parse_file(BEFORE + "aging: {entitlement_per_day: 20.16, cap_days: 14}\n", name="after")
     assert (await apply_file(bus, after, Terms(force=True))).written
     await print_policy(url, as_json=False)

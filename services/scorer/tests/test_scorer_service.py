@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_bus import bucket_stream
 from fairlead_contracts import subjects
 from fairlead_contracts.document import PolicyDocument, Pool, Tenant
 from fairlead_contracts.topology import POLICY
@@ -115,7 +116,7 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
         await arena.settled(timeout=60)
         bad = b'{"tenants": [{"name": "team-a", "weight": -1}], "shards": 0}'
         await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
-        line = await scorer.logged("policy refused, the one before it stays")
+        line = await scorer.logged("policy refused: the last revision that validates holds")
         assert "shards" in str(line["why"])
         assert "weight" in str(line["why"])
         await scorer.ready()
@@ -125,6 +126,20 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
         await eventually(lambda: {d.basis and d.basis.policy for d in arena.shards()[:4]} == {arena.revision})
 
 
+async def test_a_scorer_that_starts_takes_the_last_revision_that_validates_and_says_so(arena: Arena) -> None:
+    await arena.policy(a_document())
+    await arena.mark()
+    document = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
+    for bad in (b"\xff\xfe", b"", b'{"version": 7}'):
+        await arena.bus.publish(document, bad)
+    last = await arena.bus.publish(document, b'{"tenants": [], "shards": 0}')
+    with arena.process("scorer", "s1") as scorer:
+        line = await scorer.logged("policy refused: the last revision that validates holds")
+        assert (line["revision"], line["holds"]) == (last.seq, arena.revision)
+        await arena.settled(timeout=60)
+        assert {d.basis and d.basis.policy for d in arena.shards()} == {arena.revision}
+
+
 async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(
     arena: Arena,
 ) -> None:
@@ -132,9 +147,11 @@ async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_tha
     await arena.mark()
     with arena.process("scorer", "s1") as first:
         await arena.settled(timeout=60)
-        bad = b'{"shards": 0}'
-        await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
-        await first.logged("policy refused, the one before it stays")
+        # Nothing that validates is kept any more: who has read it goes on by it.
+        document = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
+        await arena.bus.jetstream.call(f"STREAM.PURGE.{bucket_stream(POLICY)}", {"filter": document})
+        await arena.bus.publish(document, b'{"shards": 0}')
+        await first.logged("policy refused: the last revision that validates holds")
         with arena.process("scorer", "s2") as second:
             await eventually(lambda: _only_policy_is_missing(second), 60)
             await arena.state(a_job("c"))

@@ -11,7 +11,7 @@ it; `membership`, `roster` and `assignment` share work out. `announcer` says wha
 
 from fairlead_bus.announcer import Announcer, Doors, Outgoing, Statements, Step
 from fairlead_bus.assignment import assign
-from fairlead_bus.bucket import Bucket, Entry, bucket_stream, writer_of
+from fairlead_bus.bucket import Bucket, Entry, Readable, bucket_stream, writer_of
 from fairlead_bus.bus import Bus, connect
 from fairlead_bus.delivery import Delivery
 from fairlead_bus.discovery import Service
@@ -100,6 +100,7 @@ __all__ = [
     "PublishFailedError",
     "PublishUncertainError",
     "Publisher",
+    "Readable",
     "RefusedError",
     "Rejected",
     "RemoteError",

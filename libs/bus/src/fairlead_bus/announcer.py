@@ -18,7 +18,7 @@ from fairlead_bus.mirror import Mirror
 from fairlead_bus.publisher import Publisher
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import STATE, State, SyncMark, encode_state
+from fairlead_contracts.state import STATE, State, SyncMark, encode_state, is_stated_at
 
 RETRY_SECONDS = 0.2
 REPLAY_SECONDS = 30.0
@@ -297,6 +297,7 @@ class Announcer:
             stream=topology.STATE,
             filter=subjects.state_filter(self._cluster),
             codec=STATE,
+            belongs=is_stated_at,
             wake=asyncio.Event(),
         )
         async with asyncio.TaskGroup() as group:

@@ -1,6 +1,6 @@
 """Keys and values, with revisions that hold."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -9,6 +9,7 @@ from fairlead_bus.bus import Bus
 from fairlead_bus.errors import KeyExistsError, WrongLastSequenceError, WrongRevisionError
 from fairlead_bus.jetstream import Stored
 from fairlead_bus.mirror import is_deletion
+from fairlead_contracts.errors import ContractError
 from fairlead_contracts.subjects import kv_subject
 
 _DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
@@ -20,6 +21,21 @@ class Entry(msgspec.Struct, frozen=True):
 
     value: bytes
     rev: int
+
+
+class Readable[T](msgspec.Struct, frozen=True, kw_only=True):
+    """The newest value of a key that can be read."""
+
+    value: T | None
+    """None where there is none: nothing was ever written, it was deleted, or nothing that is kept can be read."""
+    rev: int = 0
+    """Of that value; 0 where there is none."""
+    last_rev: int = 0
+    """Of what was written last; 0 where nothing stands. Above `rev` where that cannot be read."""
+    why_not_last: ContractError | None = None
+    """Why what was written last cannot be read."""
+    deleted: bool = False
+    """Whether a delete stands, or stands right before what cannot be read."""
 
 
 def writer_of(stored: Stored) -> str:
@@ -93,6 +109,35 @@ class Bucket:
     async def delete(self, key: str) -> None:
         """Leaves a delete marker; a key that does not exist is no error."""
         await self._bus.publish(self._subject(key), b"", headers=_DELETED)
+
+    async def newest_readable[T](self, key: str, read: Callable[[bytes], T]) -> Readable[T]:
+        """The last value that can be read, as far back as the bucket keeps the key, and no further than a delete.
+
+        All who read the same history find the same one, whenever they start.
+
+        Args:
+            key: of the value.
+            read: raises ContractError where it cannot.
+        """
+        found = await self._bus.last(self._stream, self._subject(key))
+        if found is None or is_deletion(found.headers):
+            return Readable(value=None, deleted=found is not None)
+        try:
+            return Readable(value=read(found.payload), rev=found.seq, last_rev=found.seq)
+        except ContractError as error:
+            self._bus.observer.count("bucket.unreadable")
+            why = error
+        for one in reversed(await self.history(key)):
+            if one.seq >= found.seq:
+                continue
+            if is_deletion(one.headers):
+                return Readable(value=None, last_rev=found.seq, why_not_last=why, deleted=True)
+            try:
+                value = read(one.payload)
+            except ContractError:
+                continue
+            return Readable(value=value, rev=one.seq, last_rev=found.seq, why_not_last=why)
+        return Readable(value=None, last_rev=found.seq, why_not_last=why)
 
     async def history(self, key: str) -> list[Stored]:
         """All that the bucket keeps of the key, oldest first, deletes too; as many as its history is long."""

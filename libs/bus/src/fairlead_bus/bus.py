@@ -23,6 +23,9 @@ DELETE = "DEL"
 STAMP = "Fairlead-Stamp"
 """Of a tombstone: `<epoch>.<rev>` of the object as it was deleted."""
 
+RESTATED = "Fairlead-Restated"
+"""Of a value that its owner puts back over what somebody else wrote: mirrors take it whatever stamp that had."""
+
 RECONNECT_SECONDS = 0.1
 _NEVER_GIVE_UP = -1
 _MISSED_PINGS = 2

@@ -9,10 +9,11 @@ from typing import NamedTuple, Protocol
 import msgspec
 from nats.aio.msg import Msg
 
-from fairlead_bus.bus import DELETE, OPERATION, STAMP, Bus
+from fairlead_bus.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
 from fairlead_bus.errors import NotFoundError, NotProvisionedError, ReplayBrokenError, RetryableBusError
 from fairlead_bus.feed import Feed
-from fairlead_contracts.errors import ContractError, UnsupportedVersionError
+from fairlead_bus.observer import SparingNotes
+from fairlead_contracts.errors import ContractError, MalformedError, UnsupportedVersionError
 
 REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""
@@ -49,6 +50,12 @@ class Changes[T](msgspec.Struct, frozen=True):
     complete: bool
 
 
+def _anywhere(subject: str, value: object) -> bool:
+    """For values that say nothing of where they stand."""
+    del subject, value
+    return True
+
+
 class Mirror[T]:
     """The last value of each subject under a filter.
 
@@ -58,6 +65,9 @@ class Mirror[T]:
 
     Each (re)connect replays from scratch and then sweeps what the replay did not show; old values stay readable
     meanwhile, and `complete` is False.
+
+    What cannot be read never takes the place of a value: the last good one stays until its subject has another or is
+    deleted. A mirror that never had one has none.
     """
 
     def __init__(
@@ -69,14 +79,29 @@ class Mirror[T]:
         codec: Decodes[T],
         wake: asyncio.Event,
         stamp: Callable[[T], Stamp] | None = None,
+        belongs: Callable[[str, T], bool] = _anywhere,
         remember: int = REMEMBERED_DELETES,
     ) -> None:
+        """Mirror nothing before `run`.
+
+        Args:
+            bus: the connection.
+            stream: to mirror.
+            filter: of its subjects.
+            codec: reads a payload.
+            wake: set when there is something to take.
+            stamp: tells which of two values of a subject is the newer, where writers say so.
+            belongs: whether a value may stand under a subject. Who may write one subject could else speak of
+                another's object there.
+            remember: so many deletes.
+        """
         self._bus = bus
         self._stream = stream
         self._filter = filter
         self._decode = codec.decode
         self._wake = wake
         self._stamp = stamp
+        self._belongs = belongs
         self._remember = remember
         self._values: dict[str, T] = {}
         self._stamps: dict[str, Stamp] = {}
@@ -87,7 +112,8 @@ class Mirror[T]:
         self._done = asyncio.Event()
         self._replayed = False
         """Whether the replay that was begun last came to its end."""
-        self._complained: set[str] = set()
+        self._unreadable: dict[str, str] = {}
+        self._notes = SparingNotes(bus.observer)
         self.complete = False
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
         self.seq = 0
@@ -99,6 +125,11 @@ class Mirror[T]:
     def values(self) -> Mapping[str, T]:
         """The last values, by subject."""
         return self._values
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Subjects under which something stands that cannot be read, and why."""
+        return self._unreadable
 
     @property
     def stream_created(self) -> str:
@@ -150,7 +181,6 @@ class Mirror[T]:
         self._replayed = False
         await self._know_the_stream()
         self._shown = set()
-        self._complained.clear()
         async with Feed(self._bus, stream=self._stream, subject=self._filter, deliver=self._take_in) as feed:
             try:
                 async with asyncio.timeout(REPLAY_SECONDS):
@@ -187,7 +217,7 @@ class Mirror[T]:
     def _sweep(self, seq: int) -> None:
         """What the replay did not show is gone. Not remembered as deleted: its owner may state it again unchanged."""
         shown = self._shown or set()
-        for subject in self._values.keys() - shown:
+        for subject in (self._values.keys() | self._unreadable.keys()) - shown:
             self._drop(subject)
         self._shown = None
         self._replayed = True
@@ -219,37 +249,50 @@ class Mirror[T]:
         else:
             try:
                 value = self._decode(message.data)
+                if not self._belongs(subject, value):
+                    raise MalformedError("it speaks of another object than its subject")
             except ContractError as error:
                 self._refuse(subject, error)
             else:
-                self._keep(subject, value, seq)
+                self._keep(subject, value, headers, seq)
         if self._shown is None:
             self.seq = seq
             self._wake.set()
 
-    def _keep(self, subject: str, value: T, seq: int) -> None:
+    def _keep(self, subject: str, value: T, headers: Mapping[str, str] | None, seq: int) -> None:
         if self._shown is not None:
             self._shown.add(subject)
+        if self._unreadable:
+            self._unreadable.pop(subject, None)
         if self._stamp is not None:
             stamp = self._stamp(value)
-            known = self._stamps.get(subject)
-            if known is not None and stamp < known:
-                self._bus.observer.count("mirror.stale")
-                return
-            if self._buried and self._is_zombie(subject, stamp, seq):
+            if self._is_old(subject, stamp, headers, seq):
                 return
             self._stamps[subject] = stamp
         self._values[subject] = value
         self._changed[subject] = value
+
+    def _is_old(self, subject: str, stamp: Stamp, headers: Mapping[str, str] | None, seq: int) -> bool:
+        """Whether something newer is known of the object, by a stamp that its owner stands by."""
+        known = self._stamps.get(subject)
+        if known is not None and stamp < known:
+            if headers is not None and RESTATED in headers:
+                return False
+            self._bus.observer.count("mirror.stale")
+            return True
+        if not self._buried or subject not in self._buried:
+            return False
+        if headers is not None and RESTATED in headers:
+            del self._buried[subject]
+            return False
+        return self._is_zombie(subject, stamp, seq)
 
     def _is_zombie(self, subject: str, stamp: Stamp, seq: int) -> bool:
         """A server crash brings deleted objects back under their old sequence, a late duplicate under a new one.
 
         The stamp tells both, where it is known; one that was overwritten before it got here is not.
         """
-        grave = self._buried.get(subject)
-        if grave is None:
-            return False
+        grave = self._buried[subject]
         if stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq:
             self._bus.observer.count("mirror.zombies")
             if self._shown is not None:
@@ -272,18 +315,21 @@ class Mirror[T]:
     def _drop(self, subject: str) -> None:
         if self._shown is not None:
             self._shown.discard(subject)
+        self._unreadable.pop(subject, None)
         self._stamps.pop(subject, None)
         if self._values.pop(subject, None) is not None:
             self._changed[subject] = None
 
     def _refuse(self, subject: str, error: ContractError) -> None:
-        """An object that cannot be read counts as absent: harms no other, and is told once a replay and kind."""
-        self._drop(subject)
+        """The last good value stays. Told once for as long as the subject is unreadable; each such message counts."""
+        if self._shown is not None:
+            self._shown.add(subject)
         kind = "version" if isinstance(error, UnsupportedVersionError) else "malformed"
         self._bus.observer.count(f"mirror.{kind}")
-        if kind not in self._complained:
-            self._complained.add(kind)
-            self._bus.observer.note(f"mirror.{kind}", subject=subject, error=str(error))
+        if subject not in self._unreadable:
+            kept = subject in self._values
+            self._notes.note(f"mirror.{kind}", subject=subject, error=str(error), last_good_kept=kept)
+        self._unreadable[subject] = str(error)
 
 
 def _told_stamp(headers: Mapping[str, str]) -> Stamp | None:

@@ -1,7 +1,9 @@
 """How the bus tells what it meets, without a metrics or log library of its own."""
 
 import asyncio
+import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -48,3 +50,34 @@ class Tally:
     def said(self, what: str) -> list[dict[str, object]]:
         """The facts of each note of this name."""
         return [facts for name, facts in self.notes if name == what]
+
+
+NOTES_A_MINUTE = 10
+_MINUTE = 60.0
+
+
+class SparingNotes:
+    """Passes a few notes a minute on to an observer and counts the rest: whoever can cause a note can cause a flood.
+
+    What is held back is told as `held_back` with the first note of the next minute.
+    """
+
+    def __init__(self, observer: BusObserver, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._observer = observer
+        self._clock = clock
+        self._since = -_MINUTE
+        self._passed = 0
+        self._held_back = 0
+
+    def note(self, what: str, **facts: object) -> None:
+        """As the observer's."""
+        now = self._clock()
+        if now - self._since >= _MINUTE:
+            self._since, self._passed = now, 0
+        if self._passed >= NOTES_A_MINUTE:
+            self._held_back += 1
+            return
+        if self._held_back:
+            facts["held_back"], self._held_back = self._held_back, 0
+        self._passed += 1
+        self._observer.note(what, **facts)

@@ -8,7 +8,9 @@ from typing import Literal
 
 import msgspec
 
+from fairlead_contracts import subjects
 from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import Micros
 
 type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
@@ -187,6 +189,14 @@ class Keeping(Message, frozen=True, kw_only=True):
     basis: Basis | None = None
     """By whose policy the shard's tenants are its own."""
     kept: KeptPast | None = None
+
+
+def is_decided_at(subject: str, told: Decision | Keeping) -> bool:
+    """Whether a decision stands where its shard's belongs."""
+    try:
+        return subjects.decision(told.pool, told.shard) == subject
+    except FieldError:  # it names a pool that no subject can hold
+        return False
 
 
 DECISION: Codec[Decision] = Codec(Decision, "decision", packed=True)

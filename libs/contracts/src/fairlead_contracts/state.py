@@ -12,6 +12,7 @@ import msgspec
 from fairlead_contracts import subjects
 from fairlead_contracts.cards import CardState
 from fairlead_contracts.codec import Codec, Message, to_packed
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.instants import Micros
 
 HIGHEST_LEVEL = 2**31 - 1
@@ -271,3 +272,11 @@ def subject_of(state: State) -> str:
             return subjects.mark(state.cluster)
         case _:
             return subjects.state(state.cluster, _KINDS[type(state)], state.name)
+
+
+def is_stated_at(subject: str, state: State) -> bool:
+    """Whether an object is stated where it belongs: who may write one subject may not speak of another's object."""
+    try:
+        return subject_of(state) == subject
+    except FieldError:  # it has a name that no subject can hold
+        return False

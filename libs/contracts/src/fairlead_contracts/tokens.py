@@ -6,6 +6,7 @@ the connection of a client whose subject does not fit into its control line (4,0
 else chose could otherwise cut off whoever writes about it.
 """
 
+import re
 from urllib.parse import quote, unquote
 
 from fairlead_contracts.errors import FieldError
@@ -20,6 +21,10 @@ MAX_TOKEN = 1024
 _STILL_RESERVED = {".": "%2E", "~": "%7E"}
 
 
+_is_plain = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOKEN}}}").fullmatch
+"""Most names need no encoding, and to find that out costs a tenth of it."""
+
+
 def encode_token(name: str) -> str:
     """The name as one subject token.
 
@@ -30,6 +35,8 @@ def encode_token(name: str) -> str:
         raise FieldError("name", name, "a name may not be empty")
     if name == NO_NAME:
         return "%5F"
+    if _is_plain(name):
+        return name
     try:
         token = quote(name, safe="")
     except UnicodeEncodeError as error:

@@ -16,10 +16,9 @@ from fairlead_admitter.policy_view import DOCUMENT_SUBJECT, PolicyView
 from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import Codec
-from fairlead_contracts.decisions import DECISION, Decision
+from fairlead_contracts.decisions import DECISION, Decision, is_decided_at
 from fairlead_contracts.document import decode_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.state import STATE, JobState, Phase, QueueState, State
+from fairlead_contracts.state import STATE, JobState, Phase, QueueState, State, is_stated_at
 from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, revocation_of, words_on
 
 SCORER = "scorer"
@@ -82,10 +81,16 @@ class Watch:
             codec=STATE,
             wake=wake,
             stamp=lambda state: state.stamp,
+            belongs=is_stated_at,
         )
         # No stamp here: a claim doesn't know its epoch yet. Fronts judges what comes from the past.
         self._decisions: Mirror[Decision] = Mirror(
-            bus, stream=topology.DECISION, filter=subjects.decision_filter(), codec=DECISION, wake=wake
+            bus,
+            stream=topology.DECISION,
+            filter=subjects.decision_filter(),
+            codec=DECISION,
+            wake=wake,
+            belongs=is_decided_at,
         )
         self._policy: Mirror[bytes] = Mirror(
             bus,
@@ -228,18 +233,22 @@ class Watch:
     async def _read_document(self) -> None:
         """The mirror says that the document changed; the leader says what it is, and of which revision."""
         try:
-            entry = await self._bucket.get(subjects.DOCUMENT_KEY)
+            found = await self._bucket.newest_readable(subjects.DOCUMENT_KEY, decode_document)
         except RetryableBusError:
             return  # NATS is away: nothing is written meanwhile, and the next look asks again
         self._document_due = False
-        if entry is None:
+        if found.why_not_last is not None:
+            # Scorers find the same one, and a decision of another revision isn't followed.
+            self._log.error(
+                "policy refused: the last revision that validates holds",
+                revision=found.last_rev,
+                why=str(found.why_not_last),
+                holds=found.rev or "what was read before, if anything",
+            )
+        if found.value is not None:
+            self._enact(Rulebook(found.value, found.rev))
+        elif found.deleted or not found.last_rev:
             self._enact(None)
-            return
-        try:
-            self._enact(Rulebook(decode_document(entry.value), entry.rev))
-        except DocumentError as error:
-            # The last valid one stays; scorers do the same, and a decision of another revision isn't followed.
-            self._log.error("policy does not validate", revision=entry.rev, why=str(error))
 
     def _enact(self, rulebook: Rulebook | None) -> None:
         self.policy.enact(rulebook)

@@ -14,7 +14,7 @@ from fairlead_bus import Bus
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError, InputError
-from fairlead_cli.policy_store import Standing, stored_policy, swap
+from fairlead_cli.policy_store import in_force, swap, unread
 from fairlead_contracts.document import (
     Grant,
     PolicyDocument,
@@ -189,14 +189,15 @@ type _Change = Callable[[PolicyDocument], Awaitable[PolicyDocument]]
 async def _rewrite(bus: Bus, change: _Change, by: str) -> tuple[PolicyDocument, int]:
     """Change the stored policy by compare-and-swap; the document and its revision afterwards."""
     for _ in range(_ATTEMPTS):
-        stored = await stored_policy(bus)
-        if stored is None:
+        standing = await in_force(bus)
+        if standing.why_not_last is not None:
+            raise unread(standing)
+        if standing.policy is None:
             raise CommandError(
                 "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
             )
-        before, read = stored
-        document = await change(before)
-        revision = await swap(bus, document, Standing(revision=read, policy=before), by)
+        document = await change(standing.policy)
+        revision = await swap(bus, document, standing, by)
         if revision is not None:
             return document, revision
         # Somebody wrote in between: look again.

@@ -92,7 +92,13 @@ async def ask[T: Message](
         ) from error
     except RemoteError as error:
         raise CommandError(_refusal(error)) from error
-    return codec.decode(payload)
+    try:
+        return codec.decode(payload)
+    except ContractError as error:
+        raise CommandError(
+            f"what a scorer answered cannot be read: {error}",
+            hint="Is it of another release than this command?",
+        ) from error
 
 
 async def _answer(bus: Bus, subject: str, question: bytes) -> bytes:

@@ -19,7 +19,7 @@ from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.older_policies import over, told_of
 from fairlead_cli.policy_effects import without_effect
 from fairlead_cli.policy_files import PolicyFile, differences, read_file
-from fairlead_cli.policy_store import Standing, in_force, kept, swap, writers_since
+from fairlead_cli.policy_store import Standing, in_force, kept, swap, unread, writers_since
 from fairlead_contracts.document import PolicyDocument, check_document
 from fairlead_policy import reserves
 
@@ -79,14 +79,15 @@ async def apply_file(bus: Bus, file: PolicyFile, terms: Terms = PLAIN) -> Applie
     Raises:
         InputError: approvals in force could not be kept.
         OvertakenError: another revision is in force than the one that it was made from, or that was read first.
-        CommandError: the one in force cannot be read; or, by force, others kept writing.
+        UnreadPolicyError: the one written last does not validate, and nobody said to go over it.
+        CommandError: by force, others kept writing.
     """
     made_from = await kept(bus, file.revision)
     onto = made_from if terms.onto is None else await kept(bus, terms.onto)
     for _ in range(_ATTEMPTS):
         standing = await in_force(bus)
         after = resulting(file, standing, made_from, exact=terms.exact)
-        if after == standing.policy:
+        if after == standing.policy and standing.followed == standing.revision:
             return Applied(revision=standing.revision, written=False, notes=[])
         onto = onto or standing
         if not terms.force:
@@ -134,11 +135,8 @@ def overtaken(onto: Standing, standing: Standing) -> bool:
 async def _refuse_overtaken(
     bus: Bus, file: PolicyFile, after: PolicyDocument, onto: Standing, standing: Standing
 ) -> None:
-    if standing.revision and standing.policy is None:
-        raise CommandError(
-            f"revision {standing.revision} is in force and was written by another release: nothing was changed",
-            hint="Nothing of it can be kept; --force puts the file in force over it.",
-        )
+    if standing.why_not_last is not None:
+        raise unread(standing)
     if standing.policy is None or not overtaken(onto, standing):
         return
     if onto.revision and onto.policy is None:

@@ -10,6 +10,7 @@ from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import CommandError
 from fairlead_cli.policy_applying import Terms, apply_file
 from fairlead_cli.policy_files import PolicyFile, differences
+from fairlead_cli.policy_store import in_force
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document
 from fairlead_contracts.errors import DocumentError
@@ -29,7 +30,9 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     """Who put it in force; empty where that was not said."""
     policy: PolicyDocument | None
-    """None where this release does not read it."""
+    """None where it does not validate."""
+    problem: str = ""
+    """Why not, if so."""
 
 
 async def print_history(nats: str | None, *, as_json: bool) -> None:
@@ -40,9 +43,10 @@ async def print_history(nats: str | None, *, as_json: bool) -> None:
     """
     async with connected(nats) as bus:
         known = await _revisions(bus)
+        followed = (await in_force(bus)).followed
     if not known:
         raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
-    for line in _as_json(known) if as_json else _in_words(known):
+    for line in _as_json(known) if as_json else _in_words(known, followed):
         write_line(line)
 
 
@@ -51,7 +55,8 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
 
     Args:
         nats: where.
-        revision: which; the one before the last unless given.
+        revision: which; the one before the last unless given, or the one that services go by where the last does not
+            validate.
         exact: whether grants to single jobs are put back, too; else they stay as they are now.
         by: who does this.
 
@@ -60,15 +65,16 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
         OvertakenError: somebody changed the policy just now.
     """
     async with connected(nats) as bus:
-        known = await _revisions(bus)
-        found = _chosen(known, revision)
+        known, standing = await _revisions(bus), await in_force(bus)
+        broken = standing.why_not_last is not None
+        found = _chosen(
+            known, standing.followed if broken and not revision and standing.followed else revision
+        )
         if found.policy is None:
-            raise CommandError(
-                f"revision {found.revision} was written by another release and does not validate"
-            )
+            raise CommandError(f"revision {found.revision} does not validate: {found.problem}")
         # Made from itself: of no grant to a single job it says anything new.
         file = PolicyFile(name=f"revision {found.revision}", policy=found.policy, revision=found.revision)
-        terms = Terms(onto=known[-1].revision, exact=exact, by=by)
+        terms = Terms(onto=known[-1].revision, exact=exact, by=by, force=broken)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
         say(note)
@@ -84,12 +90,17 @@ async def _revisions(bus: Bus) -> list[Revision]:
 
 
 def _revision(stored: Stored) -> Revision:
+    policy, problem = None, ""
     try:
         policy = decode_document(stored.payload)
-    except DocumentError:
-        policy = None
+    except DocumentError as error:
+        problem = str(error)
     return Revision(
-        revision=stored.seq, since=to_datetime(stored.at).isoformat(), by=writer_of(stored), policy=policy
+        revision=stored.seq,
+        since=to_datetime(stored.at).isoformat(),
+        by=writer_of(stored),
+        policy=policy,
+        problem=problem,
     )
 
 
@@ -111,16 +122,17 @@ def _as_json(known: Sequence[Revision]) -> Iterator[str]:
         yield msgspec.json.encode(one).decode()
 
 
-def _in_words(known: Sequence[Revision]) -> Iterator[str]:
-    """A headline each, under it what it changed from the one before."""
+def _in_words(known: Sequence[Revision], followed: int) -> Iterator[str]:
+    """A headline each, under it what it changed from the one before that validates."""
     before: Revision | None = None
     for one in known:
         by = f", by {one.by}" if one.by else ""
-        in_force = ", in force" if one is known[-1] else ""
-        yield f"revision {one.revision}, since {one.since}{by}{in_force}"
+        mark = ", in force" if one.revision == followed else ""
+        yield f"revision {one.revision}, since {one.since}{by}{mark}"
         if one.policy is None:
-            yield "  was written by another release and does not validate"
-        elif before is not None and before.policy is not None:
+            yield f"  does not validate: {one.problem}"
+            continue
+        if before is not None and before.policy is not None:
             changes = list(differences(before.policy, one.policy))
             yield from (f"  {line}" for line in changes[:_MOST_LINES])
             if len(changes) > _MOST_LINES:

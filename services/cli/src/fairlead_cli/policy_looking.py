@@ -70,7 +70,9 @@ async def print_differences(nats: str | None, path: Path, terms: Terms = PLAIN) 
         say(note)
     for note in told_of(file, after, standing.revision, standing.policy):
         say(note)
-    if not lines:
+    if standing.why_not_last is not None:
+        warn(f"{standing.in_words()}: `apply` would refuse to go over it without --force")
+    elif not lines:
         say(f"{path} is what is in force")
     elif onto is not None and overtaken(onto, standing):
         warn(

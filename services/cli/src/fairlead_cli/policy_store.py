@@ -2,49 +2,77 @@
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Entry, KeyExistsError, WrongRevisionError, is_deletion, writer_of
+from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError, is_deletion, writer_of
+from fairlead_cli.console import warn
 from fairlead_cli.errors import UnreadPolicyError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.document import PolicyDocument, decode_document, encode_document
-from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.errors import ContractError, DocumentError
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in force, or was."""
+    """What stands in the bucket, or stood."""
 
     revision: int
-    """0 where nothing is."""
+    """Written last, so a write goes over exactly this one; 0 where nothing stands."""
     policy: PolicyDocument | None
-    """None where nothing is, or this release does not read it."""
+    """What services go by; None where there is nothing that validates."""
+    followed: int = 0
+    """The revision of `policy`: below `revision` where that one does not validate."""
+    why_not_last: ContractError | None = None
+    """Why what was written last does not validate."""
+
+    def problems(self) -> list[str]:
+        """What is wrong with what was written last, a line each."""
+        why = self.why_not_last
+        if isinstance(why, DocumentError):
+            return [str(problem) for problem in why.problems]
+        return [] if why is None else [str(why)]
+
+    def in_words(self) -> str:
+        """What is the matter where what was written last does not validate."""
+        instead = (
+            f"services go by revision {self.followed}" if self.followed else "no revision that does is kept"
+        )
+        return f"policy revision {self.revision}, written last, does not validate; {instead}"
 
 
 async def in_force(bus: Bus) -> Standing:
-    """The policy that holds."""
-    entry = await _entry(bus)
-    return Standing(revision=0, policy=None) if entry is None else _decoded(entry.rev, entry.value)
+    """The policy that holds, as services find it: where the last revision does not validate, the last one that does."""
+    found = await Bucket(bus, topology.POLICY).newest_readable(subjects.DOCUMENT_KEY, decode_document)
+    return Standing(
+        revision=found.last_rev, policy=found.value, followed=found.rev, why_not_last=found.why_not_last
+    )
 
 
 async def stored_policy(bus: Bus) -> tuple[PolicyDocument, int] | None:
     """The policy that holds, with its revision, for whoever can do nothing without reading it.
 
+    A last revision that does not validate is warned of.
+
     Raises:
-        UnreadPolicyError: this release does not read it.
+        UnreadPolicyError: nothing that is kept validates.
     """
-    entry = await _entry(bus)
-    if entry is None:
+    standing = await in_force(bus)
+    if standing.policy is None:
+        if standing.why_not_last is not None:
+            raise unread(standing)
         return None
-    try:
-        return decode_document(entry.value), entry.rev
-    except DocumentError as error:
-        raise UnreadPolicyError(
-            f"policy revision {entry.rev}, which is stored, does not validate:",
-            problems=[str(problem) for problem in error.problems],
-            hint="`fairlead policy apply FILE --force` goes over it; approvals in it are not kept.",
-        ) from error
+    if standing.why_not_last is not None:
+        warn(f"{standing.in_words()}:")
+        for problem in standing.problems():
+            warn(f"  {problem}")
+    return standing.policy, standing.followed
 
 
-async def _entry(bus: Bus) -> Entry | None:
-    return await Bucket(bus, topology.POLICY).get(subjects.DOCUMENT_KEY)
+def unread(standing: Standing) -> UnreadPolicyError:
+    """What to tell whoever must not write over what was written last, or cannot go on without it."""
+    kept_too = "" if standing.followed else "; approvals in it are not kept"
+    return UnreadPolicyError(
+        f"{standing.in_words()}:",
+        problems=standing.problems(),
+        hint=f"Another release may have written it. `fairlead policy apply FILE --force` goes over it{kept_too}.",
+    )
 
 
 async def kept(bus: Bus, revision: int | None) -> Standing | None:
@@ -59,7 +87,7 @@ async def kept(bus: Bus, revision: int | None) -> Standing | None:
 
 def _decoded(revision: int, payload: bytes) -> Standing:
     try:
-        return Standing(revision=revision, policy=decode_document(payload))
+        return Standing(revision=revision, policy=decode_document(payload), followed=revision)
     except DocumentError:
         return Standing(revision=revision, policy=None)
 

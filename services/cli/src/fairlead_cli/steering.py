@@ -10,6 +10,7 @@ from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import CONTROL, Control, Mode
+from fairlead_contracts.errors import ContractError
 from fairlead_contracts.questions import TENANTS_REPLY, TenantsQuestion
 
 EFFECT = {
@@ -40,7 +41,13 @@ async def steer(bus: Bus, mode: Mode, *, pool: str | None, by: str, why: str) ->
 
 async def _mode_of_all(bucket: Bucket) -> Mode:
     entry = await bucket.get(subjects.control_key())
-    return Mode.ACTIVE if entry is None else CONTROL.decode(entry.value).mode
+    if entry is None:
+        return Mode.ACTIVE
+    try:
+        return CONTROL.decode(entry.value).mode
+    except ContractError as error:
+        warn(f"the word on all pools cannot be read, so services take it for a pause: {error}")
+        return Mode.PAUSED
 
 
 async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, why: str) -> None:

@@ -4,15 +4,13 @@ import asyncio
 
 import msgspec
 
-from fairlead_bus import Bus, Mirror, RetryableBusError, Stored
+from fairlead_bus import Bucket, Bus, Mirror, Readable, RetryableBusError, bucket_stream
 from fairlead_contracts import subjects
 from fairlead_contracts.document import PolicyDocument, decode_document
-from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.topology import POLICY
 from fairlead_policy import OperatorWords
 from fairlead_scorer.record import Record
 
-_STREAM = f"KV_{POLICY}"
 _ALL = subjects.kv_subject(POLICY, ">")
 _SUBJECT = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
 _AGAIN_SECONDS = 0.2
@@ -34,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyReader:
-    """Keeps the newest valid policy.
+    """Keeps the newest valid policy, found in the bucket's history where the last revision does not validate.
 
     Args:
         bus: the connection.
@@ -43,18 +41,20 @@ class PolicyReader:
     """
 
     def __init__(self, bus: Bus, wake: asyncio.Event, record: Record) -> None:
-        self._bus = bus
+        self._bucket = Bucket(bus, POLICY)
         self._wake = wake
         self._record = record
         self._stirred = asyncio.Event()
-        self._mirror = Mirror(bus, stream=_STREAM, filter=_ALL, codec=_Unread(), wake=self._stirred)
+        self._mirror = Mirror(
+            bus, stream=bucket_stream(POLICY), filter=_ALL, codec=_Unread(), wake=self._stirred
+        )
         self.current: Policy | None = None
         self.words = OperatorWords()
         """Nothing is scored by them: people are told why levels are withheld."""
 
     def why_not_ready(self) -> str | None:
         """Why nothing can be scored yet."""
-        return None if self.current is not None else "the policy bucket holds no valid document yet"
+        return None if self.current is not None else "the policy bucket holds no valid document"
 
     async def run(self) -> None:
         """Follows the document until cancelled."""
@@ -71,19 +71,19 @@ class PolicyReader:
 
     async def _read(self) -> None:
         """The mirror says that something changed; the leader says what, and at which revision."""
-        stored = await self._last()
-        if stored is None or not stored.payload:
+        found = await self._newest()
+        if found.why_not_last is not None:
+            self._record.refused_policy(found.last_rev, str(found.why_not_last), instead=found.rev)
+        if found.value is not None:
+            if self.current is None or self.current.revision != found.rev:
+                self.current = Policy(document=found.value, revision=found.rev)
+        elif found.deleted or not found.last_rev:
             self.current = None  # deleted: nobody may have anything until there is a policy again
-        elif self.current is None or stored.seq != self.current.revision:
-            try:
-                self.current = Policy(document=decode_document(stored.payload), revision=stored.seq)
-            except DocumentError as error:
-                self._record.refused_policy(stored.seq, str(error))
         self._wake.set()
 
-    async def _last(self) -> Stored | None:
+    async def _newest(self) -> Readable[PolicyDocument]:
         while True:
             try:
-                return await self._bus.last(_STREAM, _SUBJECT)
+                return await self._bucket.newest_readable(subjects.DOCUMENT_KEY, decode_document)
             except RetryableBusError:
                 await asyncio.sleep(_AGAIN_SECONDS)

@@ -146,10 +146,15 @@ class Record:
         self._policies.labels("adopted").inc()
         self._log.info("policy adopted", revision=revision)
 
-    def refused_policy(self, revision: int, why: str) -> None:
-        """A policy document does not validate; the one before it stays."""
+    def refused_policy(self, revision: int, why: str, *, instead: int) -> None:
+        """A policy document does not validate; `instead` is the last one kept that does, 0 where none is."""
         self._policies.labels("refused").inc()
-        self._log.error("policy refused, the one before it stays", revision=revision, why=why)
+        self._log.error(
+            "policy refused: the last revision that validates holds",
+            revision=revision,
+            why=why,
+            holds=instead or "what was read before, if anything",
+        )
 
     def answered(self, question: str, outcome: str) -> None:
         """A question was answered, or refused."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
-from fairlead_contracts.decisions import KEEPING, Keeping
+from fairlead_contracts.decisions import KEEPING, Keeping, is_decided_at
 from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import STATE, State
+from fairlead_contracts.state import STATE, State, is_stated_at
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
 from fairlead_policy import OperatorWords, tick_of
@@ -38,13 +38,19 @@ class Scene:
             codec=STATE,
             wake=wake,
             stamp=lambda state: state.stamp,
+            belongs=is_stated_at,
         )
         self._policy = PolicyReader(bus, wake, record)
         self._now = now
         self._wake = wake
         self._heard = asyncio.Event()
         self._kept: Mirror[Keeping] = Mirror(
-            bus, stream=DECISION_STREAM, filter=subjects.decision_filter(), codec=KEEPING, wake=self._heard
+            bus,
+            stream=DECISION_STREAM,
+            filter=subjects.decision_filter(),
+            codec=KEEPING,
+            wake=self._heard,
+            belongs=is_decided_at,
         )
         self._journal = Journal(bus, wake)
         self._past_counts = asyncio.Event()

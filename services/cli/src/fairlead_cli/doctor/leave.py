@@ -3,15 +3,23 @@
 from datetime import UTC, datetime
 
 from fairlead_bus import Bucket, Bus
+from fairlead_cli.console import warn
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import CLEARANCE, Clearance, Revocation
+from fairlead_contracts.clearance import CLEARANCE, Clearance, Lever, Revocation
 from fairlead_contracts.codec import to_json
+from fairlead_contracts.errors import ContractError
 
 
 async def standing(bus: Bus, cluster: str) -> Clearance | None:
-    """The leave that stands for the cluster."""
+    """The leave that stands for the cluster. One that cannot be read is none to services either, and warned of."""
     entry = await Bucket(bus, topology.POLICY).get(subjects.clearance_key(cluster))
-    return None if entry is None else CLEARANCE.decode(entry.value)
+    if entry is None:
+        return None
+    try:
+        return CLEARANCE.decode(entry.value)
+    except ContractError as error:
+        warn(f"the leave to write to {cluster} cannot be read, so nothing is written to it: {error}")
+        return None
 
 
 async def give(bus: Bus, clearance: Clearance) -> None:
@@ -25,11 +33,13 @@ async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
 
     The word that it was taken back goes first: a leave that is merely gone leaves levels as they are.
     """
-    before = await standing(bus, cluster)
-    if before is None:
-        return False
-    word = Revocation(cluster=cluster, lever=before.lever, at=datetime.now(UTC), by=by)
     bucket = Bucket(bus, topology.POLICY)
+    # Of a leave that cannot be read any more, the last that could be says by which lever levels were written.
+    found = await bucket.newest_readable(subjects.clearance_key(cluster), CLEARANCE.decode)
+    if not found.last_rev:
+        return False
+    lever: Lever = "boost" if found.value is None else found.value.lever
+    word = Revocation(cluster=cluster, lever=lever, at=datetime.now(UTC), by=by)
     await bucket.put(subjects.revocation_key(cluster), to_json(word))
     await bucket.delete(subjects.clearance_key(cluster))
     return True

@@ -9,9 +9,9 @@ from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import CommandError
 from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.decisions import DECISION, Decision
+from fairlead_contracts.decisions import DECISION, Decision, is_decided_at
 from fairlead_contracts.snapshot import Snapshot, encode_snapshot
-from fairlead_contracts.state import STATE, NodeState, State, SyncMark
+from fairlead_contracts.state import STATE, NodeState, State, SyncMark, is_stated_at
 from fairlead_policy import Rulebook, snapshot_of
 
 REPLAY_SECONDS = 30.0
@@ -62,6 +62,7 @@ async def _past_uses(bus: Bus, rulebook: Rulebook) -> dict[str, dict[str, dict[s
         stream=topology.DECISION,
         filter=subjects.decision_filter(),
         codec=DECISION,
+        belongs=is_decided_at,
         wake=asyncio.Event(),
     )
     above = {tenant.parent for tenant in rulebook.document.tenants}
@@ -80,6 +81,7 @@ async def _mirrored(bus: Bus) -> dict[str, State]:
         stream=topology.STATE,
         filter=subjects.state_filter(),
         codec=STATE,
+        belongs=is_stated_at,
         wake=asyncio.Event(),
         stamp=lambda state: state.stamp,
     )
