@@ -117,10 +117,10 @@ def level_writes(lab: KubeLab, estate: Estate, after: int) -> int:
 def asked(fleet: KubeFleet, word: str) -> str:
     """What a person reads."""
     return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", word, "--nats", fleet.server.url],
+        [sys.executable, "-m", "fairlead_cli", word],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
-        env={},
+        env=fleet.person(),
     ).stdout

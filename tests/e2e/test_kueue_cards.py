@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -101,7 +101,7 @@ def plant(estate: Estate) -> str:
     return pool
 
 
-async def fairlead(*words: str, given: bytes = b"") -> tuple[str, str]:
+async def fairlead(*words: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[str, str]:
     """What the command prints, and what it warns of."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -111,6 +111,7 @@ async def fairlead(*words: str, given: bytes = b"") -> tuple[str, str]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env=env,
     )
     printed, warned = await process.communicate(given)
     return printed.decode(), warned.decode()
@@ -162,10 +163,10 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
         policy = fair_policy(estate, {"team-a": 1}, pool, fit=Fit(strategy="binpack"))
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, lever=None, scorers=1, admitters=0)
         async with fleet.running():
-            nats = ("--nats", fleet.server.url)
+            env = fleet.person()
 
             async def explained(job: str, words: str) -> str:
-                said, _ = await fairlead("explain", job, "-o", "json", *nats)
+                said, _ = await fairlead("explain", job, "-o", "json", env=env)
                 return said if words in said else ""
 
             [full] = json.loads(
@@ -176,7 +177,7 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
             )["found"]
 
             async def taken() -> list[str]:
-                printed, warned = await fairlead("snapshot", *nats)
+                printed, warned = await fairlead("snapshot", env=env)
                 return [printed, warned] if printed else []
 
             snapshot, warned = await eventually(taken, 60, what="a snapshot is taken")
@@ -186,7 +187,7 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
             kube_lab.api.patch(f"{holder}/status", {"status": {"phase": "Succeeded"}})
 
             async def has_room() -> bool:
-                said, _ = await fairlead("explain", FULL, "-o", "json", *nats)
+                said, _ = await fairlead("explain", FULL, "-o", "json", env=env)
                 found = json.loads(said)["found"] if said else []
                 return bool(found) and found[0]["no_room"] == []
 

@@ -199,12 +199,15 @@ async def test_where_gaps_are_filled_the_gang_starves(kube_lab: KubeLab) -> None
 
 
 @contextlib.asynccontextmanager
-async def watchdog(lab: KubeLab, nats: str, queue: str) -> AsyncIterator[Process]:
+async def watchdog(lab: KubeLab, fleet: KubeFleet, queue: str) -> AsyncIterator[Process]:
     """The command, impatient, for the time of the block."""
-    words = ["watchdog", queue, "--after", "2", "--back-after", "2", "--every", "0.5", "--nats", nats]
+    words = ["watchdog", queue, "--after", "2", "--back-after", "2", "--every", "0.5"]
     where = ["--kubeconfig", str(lab.kubeconfig()), "--cluster", KUBE_CLUSTER]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "fairlead_cli", *words, *where, stdout=DEVNULL, stderr=DEVNULL
+        *(sys.executable, "-m", "fairlead_cli", *words, *where),
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        env=fleet.person("watchdog"),
     )
     try:
         yield process
@@ -236,10 +239,10 @@ async def test_with_fairlead_killed_the_promise_holds_and_the_watchdog_acts(
             promised = happened(events, Reserving.PROMISED, LARGE)
             assert at is not None
             assert all(one.by is not None and at + clock <= one.by.timestamp() for one in promised)
-            await the_watchdog_acts(kube_lab, bus, fleet.server.url, pool)
+            await the_watchdog_acts(kube_lab, bus, fleet, pool)
 
 
-async def the_watchdog_acts(lab: KubeLab, bus: Bus, nats: str, queue: str) -> None:
+async def the_watchdog_acts(lab: KubeLab, bus: Bus, fleet: KubeFleet, queue: str) -> None:
     """It lets go of the queue while nobody leads, and takes it back when somebody does."""
     path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{queue}"
 
@@ -247,7 +250,7 @@ async def the_watchdog_acts(lab: KubeLab, bus: Bus, nats: str, queue: str) -> No
         item = lab.api.get(path)
         return item["spec"]["queueingStrategy"], WATCHDOG in (item["metadata"].get("annotations") or {})
 
-    async with watchdog(lab, nats, queue):
+    async with watchdog(lab, fleet, queue):
         await eventually(lambda: stands() == ("BestEffortFIFO", True), 60, what="the queue fills its gaps")
         leadership = Leadership(
             bus, role="admitter", cluster=KUBE_CLUSTER, replica="back-again", wake=asyncio.Event()

@@ -93,12 +93,6 @@ async def test_any_name_makes_a_subject_and_comes_back(bus: Bus, name: str) -> N
     assert subjects.parse_state(found.subject) == ("c1", "job", name, name)
 
 
-async def test_a_peek_shows_what_the_leader_shows(bus: Bus) -> None:
-    assert await bus.peek("state", NODE) is None
-    await bus.publish(NODE, b"1", headers={"Mine": "x"})
-    assert await bus.peek("state", NODE) == await bus.last("state", NODE)
-
-
 async def test_pipelined_publishes_keep_their_sequence(bus: Bus) -> None:
     publisher = Publisher(bus, window=16)
     acks = [await publisher.put(subjects.state("c1", "node", f"n{i}"), b"x") for i in range(200)]

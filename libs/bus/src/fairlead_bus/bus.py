@@ -115,13 +115,6 @@ class Bus:
         """The last message of a subject, a tombstone too, from the stream's leader."""
         return await self.jetstream.last(stream, subject)
 
-    async def peek(self, stream: str, subject: str) -> Stored | None:
-        """As `last`, from any replica of the stream: it may lag, so nothing is decided by it.
-
-        For users who may read their own subjects alone: `last` takes the right to read the whole stream.
-        """
-        return await self.jetstream.peek(stream, subject)
-
     async def request(
         self,
         subject: str,

@@ -35,7 +35,6 @@ EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 MSG_ID = "Nats-Msg-Id"
 TTL = "Nats-TTL"
 
-_DIRECT_HEADERS = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
 _WRONG_LAST = frozenset({10071, 10164})
 _TOO_LARGE = 10054
 _IN_PROCESS = 10158
@@ -175,21 +174,6 @@ class JetStream:
         except NotFoundError:
             return None
         return _stored(_raw_answer.decode(data).message)
-
-    async def peek(self, stream: str, subject: str) -> Stored | None:
-        """The last message of one subject, from any replica: it may lag. Grants can restrict this one by subject."""
-        message = await self._wire.ask(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=API_TIMEOUT_SECONDS)
-        headers = dict(message.headers or {})
-        if headers.get("Status") == str(_NOT_FOUND):
-            return None
-        own = {name: headers.pop(name, "") for name in _DIRECT_HEADERS}
-        return Stored(
-            subject=own["Nats-Subject"],
-            payload=message.data,
-            headers=headers,
-            seq=int(own["Nats-Sequence"]),
-            at=_instant(own["Nats-Time-Stamp"]),
-        )
 
     async def next_of(self, stream: str, subject: str, seq: int) -> Stored | None:
         """The first message of a subject at or after `seq`."""

@@ -201,6 +201,33 @@ class ExplainReply(Message, frozen=True, kw_only=True):
     found: list[Explanation]
 
 
+MOST_ANSWERS = 100
+"""Answers to submissions, and submissions asked about, in one message."""
+
+
+class AnswerQuestion(Message, frozen=True, kw_only=True):
+    """What was our submissions' fate? For senders that were away while it was told: answers are kept for an hour."""
+
+    tenant: str | None = None
+    """The subject's, unless that is `_`."""
+    submissions: Annotated[list[str], msgspec.Meta(max_length=MOST_ANSWERS)] | None = None
+    """Their ids; None for all of the tenant."""
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Only what was told behind this place: the `after` of the reply before; 0 for all that is kept."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ANSWERS)] = MOST_ANSWERS
+
+
+class AnswerReply(Message, frozen=True, kw_only=True):
+    """Answers, oldest first; of several submissions one after the other."""
+
+    answers: list[msgspec.Raw]
+    """As they were published, see `submissions`."""
+    after: int
+    """Ask again from here."""
+    more: bool
+    """Whether there is more behind them now."""
+
+
 class ShardQuestion(Message, frozen=True, kw_only=True):
     """From a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
 
@@ -260,6 +287,8 @@ TENANTS_QUESTION: Codec[TenantsQuestion] = Codec(TenantsQuestion, "tenants quest
 TENANTS_REPLY: Codec[TenantsReply] = Codec(TenantsReply, "tenants reply", packed=False)
 EXPLAIN_QUESTION: Codec[ExplainQuestion] = Codec(ExplainQuestion, "explain question", packed=False)
 EXPLAIN_REPLY: Codec[ExplainReply] = Codec(ExplainReply, "explain reply", packed=False)
+ANSWER_QUESTION: Codec[AnswerQuestion] = Codec(AnswerQuestion, "answer question", packed=False)
+ANSWER_REPLY: Codec[AnswerReply] = Codec(AnswerReply, "answer reply", packed=False)
 SHARD_QUESTION: Codec[ShardQuestion] = Codec(ShardQuestion, "shard question", packed=True)
 SHARD_REPLY: Codec[ShardReply] = Codec(ShardReply, "shard reply", packed=True)
 PROBLEM: Codec[Problem] = Codec(Problem, "problem", packed=False)

@@ -12,7 +12,7 @@ MAX_REST = 3 * MAX_TOKEN
 """Bytes of the part of a subject behind the root: three names fit."""
 
 type StateKind = Literal["node", "pool", "queue", "class", "tenant", "job", "mark"]
-type Question = Literal["explain", "queue", "tenants"]
+type Question = Literal["answer", "explain", "queue", "tenants"]
 type SimVerb = Literal["create", "level", "delete"]
 
 

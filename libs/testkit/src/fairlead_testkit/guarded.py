@@ -36,9 +36,8 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings(ROOT)
 
 
-@contextmanager
-def guarded_server(directory: Path, layout: Layout) -> Iterator[GuardedServer]:
-    """Started for the time of the block."""
+def guarded(directory: Path, layout: Layout) -> GuardedServer:
+    """The server, not started yet."""
     services, *tenants = layout.accounts
     accounts = [_with_user(services, ROOT), *(_with_user(one, f"{FREE}.{one.name}") for one in tenants)]
     seeds: dict[str, Path] = {}
@@ -48,8 +47,16 @@ def guarded_server(directory: Path, layout: Layout) -> Iterator[GuardedServer]:
         seeds[user.name] = directory / f"{user.name}.nk"
         seeds[user.name].write_text(seed)
         keys[user.name] = public_key(seed)
-    with NatsServer(directory / "nats", config=plain_config(accounts, keys)) as server:
-        yield GuardedServer(server=server, seeds=seeds)
+    server = NatsServer(directory / "nats", config=plain_config(accounts, keys))
+    return GuardedServer(server=server, seeds=seeds)
+
+
+@contextmanager
+def guarded_server(directory: Path, layout: Layout) -> Iterator[GuardedServer]:
+    """Started for the time of the block."""
+    made = guarded(directory, layout)
+    with made.server:
+        yield made
 
 
 def _with_user(account: Account, name: str) -> Account:

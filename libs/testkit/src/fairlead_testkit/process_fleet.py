@@ -1,15 +1,23 @@
-"""Several of Fairlead's services as the processes that they are in production, with a nats-server of their own."""
+"""Several of Fairlead's services as the processes that they are in production, with a nats-server of their own.
+
+The server has the shipped accounts: each service connects as its own user and may do what that user may.
+"""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from fairlead_bus import Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Bus, connect, provision
+from fairlead_bus.accounts import Layout
 from fairlead_contracts import topology
 from fairlead_contracts.document import PolicyDocument
-from fairlead_testkit.nats_server import NatsServer
+from fairlead_testkit.guarded import guarded
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
+
+OPERATOR = "ann"
+_USERS = {"sim": "watcher"}
+"""As whom a service connects, where that is not its name."""
 
 
 class ProcessFleet:
@@ -35,7 +43,10 @@ class ProcessFleet:
         self.directory = directory
         self.cluster = cluster
         self.policy = policy
-        self.server = NatsServer(directory / "nats")
+        tenants = [tenant.name for tenant in policy.tenants]
+        layout = Layout(clusters=[cluster], groups={name: [name] for name in tenants}, operators=[OPERATOR])
+        self._guarded = guarded(directory, layout)
+        self.server = self._guarded.server
         self.services: dict[str, ServiceProcess] = {}
         self._counts = dict(counts)
         self._settings = dict(settings or {})
@@ -53,7 +64,7 @@ class ProcessFleet:
             if not self.server.running:
                 ending.enter_context(self.server)
             self._url = through or self.server.url
-            async with connect(ConnectionSettings(url=self.server.url), name="test") as bus:
+            async with connect(self._guarded.root, name="test") as bus:
                 await self.prepare(bus)
                 for service in self._plan():
                     ending.enter_context(service)
@@ -70,6 +81,13 @@ class ProcessFleet:
         """Store a policy; gives its revision."""
         self.policy = policy
         return await put_policy(bus, policy)
+
+    def person(self, user: str = f"operator.{OPERATOR}") -> dict[str, str]:
+        """The environment of somebody with the `fairlead` command, an operator or `tenant.<name>`."""
+        return {
+            "FAIRLEAD_NATS_URL": self.server.url,
+            "FAIRLEAD_NATS_NKEY_SEED": str(self._guarded.seeds[user]),
+        }
 
     def named(self, service: str) -> list[ServiceProcess]:
         """The processes of one service."""
@@ -92,6 +110,8 @@ class ProcessFleet:
         ]
 
     def _process(self, service: str, name: str, own: Mapping[str, object]) -> ServiceProcess:
-        settings = {"nats_url": self._url, "replica": name, **self._settings, **own}
+        user = _USERS.get(service, service)
+        seed = self._guarded.seeds[user if service == "scorer" else f"{user}.{self.cluster}"]
+        settings = {"nats_url": self._url, "nats_nkey_seed": seed, "replica": name, **self._settings, **own}
         self.services[name] = ServiceProcess(service, self.directory, settings, name=name)
         return self.services[name]

@@ -27,10 +27,10 @@ async def show_queue(
     _show(reply, queue_view(reply, tenant=tenant), as_json=as_json)
 
 
-async def show_tenants(nats: str | None, *, pool: str | None, as_json: bool) -> None:
+async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, as_json: bool) -> None:
     """Print who has what, of what they may have."""
     async with connected(nats) as bus:
-        reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
+        reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
     _show(reply, tenants_view(reply), as_json=as_json)
 
 

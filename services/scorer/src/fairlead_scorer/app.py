@@ -18,6 +18,7 @@ from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
 from fairlead_scorer.shard_asking import ShardAsker
 from fairlead_scorer.steering import SteeringView
+from fairlead_scorer.told import ToldAnswers
 
 
 async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
@@ -66,6 +67,7 @@ async def _score(
     desk = Desk(
         bus,
         Questions(scene.ledger, asker, explainer, steering, wall_clock),
+        ToldAnswers(bus),
         record,
         lambda: scene.why_no_state() or scene.why_no_policy(),
     )

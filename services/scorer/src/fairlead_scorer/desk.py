@@ -7,6 +7,7 @@ from fairlead_bus import Asked, Bus, Rejected
 from fairlead_contracts import subjects
 from fairlead_scorer.questions import Questions
 from fairlead_scorer.record import Record
+from fairlead_scorer.told import ToldAnswers
 
 GROUP = "scorer"
 
@@ -16,13 +17,19 @@ class Desk:
 
     Args:
         bus: the connection.
-        questions: the answers.
+        questions: the answers to what is asked of the order.
+        told: answers what submissions were told, whatever else is known.
         record: counts them.
         why_not: why nothing can be answered now; None where it can.
     """
 
     def __init__(
-        self, bus: Bus, questions: Questions, record: Record, why_not: Callable[[], str | None]
+        self,
+        bus: Bus,
+        questions: Questions,
+        told: ToldAnswers,
+        record: Record,
+        why_not: Callable[[], str | None],
     ) -> None:
         self._bus = bus
         self._record = record
@@ -31,6 +38,7 @@ class Desk:
             "queue": questions.queue,
             "tenants": questions.tenants,
             "explain": questions.explain,
+            "answer": told.answer,
         }
 
     async def open(self, until: AsyncExitStack) -> None:
@@ -42,7 +50,8 @@ class Desk:
     def _handler(self, kind: subjects.Question) -> Callable[[Asked], Awaitable[bytes]]:
         async def handle(asked: Asked) -> bytes:
             try:
-                self._check_ready()
+                if kind != "answer":
+                    self._check_ready()
                 reply = await self._answers[kind](asked)
             except Rejected:
                 self._record.answered(kind, "refused")

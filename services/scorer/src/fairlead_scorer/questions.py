@@ -66,8 +66,8 @@ class Questions:
 
     async def queue(self, asked: Asked) -> bytes:
         """Who waits, in order."""
-        question = _read(QUEUE_QUESTION, asked)
-        tenant = _tenant(asked, question.tenant)
+        question = read_question(QUEUE_QUESTION, asked)
+        tenant = tenant_asked(asked, question.tenant)
         at = self._now()
         pools = [
             await (
@@ -81,8 +81,8 @@ class Questions:
 
     async def tenants(self, asked: Asked) -> bytes:
         """Who has what, of what they may have."""
-        question = _read(TENANTS_QUESTION, asked)
-        tenant = _tenant(asked, None)
+        question = read_question(TENANTS_QUESTION, asked)
+        tenant = tenant_asked(asked, None)
         at = self._now()
         pools = []
         for pool in self._pools(question.pool):
@@ -101,10 +101,10 @@ class Questions:
 
     async def explain(self, asked: Asked) -> bytes:
         """Why a job stands where it stands."""
-        question = _read(EXPLAIN_QUESTION, asked)
-        tenant = _tenant(asked, question.tenant)
+        question = read_question(EXPLAIN_QUESTION, asked)
+        tenant = tenant_asked(asked, question.tenant)
         if not question.job:
-            _refuse("job", question.job, "must be a job's id, uid or submission, or <scope>/<id>")
+            refuse("job", question.job, "must be a job's id, uid or submission, or <scope>/<id>")
         at = self._now()
         found = await self._explainer.explain(question.job, tenant, at)
         return to_json(ExplainReply(at=to_datetime(at), found=found))
@@ -151,7 +151,7 @@ class Questions:
             return [self._ledger.pools[known] for known in sorted(self._ledger.pools)]
         if name not in self._ledger.pools:
             known = ", ".join(sorted(self._ledger.pools)) or "none yet"
-            _refuse("pool", name, f"is not a pool; pools are {known}")
+            refuse("pool", name, f"is not a pool; pools are {known}")
         return [self._ledger.pools[name]]
 
 
@@ -188,7 +188,7 @@ def _part_now(standing: Standing, known: Mapping[str, Standing], totals: Mapping
     return part
 
 
-def _read[T: Message](codec: Codec[T], asked: Asked) -> T:
+def read_question[T: Message](codec: Codec[T], asked: Asked) -> T:
     """The question; an empty payload asks with all defaults."""
     try:
         return codec.decode(asked.payload or b"{}")
@@ -199,17 +199,18 @@ def _read[T: Message](codec: Codec[T], asked: Asked) -> T:
         raise Rejected(400, str(error), to_json(problem)) from error
 
 
-def _tenant(asked: Asked, stated: str | None) -> str | None:
+def tenant_asked(asked: Asked, stated: str | None) -> str | None:
     """The tenant that the subject allows to be asked about; None for all. The subject counts: grants are made on it."""
     token = asked.subject.rsplit(".", 1)[1]
     if token == NO_NAME:
         return stated
     tenant = decode_token(token)
     if stated is not None and stated != tenant:
-        _refuse("tenant", stated, f"the subject asks about tenant {tenant!r}, and the subject counts")
+        refuse("tenant", stated, f"the subject asks about tenant {tenant!r}, and the subject counts")
     return tenant
 
 
-def _refuse(field: str, value: object, reason: str) -> NoReturn:
+def refuse(field: str, value: object, reason: str) -> NoReturn:
+    """Tells the asker which field of the question is wrong, and why."""
     problem = Problem(field=field, value=shown(value), reason=reason)
     raise Rejected(400, f"{field}: {reason}", to_json(problem))

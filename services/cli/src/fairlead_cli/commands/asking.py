@@ -5,13 +5,13 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from fairlead_cli.commands.options import HERE, Output, Reach
+from fairlead_cli.commands.options import HERE, OfTenant, Output, Reach
 
 
 def queue(
     *,
     pool: str | None = None,
-    tenant: str | None = None,
+    tenant: OfTenant = None,
     limit: Annotated[int, Parameter(validator=Number(gte=0))] = 50,
     output: Output = "table",
     reach: Reach = HERE,
@@ -35,23 +35,27 @@ def queue(
     run(show_queue(reach.nats, pool=pool, tenant=tenant, limit=limit, as_json=output == "json"))
 
 
-def tenants(*, pool: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
+def tenants(
+    *, pool: str | None = None, tenant: OfTenant = None, output: Output = "table", reach: Reach = HERE
+) -> None:
     """Who has what, of what they may have.
 
     Parameters
     ----------
     pool:
         Only this pool.
+    tenant:
+        Only this tenant.
     output:
         A table, or the answer as JSON.
     """
     from fairlead_cli.asking import show_tenants
     from fairlead_cli.connection import run
 
-    run(show_tenants(reach.nats, pool=pool, as_json=output == "json"))
+    run(show_tenants(reach.nats, pool=pool, tenant=tenant, as_json=output == "json"))
 
 
-def explain(job: str, /, *, tenant: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
+def explain(job: str, /, *, tenant: OfTenant = None, output: Output = "table", reach: Reach = HERE) -> None:
     """Why a job stands where it stands, and what would move it.
 
     Parameters

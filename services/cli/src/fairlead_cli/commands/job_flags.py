@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from fairlead_cli.commands.options import OfTenant
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class JobFlags:
     """What a job is to be; None where the flags say nothing."""
 
-    tenant: str | None = None
+    tenant: OfTenant = None
     """Whose job it is."""
     cpu: str | None = None
     """Of the whole job: 4, 500m."""

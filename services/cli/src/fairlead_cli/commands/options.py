@@ -16,6 +16,9 @@ type Format = Literal["table", "json"]
 Output = Annotated[Format, Parameter(name=["--output", "-o"])]
 """How a result is printed."""
 
+OfTenant = Annotated[str | None, Parameter(env_var="FAIRLEAD_TENANT")]
+"""Whose jobs; somebody who connects as a tenant says it once and for all in the environment."""
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)

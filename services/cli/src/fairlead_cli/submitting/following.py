@@ -55,6 +55,11 @@ class Following:
         """How many have not ended."""
         return len(self._open)
 
+    @property
+    def names_open(self) -> list[Name]:
+        """Those that have not ended, by tenant and id."""
+        return sorted(self._open)
+
     def take(self, answer: AnyAnswer) -> bool:
         """Note an answer.
 

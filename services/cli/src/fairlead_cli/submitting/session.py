@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from fairlead_bus import Bus
 from fairlead_cli.connection import connected
 from fairlead_cli.console import fail, say, write_line
-from fairlead_cli.hearing import hearing
+from fairlead_cli.submitting.answers import hearing_answers
 from fairlead_cli.submitting.following import Following, answer_line
 from fairlead_cli.submitting.publishing import Parcel, Sent, pack, publish_all
 from fairlead_cli.submitting.reading import Draft
-from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
-from fairlead_contracts.submissions import ANSWER, AnyAnswer, Ended, Refused
+from fairlead_contracts.submissions import AnyAnswer, Ended, Refused
 
 
 class Session:
@@ -37,9 +36,7 @@ class Session:
         """Publish, and tell every step of every job until each has ended or was refused."""
         tenants = {parcel.tenant for parcel in self._parcels}
         only = tenants.pop() if len(tenants) == 1 else None
-        async with hearing(
-            bus, stream=topology.ANSWER, filter=subjects.answer_filter(only), codec=ANSWER, take=self._take
-        ):
+        async with hearing_answers(bus, only, self._take, lambda: self.following.names_open):
             for sent in await self.publish(bus):
                 if sent.problem:
                     self.following.give_up((sent.parcel.tenant, sent.parcel.id))
