@@ -10,14 +10,16 @@ from fairlead_bus import (
     NoStreamError,
     NotProvisionedError,
     RefusedError,
+    RetryableBusError,
     Worker,
     find_changes,
     provision,
     require_durables,
 )
 from fairlead_contracts import subjects
+from fairlead_contracts.errors import FieldError
 from fairlead_contracts.state import STATE
-from fairlead_contracts.topology import Retention, cluster_of, submit_durable, topology
+from fairlead_contracts.topology import Retention, cluster_of, limited, submit_durable, topology
 
 pytestmark = pytest.mark.integration
 
@@ -93,6 +95,57 @@ async def test_a_server_that_cannot_do_without_gets_the_shortest_window(
     await provision(bus, topology(["c1"]))
     assert (await config(bus, "submit"))["duplicate_window"] == 100_000_000
     assert await provision(bus, topology(["c1"])) == []
+
+
+async def test_limits_are_an_operators_and_stay_when_they_are_not_named(bus: Bus) -> None:
+    limits = limited(
+        topology(["c1"]),
+        max_bytes={"event": 1_000_000, "state": 2_000_000, "policy": 3_000_000},
+        max_age_seconds={"event": 86_400.0},
+    )
+    assert len(await provision(bus, limits)) == 3
+    assert await provision(bus, limits) == []
+    assert await provision(bus, topology(["c1"])) == []
+    event, state, policy = [await config(bus, name) for name in ("event", "state", "KV_policy")]
+    assert (event["max_bytes"], event["discard"], event["max_age"]) == (1_000_000, "old", 86_400 * 10**9)
+    assert (state["max_bytes"], state["discard"]) == (2_000_000, "new")
+    assert (policy["max_bytes"], policy["discard"]) == (3_000_000, "new")
+    for wrong in ({"nothing": 1}, {"event": 0}):
+        with pytest.raises(FieldError):
+            limited(topology(["c1"]), max_bytes=wrong, max_age_seconds={})
+    for name, seconds in (("state", 3600.0), ("nothing", 3600.0), ("event", 1.0)):
+        with pytest.raises(FieldError):
+            limited(topology(["c1"]), max_bytes={}, max_age_seconds={name: seconds})
+
+
+async def test_the_oldest_events_make_room_and_a_full_stream_of_facts_says_so(bus: Bus) -> None:
+    await provision(
+        bus, limited(topology(["c1"]), max_bytes={"event": 10_000, "state": 10_000}, max_age_seconds={})
+    )
+    for number in range(20):
+        await bus.publish(subjects.event("team-a", "c1", f"j{number}"), b"x" * 1000)
+    assert await bus.last("event", subjects.event("team-a", "c1", "j0")) is None
+    assert await bus.last("event", subjects.event("team-a", "c1", "j19")) is not None
+    await bus.publish(subjects.state("c1", "node", "n1"), b"x" * 8000)
+    with pytest.raises(RetryableBusError, match="maximum bytes exceeded"):
+        await bus.publish(subjects.state("c1", "node", "n2"), b"x" * 8000)
+
+
+async def test_a_tenant_that_fills_its_part_of_the_stream_is_refused_and_no_other_is(bus: Bus) -> None:
+    wanted = topology(["c1"])
+    streams = [
+        msgspec.structs.replace(one, most_of_a_subject=3) if one.name == "submit" else one
+        for one in wanted.streams
+    ]
+    await provision(bus, msgspec.structs.replace(wanted, streams=streams))
+    for number in range(3):
+        await bus.publish(subjects.submit("c1", "team-a"), b"%d" % number)
+    with pytest.raises(RetryableBusError, match="maximum messages per subject exceeded"):
+        await bus.publish(subjects.submit("c1", "team-a"), b"one too many")
+    await bus.publish(subjects.submit("c1", "team-b"), b"x")
+    first = await bus.jetstream.next_of("submit", subjects.submit("c1", "team-a"), 1)
+    assert first is not None
+    assert first.payload == b"0", "the oldest are still there"
 
 
 async def test_a_changed_durable_is_updated(bus: Bus) -> None:

@@ -57,6 +57,19 @@ def test_what_the_server_refuses_is_told_and_the_rest_is_made(nats_server: NatsS
     assert "durable event/answers-west: created" in refused.stdout
 
 
+def test_an_operator_limits_streams(nats_server: NatsServer) -> None:
+    made = provision(
+        nats_server, "east", "--max-bytes", "event=20Gi", "--max-bytes", "state=1Gi", "--max-age", "event=3d"
+    )
+    assert made.returncode == 0, made.stderr
+    changed = provision(nats_server, "east", "--max-bytes", "event=10Gi", "--dry-run")
+    assert changed.stdout == "stream event: max_bytes 21474836480 -> 10737418240\n"
+    for wrong in (["--max-bytes", "event"], ["--max-bytes", "event=much"], ["--max-age", "state=1d"]):
+        found = provision(nats_server, "east", *wrong)
+        assert found.returncode == 2, wrong
+        assert wrong[1].partition("=")[0] in found.stderr
+
+
 def test_a_cluster_that_cannot_be_called_so_is_wrong_input(nats_server: NatsServer) -> None:
     wrong = provision(nats_server, "any")
     assert wrong.returncode == 2

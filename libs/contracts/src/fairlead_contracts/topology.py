@@ -5,6 +5,7 @@ and `always` costs twenty times the throughput.
 """
 
 import enum
+from collections.abc import Mapping
 
 import msgspec
 
@@ -25,6 +26,12 @@ ROUTES = "routes"
 
 HOUR = 3600
 DAY = 24 * HOUR
+LEAST_AGE_SECONDS = 600.0
+"""The shortest age that an operator may give a stream: answers must find those who wait for them."""
+MOST_OF_A_TENANT = 100_000
+"""Submissions of one tenant that may lie in the stream; its next publish is refused by the server then."""
+_MOST_READ = 2 * MOST_OF_A_TENANT
+"""Submissions of a cluster that are read and not settled: who stands behind a flood is found by reading on."""
 TOMBSTONE_SECONDS = HOUR
 """How long a delete stays: longer than any reader is expected to be away without replaying from scratch."""
 
@@ -48,6 +55,13 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention
     max_age_seconds: float = 0.0
     """0 for ever."""
+    max_age_given: bool = False
+    """Whether an operator has said so; what stands on the server counts otherwise."""
+    max_bytes: int = 0
+    """How much it may hold; 0 leaves what stands. Full, one that keeps messages for a time drops the oldest, the others
+    take no more."""
+    most_of_a_subject: int = 0
+    """Messages of one subject; more are refused. 0 for any number."""
     message_ttl: bool = False
     """Whether single messages may carry a TTL: tombstones do."""
     duplicate_window_seconds: float = 120.0
@@ -60,6 +74,8 @@ class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     history: int = 1
     ttl_seconds: float = 0.0
+    max_bytes: int = 0
+    """How much it may hold; 0 leaves what stands. Full, it takes no more."""
     expiry_markers: bool = False
     """Whether watchers hear of an expired key."""
 
@@ -117,6 +133,35 @@ def topology(clusters: list[str]) -> Topology:
     return Topology(streams=_streams(targets), buckets=_buckets(), durables=_durables(clusters, targets))
 
 
+def limited(
+    wanted: Topology, *, max_bytes: Mapping[str, int], max_age_seconds: Mapping[str, float]
+) -> Topology:
+    """The topology with an operator's limits, by the names of streams and buckets.
+
+    Raises:
+        FieldError: there is no such stream, its messages do not go by age, or the limit is too small.
+    """
+    streams = {spec.name: spec for spec in wanted.streams}
+    buckets = {spec.name: spec for spec in wanted.buckets}
+    for name, seconds in max_age_seconds.items():
+        if name not in streams or streams[name].retention is not Retention.AGE:
+            aged = [spec.name for spec in wanted.streams if spec.retention is Retention.AGE]
+            raise FieldError("max_age", name, f"only these keep messages for a time: {', '.join(aged)}")
+        if seconds < LEAST_AGE_SECONDS:
+            raise FieldError("max_age", seconds, f"must be at least {LEAST_AGE_SECONDS:g} s")
+        streams[name] = msgspec.structs.replace(streams[name], max_age_seconds=seconds, max_age_given=True)
+    for name, most in max_bytes.items():
+        if most <= 0:
+            raise FieldError("max_bytes", most, "must be positive")
+        if name in streams:
+            streams[name] = msgspec.structs.replace(streams[name], max_bytes=most)
+        elif name in buckets:
+            buckets[name] = msgspec.structs.replace(buckets[name], max_bytes=most)
+        else:
+            raise FieldError("max_bytes", name, f"there are: {', '.join([*streams, *buckets])}")
+    return msgspec.structs.replace(wanted, streams=list(streams.values()), buckets=list(buckets.values()))
+
+
 def _streams(targets: list[str]) -> list[StreamSpec]:
     return [
         StreamSpec(
@@ -127,6 +172,7 @@ def _streams(targets: list[str]) -> list[StreamSpec]:
             name=SUBMIT,
             subjects=[subjects.submit_filter(cluster) for cluster in targets],
             retention=Retention.WORK_QUEUE,
+            most_of_a_subject=MOST_OF_A_TENANT,
             # The tenants share this stream and choose their Nats-Msg-Ids: one tenant's would swallow another's job.
             # Admitters know a repeat by tenant, id and body.
             duplicate_window_seconds=0.0,
@@ -151,7 +197,12 @@ def _buckets() -> list[BucketSpec]:
 
 def _durables(clusters: list[str], targets: list[str]) -> list[DurableSpec]:
     submits = [
-        DurableSpec(stream=SUBMIT, name=submit_durable(target), filter=subjects.submit_filter(target))
+        DurableSpec(
+            stream=SUBMIT,
+            name=submit_durable(target),
+            filter=subjects.submit_filter(target),
+            max_ack_pending=_MOST_READ,
+        )
         for target in targets
     ]
     answers = [

@@ -16,6 +16,8 @@ def provision(
     /,
     *clusters: str,
     replicas: Annotated[int | None, Parameter(validator=Number(gte=1, lte=5))] = None,
+    max_bytes: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    max_age: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     reach: Reach = HERE,
 ) -> int:
@@ -32,10 +34,17 @@ def provision(
         Further ones.
     replicas:
         Copies of each stream and bucket in a cluster of NATS servers, 3 mostly; what stands, or 1, unless given.
+    max_bytes:
+        How much a stream or a bucket may hold, as `event=20Gi`; any number of them. What stands, or no limit, unless given.
+    max_age:
+        How long a stream keeps its messages, as `event=3d` (s, m, h, d): event, answer or dead.
     dry_run:
         Say what is missing and what differs, and change nothing; exit 1 where something does.
     """
     from fairlead_cli.connection import run
-    from fairlead_cli.provisioning import provisioned
+    from fairlead_cli.provisioning import Limits, provisioned
 
-    return run(provisioned(reach.nats, [cluster, *clusters], replicas=replicas, dry_run=dry_run))
+    limits = Limits.read(max_bytes or (), max_age or ())
+    return run(
+        provisioned(reach.nats, [cluster, *clusters], limits=limits, replicas=replicas, dry_run=dry_run)
+    )

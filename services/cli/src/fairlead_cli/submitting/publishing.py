@@ -65,7 +65,7 @@ def pack(draft: Draft) -> Parcel:
 
 
 async def publish_all(bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[Sent], None]) -> list[Sent]:
-    """Publish every parcel; those whose ack did not come are sent again under the same id.
+    """Publish every parcel; those whose ack did not come are sent again, and so are those for which there is no room.
 
     Args:
         bus: the connection.
@@ -74,8 +74,10 @@ async def publish_all(bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[Se
     """
     found: list[Sent] = []
     left = list(parcels)
-    for attempt in range(1, _ATTEMPTS + 1):
-        last = attempt == _ATTEMPTS
+    attempts = 0
+    while left:
+        attempts += 1
+        last = attempts == _ATTEMPTS
         again = []
         for sent, error in await _publish_once(bus, left):
             if isinstance(error, RetryableBusError) and not isinstance(error, NoStreamError) and not last:
@@ -84,10 +86,11 @@ async def publish_all(bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[Se
             found.append(sent)
             if sent.problem:
                 told(sent)
-        if not again:
-            break
+        if len(again) < len(left):
+            attempts = 0  # as long as some are stored, there will be room for the others
         left = again
-        await asyncio.sleep(_PAUSE_SECONDS)
+        if left:
+            await asyncio.sleep(_PAUSE_SECONDS)
     return found
 
 
