@@ -42,13 +42,36 @@ def _over(quotas: tuple[int, int, int], above: int, **limits: int) -> Layout:
 
 ONE = Layout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
 SHARES = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}}
+USAGE = {"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}}
+USAGE_FIRST = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+NESTED = Layout(
+    nodes={
+        "root": QuotaNode(nominal=6),
+        "left": QuotaNode(parent="root"),
+        "x": QuotaNode(parent="left"),
+        "y": QuotaNode(parent="left"),
+        "z": QuotaNode(parent="root"),
+    },
+    tenants=_QUEUES,
+)
 LAYOUTS: dict[str, tuple[Layout, int, LabOptions]] = {
     "one queue": (ONE, 1, WORKLOADS_ALONE),
     "one queue, two at once": (ONE, 2, WORKLOADS_ALONE),
+    "one queue, sizes 1 to 3": (
+        Layout(nodes={"q": QuotaNode(nominal=8)}, tenants=ONE.tenants, sizes=(1, 2, 3)),
+        1,
+        WORKLOADS_ALONE,
+    ),
     "one queue that blocks": (replace(ONE, strategy="StrictFIFO"), 1, WORKLOADS_ALONE),
     "all quota above": (_over((0, 0, 0), 6), 2, WORKLOADS_ALONE),
     "quota of their own": (_over((5, 3, 2), 0), 2, WORKLOADS_ALONE),
     "limits": (_over((5, 3, 2), 0, borrowing=2, lending=2), 2, WORKLOADS_ALONE),
+    "nested cohorts": (NESTED, 2, WORKLOADS_ALONE),
+    "use of LocalQueues first": (
+        replace(ONE, spec=USAGE_FIRST),
+        1,
+        replace(WORKLOADS_ALONE, kueue_config=USAGE),
+    ),
     "Kueue's shares": (_over((5, 3, 2), 0), 2, replace(WORKLOADS_ALONE, kueue_config=SHARES)),
 }
 

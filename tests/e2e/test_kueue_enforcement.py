@@ -129,7 +129,7 @@ async def test_with_default_settings_kueue_preempts_nothing_because_of_levels(
         async with fleet.running() as bus:
             if preemption == {"reclaimWithinCohort": "Any"}:
                 await steering(bus, lambda said: said.withheld == "")
-                await front_stands(bus, estate, 4)
+                await front_stands(bus, estate, 2)
             else:
                 await steering(bus, lambda said: next(reversed(preemption)) in said.withheld)
             last = next(iter(estate.admitted().values()))

@@ -49,8 +49,8 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
     gates = {"PriorityBoost": gate}
     lab = kube_labs(LabOptions(gates=gates, workers=WORKLOADS_ALONE.workers, nodes=(), pytorchjobs=False))
     with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 2)
-        estate.workload("keeper", "keeper", 2)
+        pool = estate.queue("shared", 4)
+        estate.workload("keeper", "keeper", 4)
         log.wait(1)
         for tenant in WEIGHTS:
             made = [estate.workload(tenant, f"{tenant}-{number}", priority=BASE) for number in range(6)]
@@ -66,7 +66,7 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
                 boosted = things.PRIORITY_BOOST in (item["metadata"].get("annotations") or {})
                 assert boosted == (lever == "boost")
             estate.finish("keeper", "keeper")
-            log.wait(3)
+            log.wait(1 + 4)
             await say(bus, Mode.RELEASED)
 
             def clean() -> bool:
@@ -90,8 +90,8 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
     """Boosts that stand from before are read by nobody, and must not be taken for levels that need no write."""
     lab = kube_labs(WORKLOADS_ALONE)
     with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 1)
-        estate.workload("keeper", "keeper", 1)
+        pool = estate.queue("shared", 4)
+        estate.workload("keeper", "keeper", 4)
         log.wait(1)
         for tenant in WEIGHTS:
             made = [estate.workload(tenant, f"{tenant}-{number}") for number in range(3)]

@@ -26,6 +26,8 @@ from fairlead_testkit.people import say
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-x": 2.0, "team-y": 1.0}
+FRONT = 2
+"""Places that are labelled where one GPU may come free."""
 SAFE = {
     "withinClusterQueue": "Never",
     "reclaimWithinCohort": "Any",
@@ -102,7 +104,7 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
         async with fleet.running() as bus:
             for told, preemption in UNSAFE:
-                await front_stands(bus, estate, 4)
+                await front_stands(bus, estate, FRONT)
                 assert marked(estate)
                 flip(kube_lab, queue, {**SAFE, **preemption})
                 await no_level_stands(estate)
@@ -122,11 +124,11 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
 
 
 async def released_revoked_and_by_another_lever(bus: Bus, estate: Estate) -> None:
-    await front_stands(bus, estate, 4)
+    await front_stands(bus, estate, FRONT)
     await say(bus, Mode.RELEASED)
     await no_level_stands(estate)
     await say(bus, Mode.ACTIVE)
-    await front_stands(bus, estate, 4)
+    await front_stands(bus, estate, FRONT)
 
     bucket = Bucket(bus, topology.POLICY)
     taken = Revocation(cluster=KUBE_CLUSTER, lever="boost", at=datetime.now(UTC), by="ann")
@@ -135,7 +137,7 @@ async def released_revoked_and_by_another_lever(bus: Bus, estate: Estate) -> Non
     await no_level_stands(estate)
     await steered(bus, lambda one: "taken back by ann" in one.withheld, "who took the leave back is said")
     await clear(bus, "boost")
-    await front_stands(bus, estate, 4)
+    await front_stands(bus, estate, FRONT)
 
     leave = Clearance(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")
     await bucket.put(subjects.clearance_key(KUBE_CLUSTER), to_json(leave))
@@ -148,4 +150,4 @@ async def released_revoked_and_by_another_lever(bus: Bus, estate: Estate) -> Non
         )
 
     await eventually(by_priority_alone, 60, what="levels stand by the other lever, and no boost does")
-    await front_stands(bus, estate, 4)
+    await front_stands(bus, estate, FRONT)

@@ -25,6 +25,9 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 1.0, "team-b": 1.0}
 FRONT = 4
+"""So many GPUs come free at once, and so many places are labelled."""
+NEXT = 2
+"""Places that are labelled where one GPU may come free."""
 """As much of a queue is labelled at least; behind it the order is Kueue's own."""
 
 
@@ -86,8 +89,8 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
     with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 2)
-        estate.workload("keeper", "keeper", 2)
+        pool = estate.queue("shared", FRONT)
+        estate.workload("keeper", "keeper", FRONT)
         log.wait(1)
         for number in range(6):
             estate.workload("team-a", f"team-a-{number}")
@@ -102,10 +105,10 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
             # Kueue would give quota that comes free to whom it just tries, and may so start two of one tenant.
             await front_stands(bus, estate, FRONT)
             estate.finish("keeper", "keeper")
-            log.wait(3)
-            await eventually(lambda: alternating(estate), 60, what="the tenants take turns again")
+            log.wait(1 + FRONT)
+            await eventually(lambda: alternating(estate, NEXT), 60, what="the tenants take turns again")
             # An event comes after its write, and the order may stand before its last write.
-            await front_stands(bus, estate, FRONT)
+            await front_stands(bus, estate, NEXT)
 
             def told() -> bool:
                 events = Counter((event.job, event.level) for event in written if event.pool == POOL)
@@ -115,8 +118,8 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
 
             await eventually(told, 60, what="an event of each write, and of no other level")
             patches = level_patches(estate, mark)
-        # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are. Two are woken.
-        assert 0 < len(patches) <= 12 + 2
+        # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are. Four are woken.
+        assert 0 < len(patches) <= 12 + FRONT
         for line in patches:
             assert set(line.body or {}) <= {"metadata"}
             annotations = (line.body or {})["metadata"].get("annotations", {})
@@ -129,10 +132,10 @@ async def a_second_passes() -> None:
     await eventually(lambda: int(time.time()) > last, 30, what="another second has begun")
 
 
-def alternating(estate: Estate) -> bool:
+def alternating(estate: Estate, places: int = FRONT) -> bool:
     """Whether the tenants take turns at the front."""
     waiting = estate.waiting()
-    front = [name for name in estate.kueue_order() if name in waiting][:FRONT]
+    front = [name for name in estate.kueue_order() if name in waiting][:places]
     tenants = [estate.tenant_of(waiting[name]) for name in front]
     pairs = [set(tenants[place : place + 2]) for place in range(0, len(tenants) - 1, 2)]
     return bool(tenants) and all(pair == set(WEIGHTS) for pair in pairs)
@@ -160,8 +163,8 @@ async def levels_written(bus: Bus) -> AsyncIterator[list[LevelWritten]]:
 
 async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:
     with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 1)
-        estate.workload("keeper", "keeper", 1)
+        pool = estate.queue("shared", FRONT)
+        estate.workload("keeper", "keeper", FRONT)
         log.wait(1)
         for tenant in WEIGHTS:
             for number in range(3):
@@ -182,8 +185,8 @@ async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_pa
 async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, tmp_path: Path) -> None:
     with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
         estate.priority_class("urgent", 100_000)
-        pool = estate.queue("shared", 1)
-        estate.workload("keeper", "keeper", 1)
+        pool = estate.queue("shared", FRONT)
+        estate.workload("keeper", "keeper", FRONT)
         log.wait(1)
         for number in range(6):
             estate.job("team-a", f"a-{number}", seconds=1)

@@ -31,6 +31,8 @@ class Layout:
     strategy: str = "BestEffortFIFO"
     spec: Mapping[str, object] = field(default_factory=dict)
     """More fields of the ClusterQueues' specs."""
+    sizes: Sequence[int] = (1,)
+    """GPUs that a job asks for, each as likely as the others."""
 
     @property
     def gpus(self) -> int:
@@ -84,15 +86,16 @@ class Rounds:
         self._since = 0.0
 
     def backlog(self, each: int) -> None:
-        """So many jobs of each tenant, of one GPU each, one tenant after the other; the first fill the pool."""
+        """So many jobs of each tenant, one tenant after the other; the first, of one GPU each, fill the pool."""
         for tenant in self._layout.tenants:
             for _ in range(each):
-                self.arrive(tenant)
+                self.arrive(tenant, gpus=1 if self._made < self._layout.gpus else None)
         self._log.wait(self._layout.gpus)
 
-    def arrive(self, tenant: str | None = None, *, gpus: int = 1, **more: object) -> str:
-        """One job more, of any tenant where none is named; gives its name."""
+    def arrive(self, tenant: str | None = None, *, gpus: int | None = None, **more: object) -> str:
+        """One job more, of any tenant and size where none is named; gives its name."""
         tenant = tenant or self._random.choice(sorted(self._layout.tenants))
+        gpus = gpus or self._random.choice(self._layout.sizes)
         self._made += 1
         name = f"{tenant}-{self._made}"
         self._estate.workload(tenant, name, gpus, **more)
@@ -126,10 +129,11 @@ class Rounds:
             await asyncio.sleep(pause - before)
 
     async def settle(self) -> None:
-        """Wait until the pool is full again."""
+        """Wait until the pool is full again, but for what the largest job leaves free."""
+        least = self._layout.gpus - max(self._layout.sizes) + 1
 
         def full() -> bool:
-            return sum(_gpus(item) for item in self._estate.admitted().values()) >= self._layout.gpus
+            return sum(_gpus(item) for item in self._estate.admitted().values()) >= least
 
         await eventually(full, 60, what="nothing is free")
 

@@ -11,7 +11,7 @@ always labelled. The most starts ever seen together, in place of their mean, lab
 that ends is enough.
 
 Where jobs are woken one by one (see `waking`), labels matter to the frontend's own batch alone, and each label more is a
-priority more that this batch tries. There one place and the margin are enough.
+priority more that this batch tries. There two places and the margin are enough.
 """
 
 import math
@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterable
 
 LEAST = 4
 """Places that are labelled however little starts."""
-LEAST_WHERE_WOKEN = 1
-"""The same where who is next is woken by a write of its own: what stands behind it matters to the frontend's batch alone."""
+LEAST_WHERE_WOKEN = 2
+"""The same where who is next is woken by a write of its own: the frontend's batch alone reads what stands behind."""
 MARGIN = 5.0
 """How many times as many as on the mean may start together."""
 STARTS_SECONDS = 10.0
