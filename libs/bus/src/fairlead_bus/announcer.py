@@ -6,15 +6,18 @@ then what changes from here on.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from fairlead_bus.bus import Bus
+from fairlead_bus.bus import RESTATED, Bus
 from fairlead_bus.errors import BusError, PayloadTooLargeError, ReplayBrokenError
+from fairlead_bus.foreign import ForeignWrites
 from fairlead_bus.leadership import Leadership
 from fairlead_bus.mirror import Mirror
+from fairlead_bus.observer import SparingNotes
 from fairlead_bus.publisher import Publisher
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.instants import Micros
@@ -22,6 +25,12 @@ from fairlead_contracts.state import STATE, State, SyncMark, encode_state, is_st
 
 RETRY_SECONDS = 0.2
 REPLAY_SECONDS = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""After what others wrote was put back, the next time waits: who writes it without end makes a write now and then of us."""
+QUIET_SECONDS = 60.0
+"""After so long without anything to put back the first pause holds again."""
+LOOK_SECONDS = 5.0
+"""Between two looks whether the sync mark still stands: nobody hears of a purge."""
 UNSTAMPED = 0
 """What an owner leaves to the announcer: always the epoch; the revision, too, where the owner keeps none."""
 
@@ -81,6 +90,9 @@ def nothing_is_missing() -> str | None:
     return None
 
 
+RESTATING: Mapping[str, str] = {RESTATED: "1"}
+
+
 class Announcer:
     """Publishes state and events of one cluster while this process leads for it."""
 
@@ -123,7 +135,19 @@ class Announcer:
         self._story = story
         self._missing = missing
         self._published = published
-        self._publisher = Publisher(bus)
+        self._foreign = ForeignWrites(
+            bus, stream=topology.STATE, filter=subjects.state_filter(cluster), wake=wake
+        )
+        self._publisher = Publisher(bus, acked=self._foreign.wrote)
+        self._events = Publisher(bus)
+        self._notes = SparingNotes(bus.observer)
+        self._overwritten: set[str] = set()
+        """Subjects that somebody else wrote and that are not put back yet."""
+        self._pause = FIRST_PAUSE
+        self._put_back_at = -QUIET_SECONDS
+        """Monotonic seconds, of the last time."""
+        self._looked_at = 0.0
+        """Monotonic seconds, when the mark was last seen or written."""
         self._told = False
         self._truth: dict[str, State] = {}
         self._said: dict[str, State] = {}
@@ -140,6 +164,8 @@ class Announcer:
         self.reconciled = 0
         self.repaired = 0
         """Objects on NATS that a reconciliation had to put right."""
+        self.put_back = 0
+        """Times that an object was stated again because somebody else had written its subject."""
 
     def told(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
         """This is so now, and these happened: say it."""
@@ -169,14 +195,23 @@ class Announcer:
     async def run(self) -> None:
         """Until cancelled; raises only what makes the process useless."""
         forget = self._bus.on_connection(self._on_connection)
+        listening = asyncio.create_task(self._foreign.run(), name=f"own subjects of {self._cluster}")
+        listening.add_done_callback(lambda _: self._wake.set())
         try:
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
+            while not listening.done():
+                await self._woken()
                 await self._follow_leadership()
+            await listening
         finally:
             forget()
+            listening.cancel()
             await self._doors.close()
+
+    async def _woken(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._wake.wait()
+        self._wake.clear()
 
     async def _follow_leadership(self) -> None:
         epoch = self._leadership.epoch
@@ -185,6 +220,8 @@ class Announcer:
             # A standby need not remember for days what changed: whoever leads again compares everything first. That
             # holds for a short lapse of trust in the same epoch, too.
             self._unsaid.clear()
+            self._foreign.end()
+            self._overwritten.clear()
             self._agreed = None
             return
         await self._doors.open()
@@ -193,6 +230,8 @@ class Announcer:
         try:
             if self._agreed == (epoch, self._connections):
                 await self._say(epoch)
+                await self._put_back_others(epoch)
+                await self._look_for_a_purge()
             elif self._told and self._missing() is None:
                 await self._reconcile(epoch)
         except BusError as error:
@@ -209,17 +248,25 @@ class Announcer:
 
     async def _reconcile(self, epoch: int) -> None:
         connection, incarnation = self._connections, self._bus.incarnation
-        found = await self._replay()
+        replayed = await self._replay()
+        found = dict(replayed.values)
         found.pop(subjects.mark(self._cluster), None)
         # From here to the end of the comparison nothing is awaited: what changes later is said after the mark.
         self._unsaid.clear()
+        self._foreign.begin(replayed.seq)
+        self._overwritten.clear()
+        # Of a later epoch than ours nothing can be: mirrors would keep it for ever.
+        forged = {subject for subject, state in found.items() if state.epoch > epoch} | set(
+            replayed.unreadable
+        )
+        forged.discard(subjects.mark(self._cluster))
         outbox, self._outbox = self._outbox, []
         if self._said_in != epoch:
             self._said, self._said_in = found, epoch
         wrong = _differing(found, self._truth)
         # An object that is right on NATS may have a step untold: what was acked to us is the measure of that.
-        wrong |= _differing(self._said, self._truth)
-        await self._tell(wrong, outbox, epoch)
+        wrong |= _differing(self._said, self._truth) | forged
+        await self._tell(wrong, outbox, epoch, restated=forged)
         if self._leadership.epoch != epoch or self._connections != connection:
             self._wake.set()
             return
@@ -241,18 +288,66 @@ class Announcer:
         if unsaid or outbox:
             await self._tell(unsaid, outbox, epoch)
 
-    async def _tell(self, changed: Collection[str], outbox: list[Outgoing], epoch: int) -> None:
+    async def _put_back_others(self, epoch: int) -> None:
+        """Says again what somebody else wrote over, deleted or added, once it is sure that we are who says it.
+
+        A leader that lost its lease without knowing would else put its word over that of the next one.
+        """
+        self._overwritten |= self._foreign.take()  # all of ours is acked: `_say` has flushed
+        if not self._overwritten:
+            return
+        loop = asyncio.get_running_loop()
+        since = loop.time() - self._put_back_at
+        if since < self._pause:
+            loop.call_later(self._pause - since, self._wake.set)
+            return
+        if not await self._leadership.is_confirmed():
+            return
+        changed, self._overwritten = self._overwritten, set()
+        self._notes.note(
+            "announcer.overwritten", subject=min(changed), subjects=len(changed), cluster=self._cluster
+        )
+        mark = subjects.mark(self._cluster)
+        await self._tell(changed - {mark}, [], epoch, restated=changed)
+        if mark in changed:
+            await self._mark(epoch, self._bus.incarnation, RESTATING)
+        self.put_back += len(changed)
+        self._bus.observer.count("announcer.put_back", len(changed))
+        self._pause = FIRST_PAUSE if since > QUIET_SECONDS else min(2 * self._pause, LONGEST_PAUSE)
+        self._put_back_at = loop.time()
+
+    async def _look_for_a_purge(self) -> None:
+        """Whatever takes all of a cluster's state away takes its mark away, too."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        if await self._bus.last(topology.STATE, subjects.mark(self._cluster)) is None:
+            self._bus.observer.count("announcer.purged")
+            self._notes.note("announcer.purged", cluster=self._cluster)
+            self._agreed = None
+            self._wake.set()
+
+    async def _tell(
+        self,
+        changed: Collection[str],
+        outbox: list[Outgoing],
+        epoch: int,
+        *,
+        restated: Collection[str] = frozenset(),
+    ) -> None:
         """The events first: once the state is said, nobody could know any more that they are due."""
         steps = [Step(subject, self._said.get(subject), self._truth.get(subject)) for subject in changed]
         try:
             news = [event for step in steps for event in self._story(step)]
             for event in (*outbox, *news):
-                await self._publisher.put(event.subject, event.payload, msg_id=event.msg_id)
+                await self._events.put(event.subject, event.payload, msg_id=event.msg_id)
             if news:
-                await self._publisher.flush()
+                await self._events.flush()
             for step in steps:
-                await self._state(step, epoch)
+                await self._state(step, epoch, RESTATING if step.subject in restated else None)
             await self._publisher.flush()
+            await self._events.flush()
         except BaseException:
             self._outbox = outbox + self._outbox
             raise
@@ -267,16 +362,16 @@ class Announcer:
             else:
                 self._said[subject] = after
 
-    async def _state(self, step: Step, epoch: int) -> None:
+    async def _state(self, step: Step, epoch: int, headers: Mapping[str, str] | None) -> None:
         if step.after is None:
             self._too_large.pop(step.subject, None)
             # The tombstone's stamp is above all that the object had: a late copy of it is refused everywhere.
-            await self._publisher.delete(step.subject, stamp=(epoch, self._next_rev()))
+            await self._publisher.delete(step.subject, stamp=(epoch, self._next_rev()), headers=headers)
             return
         rev = self._next_rev() if step.after.rev == UNSTAMPED else step.after.rev
         stamped = msgspec.structs.replace(step.after, epoch=epoch, rev=rev)
         try:
-            await self._publisher.put(step.subject, encode_state(stamped))
+            await self._publisher.put(step.subject, encode_state(stamped), headers=headers)
         except PayloadTooLargeError as error:
             self._leave_out(step.subject, step.after, error)
         else:
@@ -290,7 +385,7 @@ class Announcer:
         self._bus.observer.count("announcer.too_large")
         self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
 
-    async def _replay(self) -> dict[str, State]:
+    async def _replay(self) -> Mirror[State]:
         """All that stands on NATS of this cluster."""
         mirror: Mirror[State] = Mirror(
             self._bus,
@@ -306,9 +401,9 @@ class Announcer:
             mirroring.cancel()
         if not complete:
             raise ReplayBrokenError(f"the state of {self._cluster} was not replayed in {REPLAY_SECONDS} s")
-        return dict(mirror.values)
+        return mirror
 
-    async def _mark(self, epoch: int, incarnation: str) -> None:
+    async def _mark(self, epoch: int, incarnation: str, headers: Mapping[str, str] | None = None) -> None:
         mark = SyncMark(
             cluster=self._cluster,
             epoch=epoch,
@@ -316,7 +411,7 @@ class Announcer:
             incarnation=incarnation,
             at=self._clock(),
         )
-        await self._publisher.put(subjects.mark(self._cluster), encode_state(mark))
+        await self._publisher.put(subjects.mark(self._cluster), encode_state(mark), headers=headers)
         await self._publisher.flush()
 
 

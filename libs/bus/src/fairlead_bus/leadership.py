@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fairlead_bus.bucket import bucket_stream
 from fairlead_bus.bus import Bus
 from fairlead_bus.errors import BusError, RetryableBusError
+from fairlead_bus.jetstream import MSG_ID
 from fairlead_bus.mirror import Mirror, is_deletion
 from fairlead_bus.swap import SwapRefusedError, new_msg_id, swap
 from fairlead_contracts.codec import to_json
@@ -72,6 +73,18 @@ class Leadership:
     def epoch(self) -> int | None:
         """Our epoch while we lead and may trust it; None otherwise. Read it again before each write."""
         return self._held if time.monotonic() < self._trusted_until else None
+
+    async def is_confirmed(self) -> bool:
+        """Whether the key is ours by the server's word, not by our memory alone.
+
+        Raises:
+            RetryableBusError: it could not be found out.
+        """
+        found = await self._bus.last(self._stream, self._subject)
+        held = self._held
+        if held is None or found is None or is_deletion(found.headers):
+            return False
+        return found.seq == held or found.headers.get(MSG_ID, "").startswith(f"{self._replica}.{held}.")
 
     async def run(self) -> None:
         """Takes the key when it is free, renews it, and gives it back when cancelled."""

@@ -303,7 +303,9 @@ class Mirror[T]:
 
     def _bury(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
         before = self._buried.pop(subject, None)
-        known = [self._stamps.get(subject), _told_stamp(headers), before.stamp if before else None]
+        known = [_told_stamp(headers)]
+        if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
+            known += [self._stamps.get(subject), before.stamp if before else None]
         self._drop(subject)
         if self._stamp is None:
             return

@@ -1,7 +1,7 @@
 """Many publishes in flight at once."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from nats.aio.msg import Msg
@@ -32,10 +32,26 @@ class Publisher:
     Each `put` gives a future of its ack. Whoever does not look at the futures learns of failures in `flush`.
     """
 
-    def __init__(self, bus: Bus, *, window: int = WINDOW, ack_seconds: float = ACK_SECONDS) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        window: int = WINDOW,
+        ack_seconds: float = ACK_SECONDS,
+        acked: Callable[[Ack], None] = lambda _: None,
+    ) -> None:
+        """Publish nothing yet.
+
+        Args:
+            bus: the connection.
+            window: so many unacked messages at a time.
+            ack_seconds: the longest silence of the server.
+            acked: hears each ack as it comes, without a future to be kept for it.
+        """
         self._bus = bus
         self._window = window
         self._ack_seconds = ack_seconds
+        self._acked = acked
         self._pending: dict[asyncio.Future[Ack], tuple[str, str]] = {}
         self._failed: list[tuple[str, BusError]] = []
         self._freed = asyncio.Event()
@@ -72,9 +88,12 @@ class Publisher:
             raise
         return acked
 
-    async def delete(self, subject: str, *, stamp: tuple[int, int] | None = None) -> asyncio.Future[Ack]:
-        """Leaves a tombstone, as `Bus.delete` does."""
-        return await self.put(subject, b"", headers=tombstone_headers(stamp), ttl_seconds=TOMBSTONE_SECONDS)
+    async def delete(
+        self, subject: str, *, stamp: tuple[int, int] | None = None, headers: Mapping[str, str] | None = None
+    ) -> asyncio.Future[Ack]:
+        """Leaves a tombstone, as `Bus.delete` does; `headers` come beside its own."""
+        own = {**(headers or {}), **tombstone_headers(stamp)}
+        return await self.put(subject, b"", headers=own, ttl_seconds=TOMBSTONE_SECONDS)
 
     async def flush(self) -> None:
         """Returns when everything put so far is acked.
@@ -110,6 +129,7 @@ class Publisher:
         except BusError as error:
             self._fail(subject, acked, error)
         else:
+            self._acked(ack)
             if not acked.done():
                 acked.set_result(ack)
 
