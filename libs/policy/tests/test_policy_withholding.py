@@ -11,6 +11,7 @@ from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
 from fairlead_contracts.state import QueueState
 from fairlead_policy import (
+    ControlWord,
     Fate,
     OperatorWords,
     clearance_of,
@@ -46,7 +47,7 @@ def test_one_reason_is_named_the_first_thing_to_see_to(
     queues: list[QueueState], leave: Clearance | None, mode: Mode, preemption: str, why: str
 ) -> None:
     document = a_document(preemption=preemption)
-    found = judge_withholding(document, queues, leave, mode=mode, values={}).why
+    found = judge_withholding(document, queues, leave, control=ControlWord(mode), values={}).why
     assert (why in found) if why else not found
 
 
@@ -65,11 +66,16 @@ SETTINGS = [
 @pytest.mark.parametrize("preemption", SETTINGS)
 def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemption: dict[str, str]) -> None:
     unsafe = a_queue(frontend="kueue", bands_by_class=True, preemption=preemption)
-    found = judge_withholding(a_document(), [KUEUE, unsafe], LEAVE, mode=Mode.ACTIVE, values={})
+    found = judge_withholding(
+        a_document(), [KUEUE, unsafe], LEAVE, control=ControlWord(Mode.ACTIVE), values={}
+    )
     assert (found.fate, found.unsafe, found.everywhere) == (Fate.GO, True, False)
     # Crossed classes stop nobody: what could goes first.
     crossed = {"urgent": 5000, "approved": 9000}
-    assert judge_withholding(a_document(), [unsafe], LEAVE, mode=Mode.ACTIVE, values=crossed) == found
+    assert (
+        judge_withholding(a_document(), [unsafe], LEAVE, control=ControlWord(Mode.ACTIVE), values=crossed)
+        == found
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,14 +108,14 @@ def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_kno
     if hours is not None:
         lost = LeverFound(cluster="c1", lever="priority", at=NOON + timedelta(hours=hours))
     found = judge_withholding(
-        a_document(), [KUEUE], leave, mode=mode, values={}, found=lost, revocation=revocation
+        a_document(), [KUEUE], leave, control=ControlWord(mode), values={}, found=lost, revocation=revocation
     )
     assert (found.fate, found.everywhere) == (fate, everywhere)
     assert (why in found.why) if why else not found.why
 
 
 def test_who_pauses_an_unsafe_pool_hears_that_its_levels_could_stop_running_jobs() -> None:
-    found = judge_withholding(a_document(), [PREEMPTING], LEAVE, mode=Mode.PAUSED, values={})
+    found = judge_withholding(a_document(), [PREEMPTING], LEAVE, control=ControlWord(Mode.PAUSED), values={})
     assert (found.fate, found.unsafe) == (Fate.STAND, True)
     assert "they could stop running jobs: queue hot has reclaimWithinCohort LowerPriority" in found.why
 
@@ -133,22 +139,32 @@ def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> 
 
 def test_a_rehearsal_needs_no_leave_and_honours_everything_else() -> None:
     document = a_document(preemption="never")
-    assert not judge_withholding(document, [KUEUE], None, mode=Mode.ACTIVE, values={}, rehearsed=True).why
-    assert judge_withholding(document, [KUEUE], None, mode=Mode.PAUSED, values={}, rehearsed=True).why
-    assert judge_withholding(document, [PREEMPTING], None, mode=Mode.ACTIVE, values={}, rehearsed=True).why
+    assert not judge_withholding(
+        document, [KUEUE], None, control=ControlWord(Mode.ACTIVE), values={}, rehearsed=True
+    ).why
+    assert judge_withholding(
+        document, [KUEUE], None, control=ControlWord(Mode.PAUSED), values={}, rehearsed=True
+    ).why
+    assert judge_withholding(
+        document, [PREEMPTING], None, control=ControlWord(Mode.ACTIVE), values={}, rehearsed=True
+    ).why
 
 
 def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> None:
     document = a_document()
     assert not judge_withholding(
-        document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 600, "approved": 300}
+        document, [KUEUE], LEAVE, control=ControlWord(Mode.ACTIVE), values={"urgent": 600, "approved": 300}
     ).why
     crossed = judge_withholding(
-        document, [KUEUE], LEAVE, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
+        document, [KUEUE], LEAVE, control=ControlWord(Mode.ACTIVE), values={"urgent": 5000, "approved": 9000}
     ).why
     assert "class urgent has its floor at 5000" in crossed
     assert not judge_withholding(
-        document, [a_queue()], None, mode=Mode.ACTIVE, values={"urgent": 5000, "approved": 9000}
+        document,
+        [a_queue()],
+        None,
+        control=ControlWord(Mode.ACTIVE),
+        values={"urgent": 5000, "approved": 9000},
     ).why
 
 
@@ -171,7 +187,12 @@ def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
     assert words.hear(lever_of("c1"), to_json(seen))
     assert words.lever_found("c1") == seen
     why = judge_withholding(
-        a_document(), [KUEUE], leave, mode=Mode.ACTIVE, values={}, found=words.lever_found("c1")
+        a_document(),
+        [KUEUE],
+        leave,
+        control=ControlWord(Mode.ACTIVE),
+        values={},
+        found=words.lever_found("c1"),
     ).why
     assert ("does not read boosts" in why and "fairlead doctor" in why) == withheld
     words.hear(lever_of("c1"), None)
@@ -188,13 +209,34 @@ def test_words_are_taken_back_and_unreadable_ones_stop() -> None:
     [own, everybodys] = words_on("c1/gpu")
     assert words.hear(own, to_json(a_control(mode=Mode.PAUSED)))
     assert words.hear(everybodys, to_json(a_control(mode=Mode.RELEASED)))
-    assert words.mode("c1/gpu") is Mode.RELEASED
-    assert words.mode("c1/cpu") is Mode.RELEASED
+    assert words.control("c1/gpu").mode is Mode.RELEASED
+    assert words.control("c1/cpu").mode is Mode.RELEASED
     words.hear(everybodys, None)
-    assert (words.mode("c1/gpu"), words.mode("c1/cpu")) == (Mode.PAUSED, Mode.ACTIVE)
+    assert (words.control("c1/gpu").mode, words.control("c1/cpu").mode) == (Mode.PAUSED, Mode.ACTIVE)
     words.hear(everybodys, b"?")
-    assert words.mode("c1/cpu") is Mode.PAUSED
+    assert words.control("c1/cpu").mode is Mode.PAUSED
     assert set(words.unreadable) == {everybodys}
+
+
+def test_a_word_says_who_when_and_why() -> None:
+    words = OperatorWords()
+    [own, everybodys] = words_on("c1/gpu")
+    words.hear(own, to_json(a_control(mode=Mode.PAUSED, by="ann", why="disks are changed")))
+
+    def why() -> str:
+        control = words.control("c1/gpu")
+        return judge_withholding(a_document(), [KUEUE], LEAVE, control=control, values={}).why
+
+    assert why() == (
+        f"paused by ann since {NOON:%Y-%m-%d %H:%M} UTC (disks are changed): levels stay as they are"
+    )
+    words.hear(everybodys, to_json(a_control(mode=Mode.RELEASED, by="", why="")))
+    assert why() == (
+        f"all pools are released by an operator since {NOON:%Y-%m-%d %H:%M} UTC: no level of ours is left"
+    )
+    words.hear(everybodys, b"?")
+    words.hear(own, None)
+    assert why().startswith("all pools are paused by an operator, in a word that cannot be read")
 
 
 def test_a_leave_is_one_clusters_and_unreadable_it_is_none() -> None:

@@ -12,13 +12,13 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.steering import SteeringPlan, steer
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.control import Mode
 from fairlead_contracts.decisions import Place
 from fairlead_contracts.document import Grant, PolicyDocument, Tenant
 from fairlead_contracts.document_parts import Bands
 from fairlead_contracts.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from fairlead_contracts.state import JobState, QueueState, State, subject_of
 from fairlead_policy import (
+    ControlWord,
     PlannedLevels,
     Rulebook,
     judge_withholding,
@@ -235,7 +235,7 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
     paper, _ = on_paper(cluster.snapshot())
     # A rehearsal asks for no leave, which paper knows nothing of.
     live = judge_withholding(
-        document, queues, None, mode=Mode.ACTIVE, values=cluster.facts.classes, rehearsed=True
+        document, queues, None, control=ControlWord(), values=cluster.facts.classes, rehearsed=True
     ).why
     if not segments_by(document, queues, cluster.facts.classes):
         assert paper.withheld

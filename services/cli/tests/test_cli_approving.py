@@ -1,16 +1,18 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli import approving
 from fairlead_cli.approving import Approval, approve, granted, withdraw
+from fairlead_cli.asking import show_explanation
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.policy_applying import apply_file
 from fairlead_cli.policy_files import PolicyFile
 from fairlead_cli.policy_store import stored_policy
-from fairlead_contracts import subjects, topology
+from fairlead_contracts import questions, subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.document import Grant, PolicyDocument, encode_document, read_document
 from fairlead_contracts.instants import to_datetime
@@ -35,6 +37,10 @@ def a_job(
         owner="Job/train",
         refused_class=refused,
     )
+
+
+def granted_by(by: str, why: str) -> questions.Approval:
+    return questions.Approval(urgency="urgent", by=by, why=why)
 
 
 def policy(**keys: object) -> PolicyDocument:
@@ -126,6 +132,30 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
             await withdraw(nats_server.url, Approval(job="train"))
+
+
+@pytest.mark.integration
+async def test_explain_says_who_granted_a_class_when_and_why(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = msgspec.structs.replace(a_job(), approved=granted_by("ann", "demo"))
+    async with fairlead(nats_server, policy(), [job]) as bus:
+        await approve(nats_server.url, Approval(job=UID, urgency="urgent", by="ann", why="demo"))
+        granted_at = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1].at
+        # Another approval since is another revision: the first one's instant counts.
+        other = Approval(job="train", urgency="approved", by="ann")
+        found = await stored_policy(bus)
+        assert found is not None
+        later = granted(found[0], a_job(UID.replace("ab", "ff")), other)
+        await apply_file(bus, PolicyFile(name="x", policy=later))
+        capsys.readouterr()
+        await show_explanation(nats_server.url, UID, tenant=None, as_json=False)
+        since = f"{to_datetime(granted_at):%Y-%m-%d %H:%M} UTC"
+        assert f"urgent, granted to it by ann since {since} (demo)" in capsys.readouterr().out
+        await show_explanation(nats_server.url, UID, tenant=None, as_json=True)
+        told = msgspec.json.decode(capsys.readouterr().out, type=ExplainReply).found[0].approved
+        assert told is not None
+        assert told.since == to_datetime(granted_at)
 
 
 @pytest.mark.integration

@@ -1,5 +1,6 @@
 """What a person sees of the policy on a real nats-server: differences, history, the way back."""
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,12 @@ from fairlead_cli.errors import CommandError, OvertakenError
 from fairlead_cli.policy_applying import Terms, put_in_force
 from fairlead_cli.policy_history import Revision, print_history, put_back
 from fairlead_cli.policy_looking import print_differences, print_file, print_policy
-from fairlead_cli.policy_store import stored_policy
+from fairlead_cli.policy_store import Standing, stored_policy, swap
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.control import Mode
+from fairlead_contracts.document import Grant
 from fairlead_testkit import NatsServer
+from fairlead_testkit.people import say
 
 pytestmark = pytest.mark.integration
 
@@ -126,6 +130,38 @@ async def test_history_and_a_refusal_say_who(
     assert [one.by for one in known] == ["anna", "Bärbel <b@example.org>", "carl", ""]
     await print_history(nats, as_json=False)
     assert ", by carl" in capsys.readouterr().out
+
+
+async def test_history_says_who_approved_paused_and_resumed_when_and_why(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, _ = files
+    await put_in_force(nats, first, Terms(by="anna"))
+    async with connect(ConnectionSettings(url=nats), name="test") as bus:
+        await say(bus, Mode.PAUSED, "gpu")
+        found = await stored_policy(bus)
+        assert found is not None
+        grant = Grant(tenant="a", classes=["urgent"], job="train", by="bob", why="a demo")
+        changed = msgspec.structs.replace(found[0], grants=[grant])
+        await swap(bus, changed, Standing(revision=found[1], policy=found[0]), "bob")
+        await say(bus, Mode.ACTIVE)
+    capsys.readouterr()
+    await print_history(nats, as_json=False)
+    one, paused, two, granted, resumed = capsys.readouterr().out.splitlines()
+    assert one.startswith("revision 1, since ")
+    assert paused.startswith("pool gpu: paused, since 20")
+    assert paused.endswith(", by somebody: a test")
+    assert two.endswith(", by bob, in force")
+    assert granted == "  + urgent for job train of a, by bob: a demo"
+    assert resumed.startswith("all pools: active, since 20")
+    await print_history(nats, as_json=True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["revision"], line.get("pool"), line.get("mode")) for line in lines] == [
+        (1, None, None),
+        (2, "gpu", "paused"),
+        (3, None, None),
+        (4, None, "active"),
+    ]
 
 
 async def test_a_revision_that_this_release_does_not_read_is_left_alone(

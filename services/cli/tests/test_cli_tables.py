@@ -88,12 +88,21 @@ def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
     assert "1 shards of gpu did not answer" in text
 
 
-def test_of_one_tenant_the_others_are_not_counted_as_hidden() -> None:
-    text = shown(queue_view(QUEUE, tenant="team-a"))
-    assert "1 of team-a shown" in text
-    assert "6 more" not in text
-    nobody = QueueReply(at=NOW, pools=[PoolQueue(pool="gpu", waiting=7, places=[])])
-    assert "0 of nobody shown" in shown(queue_view(nobody, tenant="nobody"))
+def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
+    [pool] = QUEUE.pools
+
+    def end(tenant: str | None = None, **keys: object) -> str:
+        cut = msgspec.structs.replace(pool, silent_shards=[], **keys)
+        text = shown(queue_view(msgspec.structs.replace(QUEUE, pools=[cut]), tenant=tenant))
+        return text.splitlines()[-1]
+
+    assert end(more=5, most=2000) == "… and 5 more (--limit N shows up to 2000)"
+    assert end(more=5, most=len(pool.places)) == (
+        f"… and 5 more (an answer holds at most {len(pool.places)}: `fairlead snapshot`, then `fairlead order`, lists all)"
+    )
+    assert end("team-a", more=3, most=200) == "… and 3 more of team-a (--limit N shows up to 200)"
+    assert "more" not in end("team-a", more=0, most=200), "the others are not counted as left out"
+    assert end("team-b", places=[], most=200) == "No job of team-b waits here."
 
 
 def test_an_empty_queue_says_so() -> None:

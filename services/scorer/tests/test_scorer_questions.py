@@ -12,11 +12,13 @@ from fairlead_contracts.cards import CardState
 from fairlead_contracts.clearance import Clearance
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.control import Mode
+from fairlead_contracts.document import Grant, Tenant
 from fairlead_contracts.questions import (
     EXPLAIN_REPLY,
     PROBLEM,
     QUEUE_REPLY,
     TENANTS_REPLY,
+    Approval,
     ExplainQuestion,
     ExplainReply,
     Explanation,
@@ -101,6 +103,54 @@ async def test_a_limit_cuts_the_beginning_and_still_counts_all(arena: Arena) -> 
     [pool] = (await ask_queue(arena, QueueQuestion(limit=3))).pools
     assert [line.place.id for line in pool.places] == ORDER[:3]
     assert pool.waiting == 8
+
+
+async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_asked_for(
+    arena: Arena,
+) -> None:
+    [cut] = (await ask_queue(arena, QueueQuestion(limit=3))).pools
+    [whole] = (await ask_queue(arena, QueueQuestion(limit=0))).pools
+    [own] = (await ask_queue(arena, QueueQuestion(tenant="team-a", limit=2))).pools
+    assert [(one.waiting, len(one.places), one.more) for one in (cut, whole, own)] == [
+        (8, 3, 5),
+        (8, 8, 0),
+        (8, 2, 3),
+    ]
+    assert (whole.most, own.most) == (2000, 200)
+
+
+async def test_a_tenant_that_nobody_knows_is_refused(arena: Arena) -> None:
+    payload = to_json(QueueQuestion(tenant="nope"))
+    problem = await refused(arena, subjects.ask("queue"), payload)
+    assert (problem.field, problem.value) == ("tenant", '"nope"')
+    assert problem.reason == "is not in the policy, and has no job and no queue"
+    # One without a job, whom the policy names, is one for whom nobody waits.
+    await arena.policy(a_document(tenants=[*a_document().tenants, Tenant(name="team-new")]))
+
+    async def known() -> bool:
+        try:
+            [pool] = (await ask_queue(arena, QueueQuestion(tenant="team-new"))).pools
+        except RemoteError:
+            return False
+        return pool.places == []
+
+    await eventually(known)
+
+
+async def test_who_granted_a_class_to_one_job_is_told_with_its_place(arena: Arena) -> None:
+    grant = Grant(tenant="team-a", classes=["urgent"], job="a4", by="ann", why="demo")
+    await arena.policy(a_document(grants=[grant]))
+    approval = Approval(urgency="urgent", by="ann", why="demo")
+
+    async def told() -> bool:
+        [pool] = (await ask_queue(arena)).pools
+        return [line.approved for line in pool.places] == [approval, *[None] * 7]
+
+    await eventually(told)
+    [found] = await explain(arena, "a4")
+    assert found.approved == approval
+    [found] = await explain(arena, "a3")
+    assert found.approved is None
 
 
 @pytest.mark.parametrize("by_subject", [True, False])

@@ -28,5 +28,14 @@ class Control(Message, frozen=True, kw_only=True):
     by: str = ""
     why: str = ""
 
+    def told(self) -> str:
+        """The mode with who set it, since when and why: `paused by ann since 2026-11-22 18:30 UTC (disks are changed)`."""
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.mode.value} by {self.by or 'an operator'} since {self.at:%Y-%m-%d %H:%M} UTC{why}"
+
+
+STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
+"""The least strict mode first: of a pool's word and the one on all pools the strictest holds."""
+
 
 CONTROL: Codec[Control] = Codec(Control, "control", packed=False)

@@ -50,7 +50,17 @@ class QueueQuestion(Message, frozen=True, kw_only=True):
     """None for all pools."""
     tenant: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=0)] = 50
-    """At most so many places a pool; 0 for all of them."""
+    """At most so many places a pool; 0 for as many as an answer holds."""
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """Who granted a class to one job, and why."""
+
+    urgency: str
+    by: str = ""
+    why: str = ""
+    since: Moment | None = None
+    """When; None where whoever answers does not know: the policy keeps who and why, its history when."""
 
 
 class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +74,8 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the pool that this tenant is entitled to: the place's tag is the one over the other."""
     owner: str | None = None
     """What the job was made for, as `<kind>/<name>`: people know that name."""
+    approved: Approval | None = None
+    """Of a class that was granted to this job alone."""
 
 
 class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +88,10 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
     """Shards whose owner did not answer: the order lacks their tenants."""
+    more: int = 0
+    """Jobs that wait, too, and that the places leave out: of the tenant, where one was asked for."""
+    most: int | None = None
+    """So many places an answer holds at most, whatever the limit; None from a scorer that does not say."""
 
 
 class QueueReply(Message, frozen=True, kw_only=True):
@@ -178,6 +194,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     waited_seconds: float = 0.0
     refused_class: str | None = None
     """A class that it asked for and was not granted."""
+    approved: Approval | None = None
+    """Of a class that was granted to this job alone."""
     prospects: Prospects | None = None
     """Of a waiting job: what its place is made of, its neighbours, and what would move it."""
     reasons: list[str] = []

@@ -21,6 +21,8 @@ ANSWER = "answer"
 EVENT = "event"
 DEAD = "dead"
 POLICY = "policy"
+KEPT_POLICIES = 32
+"""Revisions that the bucket keeps of each key."""
 MEMBERS = "members"
 ROUTES = "routes"
 
@@ -189,7 +191,7 @@ def _kept_for(name: str, pattern: str, seconds: float) -> StreamSpec:
 
 def _buckets() -> list[BucketSpec]:
     return [
-        BucketSpec(name=POLICY, history=32),
+        BucketSpec(name=POLICY, history=KEPT_POLICIES),
         BucketSpec(name=MEMBERS, ttl_seconds=LEASE_SECONDS, expiry_markers=True),
         BucketSpec(name=ROUTES, ttl_seconds=7 * DAY),
     ]

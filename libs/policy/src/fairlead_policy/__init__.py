@@ -36,6 +36,7 @@ from fairlead_policy.free_quota import FreeQuota
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.operators import (
+    ControlWord,
     OperatorWords,
     clearance_of,
     is_word,
@@ -120,6 +121,7 @@ __all__ = [
     "Cause",
     "Changes",
     "ClassMode",
+    "ControlWord",
     "Decay",
     "ExplainedJob",
     "Fate",

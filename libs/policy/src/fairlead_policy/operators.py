@@ -4,6 +4,8 @@ What was found since of the lever that a leave names stands beside it, and is he
 Readers of the bucket give each key that changed, and ask what holds.
 """
 
+from typing import NamedTuple
+
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.clearance import (
     CLEARANCE,
@@ -13,21 +15,38 @@ from fairlead_contracts.clearance import (
     LeverFound,
     Revocation,
 )
-from fairlead_contracts.control import CONTROL, Mode
+from fairlead_contracts.control import CONTROL, STRICTNESS, Control, Mode
 from fairlead_contracts.errors import ContractError
 
-_STRICTNESS = (Mode.ACTIVE, Mode.PAUSED, Mode.RELEASED)
 _CONTROL = subjects.kv_subject(topology.POLICY, "control.")
+_ALL = subjects.kv_subject(topology.POLICY, subjects.control_key(None))
 _CLEARANCE = subjects.kv_subject(topology.POLICY, "clearance.")
 _REVOCATION = subjects.kv_subject(topology.POLICY, "revocation.")
 _LEVER = subjects.kv_subject(topology.POLICY, "lever.")
+
+
+class ControlWord(NamedTuple):
+    """What operators say of writing to a pool; active where nobody said a word."""
+
+    mode: Mode = Mode.ACTIVE
+    said: Control | None = None
+    """Who said it, when and why; None where nobody did, or it can't be read."""
+    of_all: bool = False
+    """Whether it was said of all pools."""
+
+    def in_words(self) -> str:
+        """The mode with who, when and why, as far as that was said."""
+        pools = "all pools are " if self.of_all else ""
+        if self.said is None:
+            return f"{pools}{self.mode.value} by an operator, in a word that cannot be read"
+        return pools + self.said.told()
 
 
 class OperatorWords:
     """What operators said and did not take back."""
 
     def __init__(self) -> None:
-        self._modes: dict[str, Mode] = {}
+        self._controls: dict[str, ControlWord] = {}
         self._clearances: dict[str, Clearance] = {}
         self._levers: dict[str, LeverFound] = {}
         self._revocations: dict[str, Revocation] = {}
@@ -44,7 +63,7 @@ class OperatorWords:
         if not is_word(subject):
             return False
         for heard in (
-            self._modes,
+            self._controls,
             self._clearances,
             self._levers,
             self._revocations,
@@ -53,9 +72,11 @@ class OperatorWords:
             heard.pop(subject, None)
         if payload is None:
             return True
+        of_all = subject == _ALL
         try:
             if subject.startswith(_CONTROL):
-                self._modes[subject] = CONTROL.decode(payload).mode
+                said = CONTROL.decode(payload)
+                self._controls[subject] = ControlWord(said.mode, said, of_all)
             elif subject.startswith(_LEVER):
                 self._levers[subject] = LEVER_FOUND.decode(payload)
             elif subject.startswith(_REVOCATION):
@@ -65,13 +86,13 @@ class OperatorWords:
         except ContractError as error:
             self.unreadable[subject] = str(error)
             if subject.startswith(_CONTROL):
-                self._modes[subject] = Mode.PAUSED
+                self._controls[subject] = ControlWord(Mode.PAUSED, of_all=of_all)
         return True
 
-    def mode(self, pool: str) -> Mode:
-        """The strictest word on this pool and on all pools."""
-        words = (self._modes.get(subject, Mode.ACTIVE) for subject in words_on(pool))
-        return max(words, key=_STRICTNESS.index)
+    def control(self, pool: str) -> ControlWord:
+        """The strictest word on this pool and on all pools; of two alike its own."""
+        words = (self._controls.get(subject, ControlWord()) for subject in words_on(pool))
+        return max(words, key=lambda word: STRICTNESS.index(word.mode))
 
     def clearance(self, cluster: str) -> Clearance | None:
         """The leave to steer the cluster; None where nobody gave it."""

@@ -143,15 +143,21 @@ class Rulebook:
         """The class that the job has: what was granted to itself, else what it asks for and its tenant may have."""
         everybodys = self.document.classes[-1]
         asked = job.requested_class
-        for grant in self._grants_of(tenant):
-            if grant.job is not None and grant.job in {job.id, job.uid} and grant.classes:
-                return Granted(grant.classes[0], None)
+        if (own := self.grant_to(job, tenant)) is not None:
+            return Granted(own.classes[0], None)
         if asked is None or asked == everybodys:
             return Granted(everybodys, None)
         for grant in self._grants_of(tenant):
             if asked in grant.classes and grant.job is None:
                 return Granted(asked, None)
         return Granted(everybodys, asked)
+
+    def grant_to(self, job: Asking, tenant: str) -> Grant | None:
+        """The grant of a class to this job alone; None where there is none."""
+        for grant in self._grants_of(tenant):
+            if grant.job is not None and grant.job in {job.id, job.uid} and grant.classes:
+                return grant
+        return None
 
     def waiting_job(self, job: JobState) -> WaitingJob:
         """The job as its order knows it: whose it is, and in which class."""

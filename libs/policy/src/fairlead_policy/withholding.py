@@ -14,6 +14,7 @@ from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, QueueState
 from fairlead_policy.bands import NarrowBand, narrow_bands
+from fairlead_policy.operators import ControlWord
 from fairlead_policy.preemption import preempting_settings
 
 
@@ -74,7 +75,7 @@ def judge_withholding(
     queues: Collection[QueueState],
     clearance: Clearance | None,
     *,
-    mode: Mode,
+    control: ControlWord,
     values: Mapping[str, int],
     found: LeverFound | None = None,
     revocation: Revocation | None = None,
@@ -89,7 +90,7 @@ def judge_withholding(
         document: the policy.
         queues: the pool's queues in one cluster.
         clearance: the leave to steer that cluster.
-        mode: the operators' strictest word on the pool.
+        control: the operators' strictest word on the pool.
         values: what the cluster says of the classes that it knows.
         found: what the cluster was last found to obey.
         revocation: where leave was taken back, who did.
@@ -100,12 +101,12 @@ def judge_withholding(
         return Withholding(why=uncleared, fate=Fate.STAND)
     preempting = why_preempting(document, queues)
     unsafe = bool(preempting)
-    if mode is Mode.PAUSED:
+    if control.mode is Mode.PAUSED:
         # A pause stops every write. Who paused has to hear what that leaves in place.
         danger = f"; they could stop running jobs: {preempting}" if unsafe else ""
-        why = f"paused by an operator: the levels that stand, stand{danger}"
+        why = f"{control.in_words()}: levels stay as they are{danger}"
         return Withholding(why=why, fate=Fate.STAND, unsafe=unsafe)
-    if why := _why_none_is_left(revocation if uncleared else None, mode, clearance, found):
+    if why := _why_none_is_left(revocation if uncleared else None, control, clearance, found):
         return Withholding(why=why, fate=Fate.GO, unsafe=unsafe, everywhere=True)
     if preempting:
         return Withholding(why=preempting, fate=Fate.GO, unsafe=True)
@@ -115,7 +116,7 @@ def judge_withholding(
 
 
 def _why_none_is_left(
-    revocation: Revocation | None, mode: Mode, clearance: Clearance | None, found: LeverFound | None
+    revocation: Revocation | None, control: ControlWord, clearance: Clearance | None, found: LeverFound | None
 ) -> str:
     """Why no mark of ours is to be left anywhere; empty where that is not so."""
     if revocation is not None:
@@ -124,8 +125,8 @@ def _why_none_is_left(
             f"leave to write to {revocation.cluster} was taken back{who} at {revocation.at:%Y-%m-%d %H:%M} UTC: "
             "no level of ours is left"
         )
-    if mode is Mode.RELEASED:
-        return "released by an operator: no level of ours is left"
+    if control.mode is Mode.RELEASED:
+        return f"{control.in_words()}: no level of ours is left"
     return why_ineffective(clearance, found)
 
 

@@ -120,7 +120,7 @@ class Planner:
             document,
             queues,
             policy.clearance(cluster),
-            mode=policy.mode(pool),
+            control=policy.control(pool),
             values=self._watch.facts.classes,
             found=policy.lever_found(cluster),
             revocation=policy.revocation(cluster),

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.clearance import Clearance, LeverFound, Revocation
-from fairlead_contracts.control import Mode
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.state import JobState, QueueState
-from fairlead_policy import OperatorWords, Rulebook
+from fairlead_policy import ControlWord, OperatorWords, Rulebook
 
 DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
 _NO_POLICY = Rulebook(PolicyDocument(tenants=[]), 0)
@@ -24,9 +23,9 @@ class PolicyView:
         """Follow this document from now on; None where there is none."""
         self.rulebook = rulebook
 
-    def mode(self, pool: str) -> Mode:
+    def control(self, pool: str) -> ControlWord:
         """The strictest word on this pool and on all pools."""
-        return self.words.mode(pool)
+        return self.words.control(pool)
 
     def clearance(self, cluster: str) -> Clearance | None:
         """The leave to steer the cluster; None where nobody gave it."""

@@ -5,6 +5,7 @@ they are merged by job: what was approved stays, and what was withdrawn meanwhil
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import overload
 
 import msgspec
 
@@ -27,6 +28,10 @@ def approvals_of(document: PolicyDocument | None) -> Approvals:
     return found
 
 
+@overload
+def apart_from_approvals(document: PolicyDocument) -> PolicyDocument: ...
+@overload
+def apart_from_approvals(document: PolicyDocument | None) -> PolicyDocument | None: ...
 def apart_from_approvals(document: PolicyDocument | None) -> PolicyDocument | None:
     """The document without grants to single jobs."""
     if document is None:
@@ -87,9 +92,9 @@ def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str) -
     for grant in carried:
         unknown = [urgency for urgency in grant.classes if urgency not in stated.classes]
         if unknown:
-            problems.append(f"{_in_words(grant)}: {name} has no class {', '.join(unknown)}")
+            problems.append(f"{grant_in_words(grant)}: {name} has no class {', '.join(unknown)}")
         elif grant.tenant not in named and stated.unlisted_weight is None:
-            problems.append(f"{_in_words(grant)}: {name} has no tenant {grant.tenant}")
+            problems.append(f"{grant_in_words(grant)}: {name} has no tenant {grant.tenant}")
     if problems:
         raise InputError(
             "nothing was changed: approvals are in force that could not be kept:",
@@ -110,12 +115,13 @@ def _listed(headline: str, jobs: Sequence[str], grants: Approvals) -> Iterator[s
     if not jobs:
         return
     yield headline
-    yield from (f"  {_in_words(grant)}" for job in jobs[:_MOST_LINES] for grant in grants[job])
+    yield from (f"  {grant_in_words(grant)}" for job in jobs[:_MOST_LINES] for grant in grants[job])
     if len(jobs) > _MOST_LINES:
         yield f"  and {len(jobs) - _MOST_LINES} more"
 
 
-def _in_words(grant: Grant) -> str:
+def grant_in_words(grant: Grant) -> str:
+    """What was granted to whom, by whom and why."""
     given = f", by {grant.by}" if grant.by else ""
     why = f": {grant.why}" if grant.why else ""
     classes = " and ".join(grant.classes) or "a priority of its own"

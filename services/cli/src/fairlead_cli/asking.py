@@ -1,10 +1,13 @@
 """Questions to the scorers, and their answers on a terminal or as JSON."""
 
+import msgspec
 from rich.console import RenderableType
 
+from fairlead_bus import Bus, BusError
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output, write_line
 from fairlead_cli.errors import CommandError
+from fairlead_cli.policy_history import granted_since
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
 from fairlead_contracts.codec import Message, to_json
 from fairlead_contracts.questions import (
@@ -12,6 +15,7 @@ from fairlead_contracts.questions import (
     QUEUE_REPLY,
     TENANTS_REPLY,
     ExplainQuestion,
+    Explanation,
     QueueQuestion,
     TenantsQuestion,
 )
@@ -43,6 +47,7 @@ async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as
     question = ExplainQuestion(job=job, tenant=tenant)
     async with connected(nats) as bus:
         reply = await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
+        reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
     if reply.found or as_json:
         _show(reply, explain_view(reply), as_json=as_json)
     if not reply.found:
@@ -53,6 +58,17 @@ async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as
                 "and ended ones are forgotten after a while."
             ),
         )
+
+
+async def _dated(bus: Bus, found: Explanation) -> Explanation:
+    """With the instant at which a class was granted to the job, where the policy's history tells and we may read it."""
+    if found.approved is None:
+        return found
+    try:
+        since = await granted_since(bus, {found.id, found.uid})
+    except BusError:
+        return found
+    return msgspec.structs.replace(found, approved=msgspec.structs.replace(found.approved, since=since))
 
 
 def _show(reply: Message, view: RenderableType, *, as_json: bool) -> None:

@@ -1,10 +1,16 @@
-"""What was the policy before: the revisions that its bucket keeps, and the way back to one."""
+"""What was the policy before: the revisions that its bucket keeps, and the way back to one.
 
-from collections.abc import Iterator, Sequence
+What operators said meanwhile of writing levels (`pause`, `resume`, `release`) stands in the same bucket, and is told among them.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
+from fairlead_cli import controls
+from fairlead_cli.approvals import apart_from_approvals, grant_in_words
 from fairlead_cli.connection import connected
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import CommandError
@@ -12,7 +18,8 @@ from fairlead_cli.policy_applying import Terms, apply_file
 from fairlead_cli.policy_files import PolicyFile, differences
 from fairlead_cli.policy_store import in_force
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import PolicyDocument, decode_document
+from fairlead_contracts.control import Mode
+from fairlead_contracts.document import Grant, PolicyDocument, decode_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.instants import to_datetime
 
@@ -35,8 +42,23 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """Why not, if so."""
 
 
+class Word(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator said of writing levels."""
+
+    revision: int
+    """Of the bucket: policies and words are numbered together."""
+    since: str
+    """RFC 3339."""
+    by: str
+    why: str
+    pool: str | None
+    """None for all of them."""
+    mode: Mode | None
+    """None where the word was taken back."""
+
+
 async def print_history(nats: str | None, *, as_json: bool) -> None:
-    """Print each revision that is kept, the one in force last.
+    """Print each revision that is kept, the one in force last, and what operators said meanwhile, all by time.
 
     Raises:
         CommandError: there is none.
@@ -44,9 +66,10 @@ async def print_history(nats: str | None, *, as_json: bool) -> None:
     async with connected(nats) as bus:
         known = await _revisions(bus)
         followed = (await in_force(bus)).followed
+        words = [_word(pool, stored) for pool, stored in await controls.said(bus)]
     if not known:
         raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
-    for line in _as_json(known) if as_json else _in_words(known, followed):
+    for line in _as_json(known, words) if as_json else _in_words(known, words, followed):
         write_line(line)
 
 
@@ -84,6 +107,32 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
         say("Grants to single jobs apart: --exact puts those of then back, too.")
 
 
+async def granted_since(bus: Bus, names: Collection[str]) -> datetime | None:
+    """Since when a job has the grant that it has now; None where it has none, or the history does not reach so far.
+
+    Args:
+        bus: the connection.
+        names: of the job.
+    """
+    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
+    since, now = None, None
+    for one in reversed(stored):
+        found = [grant for grant in _grants_at(one) if grant.job in names]
+        if now is None:
+            now = found
+        if not found or found != now:
+            return since
+        since = to_datetime(one.at)
+    return since if len(stored) < topology.KEPT_POLICIES else None
+
+
+def _grants_at(stored: Stored) -> Sequence[Grant]:
+    if is_deletion(stored.headers):
+        return ()
+    policy = _revision(stored).policy
+    return () if policy is None else policy.grants
+
+
 async def _revisions(bus: Bus) -> list[Revision]:
     stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
     return [_revision(one) for one in stored if not is_deletion(one.headers)]
@@ -117,15 +166,31 @@ def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
     raise CommandError(f"revision {wanted} of the policy is not kept", hint=f"These are: {kept}.")
 
 
-def _as_json(known: Sequence[Revision]) -> Iterator[str]:
-    for one in known:
+def _word(pool: str | None, stored: Stored) -> Word:
+    since = to_datetime(stored.at).isoformat()
+    if is_deletion(stored.headers):
+        return Word(revision=stored.seq, since=since, by="", why="", pool=pool, mode=None)
+    found = controls.read_control(stored)
+    return Word(revision=stored.seq, since=since, by=found.by, why=found.why, pool=pool, mode=found.mode)
+
+
+def _by_time(known: Sequence[Revision], words: Sequence[Word]) -> list[Revision | Word]:
+    both: list[Revision | Word] = [*known, *words]
+    return sorted(both, key=lambda one: one.revision)
+
+
+def _as_json(known: Sequence[Revision], words: Sequence[Word]) -> Iterator[str]:
+    for one in _by_time(known, words):
         yield msgspec.json.encode(one).decode()
 
 
-def _in_words(known: Sequence[Revision], followed: int) -> Iterator[str]:
+def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -> Iterator[str]:
     """A headline each, under it what it changed from the one before that validates."""
     before: Revision | None = None
-    for one in known:
+    for one in _by_time(known, words):
+        if isinstance(one, Word):
+            yield _word_in_words(one)
+            continue
         by = f", by {one.by}" if one.by else ""
         mark = ", in force" if one.revision == followed else ""
         yield f"revision {one.revision}, since {one.since}{by}{mark}"
@@ -133,8 +198,24 @@ def _in_words(known: Sequence[Revision], followed: int) -> Iterator[str]:
             yield f"  does not validate: {one.problem}"
             continue
         if before is not None and before.policy is not None:
-            changes = list(differences(before.policy, one.policy))
-            yield from (f"  {line}" for line in changes[:_MOST_LINES])
-            if len(changes) > _MOST_LINES:
-                yield f"  and {len(changes) - _MOST_LINES} lines more"
+            yield from _changes(before.policy, one.policy)
         before = one
+
+
+def _word_in_words(word: Word) -> str:
+    pools = "all pools" if word.pool is None else f"pool {word.pool}"
+    said = "the word was taken back" if word.mode is None else word.mode.value
+    by = f", by {word.by}" if word.by else ""
+    why = f": {word.why}" if word.why else ""
+    return f"{pools}: {said}, since {word.since}{by}{why}"
+
+
+def _changes(before: PolicyDocument, after: PolicyDocument) -> Iterator[str]:
+    """What one revision changed: grants to single jobs as sentences, with who and why; all else key by key."""
+    old, new = ([grant for grant in document.grants if grant.job is not None] for document in (before, after))
+    lines = [f"- {grant_in_words(grant)}" for grant in old if grant not in new]
+    lines += [f"+ {grant_in_words(grant)}" for grant in new if grant not in old]
+    lines += differences(apart_from_approvals(before), apart_from_approvals(after))
+    yield from (f"  {line}" for line in lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        yield f"  and {len(lines) - _MOST_LINES} lines more"

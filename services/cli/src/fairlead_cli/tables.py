@@ -11,6 +11,7 @@ from rich.text import Text
 from fairlead_cli.words import (
     BAR_WIDTH,
     ahead_in_words,
+    approval_in_words,
     demand,
     duration,
     job_name,
@@ -56,13 +57,22 @@ def _queue_parts(pool: PoolQueue, now: datetime, tenant: str | None) -> Iterator
     yield from steering_lines(pool.steering)
     if tenant is None or pool.places:
         yield places_table(pool.places, now)
-    hidden = pool.waiting - len(pool.places)
-    if tenant is not None:
-        # The answer counts the pool's jobs, not the tenant's.
-        yield Text(f"{len(pool.places)} of {tenant} shown (--limit 0 shows all)", style="dim")
-    elif hidden > 0:
-        yield Text(f"… and {hidden} more (--limit 0 shows all)", style="dim")
+    # A scorer of an earlier release counts the pool's jobs alone.
+    more = pool.more or (pool.waiting - len(pool.places) if tenant is None else 0)
+    of_whom = "" if tenant is None else f" of {tenant}"
+    if tenant is not None and not pool.places:
+        yield Text(f"No job of {tenant} waits here.", style="dim")
+    if more > 0:
+        yield Text(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", style="dim")
     yield from _silences([pool])
+
+
+def _how_to_see_more(pool: PoolQueue) -> str:
+    if pool.most is None:
+        return "--limit N shows more"
+    if len(pool.places) < pool.most:
+        return f"--limit N shows up to {pool.most}"
+    return f"an answer holds at most {pool.most}: `fairlead snapshot`, then `fairlead order`, lists all"
 
 
 def places_table(places: list[RankedPlace], now: datetime, *, narrow: bool = False) -> Table:
@@ -180,13 +190,16 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
         yield "place", f"{found.rank + 1} of {found.waiting}"
     if found.place is not None:
         place = found.place
-        yield "class", place.urgency
+        if found.approved is None:
+            yield "class", place.urgency
         yield "asks for", demand(place.demand)
         yield "waited", waited(place, now)
         yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
         yield "key", f"{place.key:.6f}"
     else:
         yield "waited", duration(found.waited_seconds)
+    if found.approved is not None:
+        yield "class", approval_in_words(found.approved)
     if found.refused_class:
         yield "class refused", found.refused_class
     if found.standing is not None:

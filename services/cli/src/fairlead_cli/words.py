@@ -8,7 +8,7 @@ from rich.text import Text
 from fairlead_contracts.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.instants import from_datetime, to_seconds
 from fairlead_contracts.quantities import base_units, format_quantity
-from fairlead_contracts.questions import Adherence, Steering
+from fairlead_contracts.questions import Adherence, Approval, Steering
 
 BAR_WIDTH = 28
 _TENANTS_NAMED = 6
@@ -142,6 +142,13 @@ def _held_back(place: Place, counts_as: Lift | Place | None) -> Iterator[str]:
 def _named(job: Lift | Place) -> str:
     """Others' jobs are not named to a tenant."""
     return job.id or job.uid or "another job"
+
+
+def approval_in_words(approval: Approval) -> str:
+    """A class that was granted to one job, by whom, when and why."""
+    since = f" since {approval.since:%Y-%m-%d %H:%M} UTC" if approval.since is not None else ""
+    why = f" ({approval.why})" if approval.why else ""
+    return f"{approval.urgency}, granted to it by {approval.by or 'an operator'}{since}{why}"
 
 
 def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> Text:

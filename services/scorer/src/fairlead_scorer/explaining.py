@@ -89,6 +89,7 @@ class Explainer:
             steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
+            approved=self._ledger.approval_of(job),
             reasons=_reasons(job),
             never=misfit.never,
             no_quota=misfit.no_quota,

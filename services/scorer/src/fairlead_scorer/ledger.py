@@ -13,6 +13,7 @@ import msgspec
 from fairlead_contracts.decisions import Keeping
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.instants import Micros
+from fairlead_contracts.questions import Approval
 from fairlead_contracts.state import (
     ClassState,
     JobState,
@@ -450,6 +451,27 @@ class Ledger:
         """What a counted job was made for, where it was made for something else."""
         subject = self._holder.get(uid)
         return None if subject is None else self._jobs[subject].owner
+
+    def approval_of(self, job: JobState) -> Approval | None:
+        """Who granted a class to this job alone; None where nobody did."""
+        if self.rulebook is None:
+            return None
+        grant = self.rulebook.grant_to(job, self.rulebook.tenant_of(job))
+        return None if grant is None else Approval(urgency=grant.classes[0], by=grant.by, why=grant.why)
+
+    def approved(self, uid: str) -> Approval | None:
+        """The same of a counted job."""
+        subject = self._holder.get(uid)
+        return None if subject is None else self.approval_of(self._jobs[subject])
+
+    def knows_tenant(self, tenant: str) -> bool:
+        """Whether the policy names the tenant, a cluster has it, or it has jobs."""
+        named = [] if self.rulebook is None else self.rulebook.document.tenants
+        return (
+            any(one.name == tenant for one in named)
+            or any(one.scope == tenant for one in self._tenants.values())
+            or any(tenant in pool.tenants_of(pool.shard_of(tenant)) for pool in self.pools.values())
+        )
 
     def queues_of(self, pool: str) -> list[QueueState]:
         """The queues of a policy pool, of all clusters."""

@@ -68,6 +68,8 @@ class Questions:
         """Who waits, in order."""
         question = read_question(QUEUE_QUESTION, asked)
         tenant = tenant_asked(asked, question.tenant)
+        if tenant is not None and not self._ledger.knows_tenant(tenant):
+            refuse("tenant", tenant, "is not in the policy, and has no job and no queue")
         at = self._now()
         pools = [
             await (
@@ -113,9 +115,12 @@ class Questions:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=wanted))
         places = merge_places([reply.places for reply in part.replies], pool.rules, at)[:wanted]
+        waiting = sum(reply.waiting for reply in part.replies)
         return PoolQueue(
             pool=pool.name,
-            waiting=sum(reply.waiting for reply in part.replies),
+            waiting=waiting,
+            more=max(0, waiting - len(places)),
+            most=MOST_PLACES,
             places=[self._ranked(rank, place, pool.rules) for rank, place in enumerate(places)],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
@@ -137,6 +142,8 @@ class Questions:
                 self._ranked(rank, concealed_place(place), pool.rules)
                 for rank, place in zip(ranks, places, strict=True)
             ],
+            more=max(0, sum(own.waiting for own in pool.standings([tenant])) - len(places)),
+            most=_MOST_RANKED,
             steering=self._steering.of(pool.name),
             silent_shards=sorted({*own.silent, *part.silent}),
         )
@@ -144,7 +151,14 @@ class Questions:
     def _ranked(self, rank: int, place: Place, rules: PoolRules) -> RankedPlace:
         share, entitled = quotient_of(place, rules)
         owner = self._ledger.owner_of(place.uid)
-        return RankedPlace(rank=rank, place=place, share=share, entitled=entitled, owner=owner)
+        return RankedPlace(
+            rank=rank,
+            place=place,
+            share=share,
+            entitled=entitled,
+            owner=owner,
+            approved=self._ledger.approved(place.uid),
+        )
 
     def _pools(self, name: str | None) -> list[Pool]:
         if name is None:

@@ -72,7 +72,7 @@ class SteeringView:
             rulebook.document,
             queues,
             words.clearance(cluster),
-            mode=words.mode(pool),
+            control=words.control(pool),
             values=self._ledger.class_values(cluster),
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),

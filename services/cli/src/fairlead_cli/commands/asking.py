@@ -25,7 +25,7 @@ def queue(
     tenant:
         Only this tenant's jobs.
     limit:
-        At most so many jobs a pool; 0 for all.
+        At most so many jobs a pool; 0 for as many as an answer holds (2,000, of one tenant 200).
     output:
         A table, or the answer as JSON.
     """

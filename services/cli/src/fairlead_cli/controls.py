@@ -1,0 +1,59 @@
+"""The operators' words on writing levels, as the policy bucket has them: what holds now, and what was said before."""
+
+from collections.abc import Sequence
+
+from fairlead_bus import Bucket, Bus, Stored, is_deletion
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.control import CONTROL, STRICTNESS, Control, Mode
+from fairlead_contracts.errors import ContractError
+from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.tokens import NO_NAME, decode_key
+
+_KEYS = "control."
+_SUBJECTS = subjects.kv_subject(topology.POLICY, _KEYS)
+
+
+class Controls(dict[str | None, Control]):
+    """The last word on each pool; of None on all of them."""
+
+    def mode_of(self, pool: str) -> Mode:
+        """The strictest that holds for a pool."""
+        words = (self.get(name) for name in (pool, None))
+        return max(
+            (word.mode for word in words if word is not None), key=STRICTNESS.index, default=Mode.ACTIVE
+        )
+
+
+async def said(bus: Bus) -> list[tuple[str | None, Stored]]:
+    """All words that the bucket keeps, the oldest first, with the pool that each is on; None where on all of them."""
+    kept = await Bucket(bus, topology.POLICY).history(f"{_KEYS}>")
+    return [(_pool(one.subject), one) for one in kept]
+
+
+async def control_words(bus: Bus) -> Controls:
+    """The words that hold."""
+    return standing(await said(bus))
+
+
+def standing(words: Sequence[tuple[str | None, Stored]]) -> Controls:
+    """Of these words, the oldest first, the last one on each pool."""
+    found = Controls()
+    for pool, one in words:
+        if is_deletion(one.headers):
+            found.pop(pool, None)
+        else:
+            found[pool] = read_control(one)
+    return found
+
+
+def read_control(stored: Stored) -> Control:
+    """The word; one that this release cannot read pauses, as it does for the services."""
+    try:
+        return CONTROL.decode(stored.payload)
+    except ContractError:
+        return Control(mode=Mode.PAUSED, at=to_datetime(stored.at), why="in a word that cannot be read")
+
+
+def _pool(subject: str) -> str | None:
+    key = subject.removeprefix(_SUBJECTS)
+    return None if key == NO_NAME else decode_key(key)

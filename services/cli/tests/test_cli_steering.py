@@ -1,0 +1,95 @@
+"""`fairlead pause`, `resume` and `release` on a real nats-server, with something that answers for a scorer."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from fairlead_bus import Asked, Bus, ConnectionSettings, connect, provision
+from fairlead_cli.controls import control_words
+from fairlead_cli.errors import CommandError
+from fairlead_cli.steering import set_mode
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.codec import to_json
+from fairlead_contracts.control import Mode
+from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.questions import PoolTenants, Steering, TenantsReply
+from fairlead_testkit import NatsServer
+
+pytestmark = pytest.mark.integration
+
+
+@asynccontextmanager
+async def fairlead(server: NatsServer, pools: Sequence[str]) -> AsyncIterator[Bus]:
+    """NATS, and something that answers for a scorer: each pool is of one cluster, called after it."""
+    known = [
+        PoolTenants(
+            pool=pool,
+            capacity={},
+            tenants=[],
+            steering=[Steering(cluster=f"{pool}-lab", frontend="kueue", enforcement="exact")],
+        )
+        for pool in pools
+    ]
+
+    async def answer(asked: Asked) -> bytes:
+        del asked
+        return to_json(TenantsReply(at=to_datetime(0), pools=known))
+
+    async with connect(ConnectionSettings(url=server.url), name="test") as bus:
+        await provision(bus, topology.topology(["lab"]))
+        endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
+        yield bus
+        await endpoint.close()
+
+
+async def say(server: NatsServer, mode: Mode, pool: str | None = None) -> None:
+    await set_mode(server.url, mode, pool=pool, by="ann", why="disks")
+
+
+async def test_a_word_on_all_pools_tells_which_of_them_a_stricter_one_holds_back(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, ["cpu", "gpu"]):
+        await say(nats_server, Mode.PAUSED, "gpu")
+        assert "it holds for: gpu-lab (kueue)" in capsys.readouterr().err
+        await say(nats_server, Mode.ACTIVE)
+        said = capsys.readouterr().err.splitlines()
+    assert said[1] == "all pools: active; levels follow the order again, except where a stricter word holds:"
+    assert said[2].startswith("pool gpu stays paused by ann since 20")
+    assert said[2].endswith(" UTC (disks); `fairlead resume gpu` ends that")
+    assert said[3:] == ["it holds for: cpu-lab (kueue)"]
+
+
+async def test_a_word_on_one_pool_tells_that_all_are_held_back(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, ["cpu", "gpu"]):
+        await say(nats_server, Mode.RELEASED)
+        capsys.readouterr()
+        await say(nats_server, Mode.ACTIVE, "gpu")
+        said = capsys.readouterr().err.splitlines()
+    assert said[1] == "pool gpu: active"
+    assert said[2].startswith("but all pools are released by ann since 20")
+    assert len(said) == 3, "it holds nowhere"
+
+
+async def test_a_word_on_a_pool_that_nobody_knows_is_taken_back(nats_server: NatsServer) -> None:
+    async with fairlead(nats_server, ["cpu", "gpu"]) as bus:
+        with pytest.raises(CommandError, match="no pool 'gpus', so nothing was changed") as refused:
+            await say(nats_server, Mode.PAUSED, "gpus")
+        assert refused.value.hint == "Pools are cpu, gpu."
+        assert await control_words(bus) == {}
+
+
+async def test_a_word_on_a_pool_that_is_gone_can_be_changed(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, []) as bus:
+        # Nobody knows any pool yet: to stop is never the wrong guess.
+        await say(nats_server, Mode.PAUSED, "gone")
+        assert "the scorers know no pool 'gone' now" in capsys.readouterr().err
+        assert (await control_words(bus))["gone"].by == "ann"
+    async with fairlead(nats_server, ["gpu"]) as bus:
+        await say(nats_server, Mode.ACTIVE, "gone")
+        assert (await control_words(bus)).mode_of("gone") is Mode.ACTIVE
