@@ -7,7 +7,15 @@ from rich.console import Console, RenderableType
 
 from fairlead_cli.live import Pulse, dashboard
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
-from fairlead_cli.words import adherence_in_words, ahead_in_words, demand, duration, reason, share_bar
+from fairlead_cli.words import (
+    adherence_in_words,
+    ahead_in_words,
+    demand,
+    duration,
+    of_part,
+    reason,
+    share_bar,
+)
 from fairlead_contracts.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.instants import from_datetime
@@ -105,13 +113,61 @@ def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
     assert end("team-b", places=[], most=200) == "No job of team-b waits here."
 
 
+def test_a_place_says_why_the_one_above_goes_first() -> None:
+    [pool] = QUEUE.pools
+    first, second = (
+        msgspec.structs.replace(pool.places[0], rank=rank, why=why)
+        for rank, why in enumerate(["", "it has waited longer, worth 3.0 %"])
+    )
+    far = msgspec.structs.replace(first, rank=700)
+    two = msgspec.structs.replace(pool, places=[first, second, far])
+    lines = shown(queue_view(msgspec.structs.replace(QUEUE, pools=[two]))).splitlines()
+    assert lines[1].rstrip().endswith("why the one above goes first")
+    assert lines[3].rstrip().endswith("first")
+    assert lines[4].rstrip().endswith("it has waited longer, worth 3.0 %")
+    assert lines[5].rstrip().endswith("(its tenant is at 25.00% of its part of gpu)"), "not told so far down"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) -> None:
+    [pool] = QUEUE.pools
+    name = "job-with-a-long-name-0123456789"
+    place = msgspec.structs.replace(pool.places[0].place, id=name)
+    ranked = msgspec.structs.replace(
+        pool.places[0], place=place, owner=None, why="its tenant stands 3.0 % lower"
+    )
+    queue = msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[ranked])])
+    console = Console(file=io.StringIO(), width=columns)
+    console.print(queue_view(queue, columns=columns))
+    console.print(dashboard("top", tenants=TENANTS, queue=queue, pulse=Pulse(), columns=columns))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert text.count(name) == 2
+    assert max(map(len, text.splitlines())) <= columns
+    assert "since this view began: 0 queued" in text
+
+
+def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_percent() -> None:
+    [pool] = QUEUE.pools
+    many = msgspec.structs.replace(pool.places[0], share=157.562)
+    text = shown(
+        queue_view(msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[many])]))
+    )
+    assert "157.6x" in text
+    assert "15756" not in text
+    assert "share then" in text
+    assert "share now" in shown(tenants_view(TENANTS))
+    assert of_part(0.25) == "25.00% of its part"
+    assert of_part(157.562) == "157.6 times its part"
+
+
 def test_an_empty_queue_says_so() -> None:
     assert "Nobody waits" in shown(queue_view(QueueReply(at=NOW, pools=[])))
 
 
 def test_tenants_show_share_beside_entitlement() -> None:
     text = shown(tenants_view(TENANTS))
-    for part in ("team-a", "50.0%", "25.0%", "0.50", "32 gpu", "gpu=8"):
+    for part in ("team-a", "50.0%", "25.0%", "of its part", "32 gpu", "gpu=8"):
         assert part in text
     assert "No pool is known" in shown(tenants_view(TenantsReply(at=NOW, pools=[])))
 
@@ -300,7 +356,7 @@ def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
 
 
 def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
-    text = shown(dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=Pulse(), narrow=True), width=80)
+    text = shown(dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=Pulse(), columns=80), width=80)
     assert "asks for" not in text
     assert "uses" not in text
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))

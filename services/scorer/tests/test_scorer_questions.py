@@ -153,6 +153,35 @@ async def test_who_granted_a_class_to_one_job_is_told_with_its_place(arena: Aren
     assert found.approved is None
 
 
+async def test_each_place_says_by_what_the_one_above_goes_first(arena: Arena) -> None:
+    grant = Grant(tenant="team-b", classes=["urgent"], job="b2", by="ann")
+    await arena.policy(a_document(grants=[grant]))
+
+    async def first() -> bool:
+        [pool] = (await ask_queue(arena)).pools
+        return pool.places[0].place.id == "b2"
+
+    await eventually(first)
+    [pool] = (await ask_queue(arena)).pools
+    told = {line.place.id: line.why for line in pool.places}
+    ids = list(told)
+    assert not told["b2"], "nothing goes before the first"
+    assert told[ids[1]] == "class urgent goes before normal"
+    tenants = [line.place.tenant for line in pool.places]
+    for at in range(2, len(ids)):
+        same = tenants[at] == tenants[at - 1]
+        # All of one tenant were submitted one after another, in microseconds that count where shares are alike.
+        parts = (
+            ("its own tenant serves that one first",)
+            if same
+            else ("its tenant stands ", "it has waited longer")
+        )
+        assert told[ids[at]].startswith(parts), told
+    # Of one tenant's jobs alone the neighbours are not shown: nothing is told of them.
+    [own] = (await ask_queue(arena, QueueQuestion(tenant="team-a"))).pools
+    assert not any(line.why for line in own.places)
+
+
 @pytest.mark.parametrize("by_subject", [True, False])
 async def test_one_tenants_places_keep_their_rank_in_the_pool(arena: Arena, by_subject: bool) -> None:
     question = QueueQuestion() if by_subject else QueueQuestion(tenant="team-b")

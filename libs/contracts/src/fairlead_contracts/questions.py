@@ -76,6 +76,9 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     """What the job was made for, as `<kind>/<name>`: people know that name."""
     approved: Approval | None = None
     """Of a class that was granted to this job alone."""
+    why: str = ""
+    """In words, what lets the job at the rank before this one go first (`it` and `its tenant` are that job's); empty of
+    the first, and where it is not told: of one tenant's jobs alone, and far down."""
 
 
 class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):

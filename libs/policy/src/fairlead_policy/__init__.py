@@ -35,6 +35,7 @@ from fairlead_policy.foretelling import prospects_in_words
 from fairlead_policy.free_quota import FreeQuota
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.levels import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.neighbours import cause_in_words
 from fairlead_policy.operators import (
     ControlWord,
     OperatorWords,
@@ -54,6 +55,7 @@ from fairlead_policy.prospects import (
     Found,
     ended_of,
     higher_classes,
+    neighbour_of,
     prospects_in,
     prospects_of,
     targets_of,
@@ -174,6 +176,7 @@ __all__ = [
     "Wording",
     "aging_in_words",
     "cards_by_pool",
+    "cause_in_words",
     "class_bands",
     "class_in_words",
     "clearance_of",
@@ -193,6 +196,7 @@ __all__ = [
     "may_preempt",
     "merge_places",
     "narrow_bands",
+    "neighbour_of",
     "next_flip_of",
     "order_snapshot",
     "outgrown",

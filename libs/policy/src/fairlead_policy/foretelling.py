@@ -13,7 +13,7 @@ from fairlead_contracts.instants import MINUTE, SECOND, Micros, from_datetime, t
 from fairlead_contracts.prospects import Holder, Makeup, Move, Prospects, Room
 from fairlead_contracts.quantities import base_units, format_quantity
 from fairlead_policy.bound import bound_in_words
-from fairlead_policy.figures import duration, percent
+from fairlead_policy.figures import duration, percent, share_of
 from fairlead_policy.neighbours import before_in_words
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.supposing import unit_of
@@ -67,8 +67,8 @@ def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
             if amount
         ]
         yield (
-            f"{whose}{_short(resource)}: {' + '.join(parts)}: a share of {percent(share * makeup.entitled)}, "
-            f"over {percent(makeup.entitled)} by weight {makeup.weight:g}: {percent(share)}"
+            f"{whose}{_short(resource)}: {' + '.join(parts)}: a share of {share_of(share * makeup.entitled, 'the pool')}, "
+            f"over {percent(makeup.entitled)} by weight {makeup.weight:g}: {share_of(share, 'its part')}"
             + (", which counts." if resource == place.dominant and len(largest) > 1 else ".")
         )
 

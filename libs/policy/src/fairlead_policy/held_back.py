@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from fairlead_contracts.decisions import Place, Within
 from fairlead_contracts.instants import Micros
 from fairlead_contracts.quantities import format_quantity
-from fairlead_policy.figures import percent
+from fairlead_policy.figures import MANY, percent, share_of
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.terms import counted_as
 from fairlead_policy.tree_places import TreePlaces
@@ -88,7 +88,10 @@ def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
 
 
 def _at(dominant: str, tag: float) -> str:
-    return f"{percent(tag)} of its part of {dominant}" if dominant else "nothing before it"
+    if not dominant:
+        return "nothing before it"
+    part = f"its part of {dominant}"
+    return f"{percent(tag)} of {part}" if tag < MANY else share_of(tag, part)
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:

@@ -24,7 +24,12 @@ def before_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
     """
     who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
     below = f" (within {one.within})" if one.within and one.within != place.tenant else ""
-    return f"Before it stands {who}{below}: {_lifted(one)}{_why(one, place, rules)}."
+    return f"Before it stands {who}{below}: {cause_in_words(one, place, rules)}."
+
+
+def cause_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
+    """What puts one job before another: `it` and `that one` are the one before, `this one` is the other."""
+    return f"{_lifted(one)}{_why(one, place, rules)}"
 
 
 def _lifted(one: Neighbour) -> str:

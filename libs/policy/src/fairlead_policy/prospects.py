@@ -117,7 +117,7 @@ def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
     timed = _by_time(place, others, around, rules, now)
     return Prospects(
         makeup=found.makeup,
-        nearest=[_neighbour(place, one, rules, now) for one in around.nearest[:_SHOWN]],
+        nearest=[neighbour_of(place, one, rules, now) for one in around.nearest[:_SHOWN]],
         moves=[
             *_by_ends(found),
             *_by_starts(place, others, rules, now),
@@ -153,7 +153,15 @@ class _Leads(NamedTuple):
     waiting: Fraction = NOTHING
 
 
-def _neighbour(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
+def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
+    """Of a job that stands before another: by which term.
+
+    Args:
+        place: of the job behind.
+        other: of the one before it.
+        rules: that both were placed by.
+        now: the instant of the order.
+    """
     parent, own, bar = _parting(place, other, rules, now)
     same = place.tenant == other.tenant
     leads = _Leads() if same else _leads(own, bar, rules, now)

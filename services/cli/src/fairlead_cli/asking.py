@@ -28,14 +28,14 @@ async def show_queue(
     question = QueueQuestion(pool=pool, tenant=tenant, limit=limit)
     async with connected(nats) as bus:
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
-    _show(reply, queue_view(reply, tenant=tenant), as_json=as_json)
+    _show(reply, queue_view(reply, tenant=tenant, columns=output().width), as_json=as_json)
 
 
 async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, as_json: bool) -> None:
     """Print who has what, of what they may have."""
     async with connected(nats) as bus:
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
-    _show(reply, tenants_view(reply), as_json=as_json)
+    _show(reply, tenants_view(reply, columns=output().width), as_json=as_json)
 
 
 async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fairlead_cli.tables import places_table, tenants_table
+from fairlead_cli.tables import NARROW_COLUMNS, SLIM_COLUMNS, WIDE_COLUMNS, places_table, tenants_table
 from fairlead_cli.words import steering_lines
 from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.questions import QueueReply, TenantsReply
@@ -17,8 +17,6 @@ WINDOW_SECONDS = 10.0
 _FEWEST_PLACES, _MOST_PLACES = 5, 30
 _OTHER_LINES = 20
 """Of a frame: titles, table heads and a pool's usual tenants."""
-NARROW_COLUMNS = 100
-"""Below so many columns the tables leave out what they can."""
 ORDER_RULE = (
     "Class first; then who has less of the part that it is entitled to; waiting counts as so much less."
 )
@@ -53,7 +51,7 @@ class Pulse:
         return len(self._ends) / max(1.0, min(WINDOW_SECONDS, now - self._began))
 
     def words(self) -> str:
-        """All of it on one line."""
+        """All of it on one line; it counts from when it began to look, not what stood there then."""
         return (
             f"{self.queued} queued, {self.started} started, {self.ended} ended "
             f"({self.ended_per_second():.1f}/s), {self.levels} levels written"
@@ -71,17 +69,18 @@ def dashboard(
     tenants: TenantsReply | None,
     queue: QueueReply | None,
     pulse: Pulse,
-    narrow: bool = False,
+    columns: int = WIDE_COLUMNS,
 ) -> RenderableType:
-    """One frame: tenants, the next jobs with the reason for their place, throughput. Narrow: for less than `NARROW_COLUMNS`."""
-    return Group(*_parts(title, tenants, queue, pulse, narrow=narrow))
+    """One frame: tenants, the next jobs with the reason for their place, throughput. Columns: of the terminal."""
+    return Group(*_parts(title, tenants, queue, pulse, columns))
 
 
 def _parts(
-    title: str, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse, *, narrow: bool
+    title: str, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse, columns: int
 ) -> Iterator[RenderableType]:
+    narrow, slim = columns < NARROW_COLUMNS, columns < SLIM_COLUMNS
     yield Text(title, style="bold")
-    yield Text(pulse.words(), style="dim")
+    yield Text(f"since this view began: {pulse.words()}", style="dim")
     if tenants is None:
         yield Text("waiting for a scorer to answer …", style="yellow")
         return
@@ -89,9 +88,9 @@ def _parts(
     for pool in tenants.pools:
         yield Text(f"\npool {pool.pool}", style="bold")
         yield from steering_lines(pool.steering)
-        yield tenants_table(pool, narrow=narrow)
+        yield tenants_table(pool, narrow=narrow, slim=slim)
         if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
             yield Text.assemble(
                 (f"\nnext of {line.waiting} waiting", "bold"), ("" if narrow else f"  {ORDER_RULE}", "dim")
             )
-            yield places_table(line.places, queue.at, narrow=narrow)
+            yield places_table(line.places, queue.at, narrow=narrow, slim=slim)

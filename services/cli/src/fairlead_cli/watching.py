@@ -1,8 +1,12 @@
 """`fairlead top`: the live view of a running instance."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import os
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 
 import msgspec
 from rich.console import RenderableType
@@ -13,7 +17,7 @@ from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.hearing import hearing
-from fairlead_cli.live import NARROW_COLUMNS, Pulse, dashboard, places_that_fit
+from fairlead_cli.live import Pulse, dashboard, places_that_fit
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.events import EVENT, AnyEvent
 from fairlead_contracts.questions import (
@@ -48,8 +52,41 @@ def events(bus: Bus, take: Callable[[AnyEvent], None]) -> AbstractAsyncContextMa
     return hearing(bus, stream=topology.EVENT, filter=subjects.event_filter(), codec=EVENT, take=take)
 
 
+@contextmanager
+def ending_on_q() -> Iterator[asyncio.Event]:
+    """An event that the key `q` sets, where standard input is a terminal."""
+    end = asyncio.Event()
+    if not sys.stdin.isatty():
+        yield end
+        return
+    keys, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+
+    def pressed() -> None:
+        typed = os.read(keys, 64)
+        if b"q" in typed.lower() or not typed:
+            end.set()
+
+    before = termios.tcgetattr(keys)
+    # Each key at once, and not shown; Ctrl-C stays what it is.
+    tty.setcbreak(keys)
+    loop.add_reader(keys, pressed)
+    try:
+        yield end
+    finally:
+        loop.remove_reader(keys)
+        termios.tcsetattr(keys, termios.TCSADRAIN, before)
+
+
+async def _ended(end: asyncio.Event, seconds: float) -> bool:
+    """Whether the event came within that time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await end.wait()
+    return end.is_set()
+
+
 async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
-    """Show the live view until Ctrl-C; where standard output is no terminal, print it once."""
+    """Show the live view until `q` or Ctrl-C; where standard output is no terminal, print it once."""
     console = output()
     pulse = Pulse()
 
@@ -59,7 +96,7 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
             tenants=found.tenants,
             queue=found.queue,
             pulse=pulse,
-            narrow=console.width < NARROW_COLUMNS,
+            columns=console.width,
         )
 
     async with connected(nats) as bus, events(bus, pulse.take):
@@ -67,8 +104,10 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
         if not console.is_terminal:
             console.print(frame(first))
             return
-        with Live(frame(first), console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                await asyncio.sleep(every)
+        with (
+            ending_on_q() as end,
+            Live(frame(first), console=console, screen=True, auto_refresh=False) as live,
+        ):
+            while not await _ended(end, every):
                 found = await look(bus, places=places_that_fit(console.height), pool=pool)
                 live.update(frame(found), refresh=True)

@@ -11,6 +11,8 @@ from fairlead_contracts.quantities import base_units, format_quantity
 from fairlead_contracts.questions import Adherence, Approval, Steering
 
 BAR_WIDTH = 28
+_MANY = 10.0
+"""From so many wholes on a percentage says less than the number of them."""
 _TENANTS_NAMED = 6
 """On one line."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -94,7 +96,7 @@ def _at(place: Place) -> str:
         return f"{_cause(place.unbounded_by, short_resource(place.dominant))}: last"
     if place.share:
         of = f" of {short_resource(place.dominant)}" if place.use else ""
-        return f"counts at {place.tag:.2%} of its part{of} by H-DRF"
+        return f"counts at {of_part(place.tag)}{of} by H-DRF"
     return share_in_words(place.tag, short_resource(place.dominant) if place.use else None)
 
 
@@ -105,7 +107,17 @@ def share_in_words(tag: float, resource: str | None) -> str:
         tag: of the job.
         resource: the dominant one, in short; None where it has nothing.
     """
-    return "has nothing before it" if resource is None else f"is at {tag:.2%} of its part of {resource}"
+    return "has nothing before it" if resource is None else f"is at {of_part(tag)} of {resource}"
+
+
+def of_part(tag: float) -> str:
+    """A tag as a share of what the tenant is entitled to: a percentage, or how many times that is."""
+    return f"{tag:.2%} of its part" if tag < _MANY else f"{tag:.1f} times its part"
+
+
+def multiple(share: float) -> str:
+    """A share of a whole as a percentage, or as how many times the whole it is."""
+    return f"{share:.1%}" if share < _MANY else f"{share:.1f}x"
 
 
 def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:

@@ -3,7 +3,7 @@
 One scorer of a queue group answers; it asks the owners of all shards and puts their parts together exactly.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from fairlead_bus import Asked, Rejected
@@ -26,7 +26,7 @@ from fairlead_contracts.questions import (
     TenantsReply,
 )
 from fairlead_contracts.tokens import NO_NAME, decode_token
-from fairlead_policy import PoolRules, merge_places, quotient_of
+from fairlead_policy import PoolRules, cause_in_words, merge_places, neighbour_of, quotient_of
 from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.foreseeing import concealed_place
 from fairlead_scorer.ledger import Ledger
@@ -121,7 +121,10 @@ class Questions:
             waiting=waiting,
             more=max(0, waiting - len(places)),
             most=MOST_PLACES,
-            places=[self._ranked(rank, place, pool.rules) for rank, place in enumerate(places)],
+            places=[
+                self._ranked(rank, place, pool.rules, _why_behind(places, rank, pool.rules, at))
+                for rank, place in enumerate(places)
+            ],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
         )
@@ -148,7 +151,7 @@ class Questions:
             silent_shards=sorted({*own.silent, *part.silent}),
         )
 
-    def _ranked(self, rank: int, place: Place, rules: PoolRules) -> RankedPlace:
+    def _ranked(self, rank: int, place: Place, rules: PoolRules, why: str = "") -> RankedPlace:
         share, entitled = quotient_of(place, rules)
         owner = self._ledger.owner_of(place.uid)
         return RankedPlace(
@@ -158,6 +161,7 @@ class Questions:
             entitled=entitled,
             owner=owner,
             approved=self._ledger.approved(place.uid),
+            why=why,
         )
 
     def _pools(self, name: str | None) -> list[Pool]:
@@ -167,6 +171,14 @@ class Questions:
             known = ", ".join(sorted(self._ledger.pools)) or "none yet"
             refuse("pool", name, f"is not a pool; pools are {known}")
         return [self._ledger.pools[name]]
+
+
+def _why_behind(places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:
+    """What lets the one before it go first, as far down as people read."""
+    if not 0 < rank < _MOST_RANKED:
+        return ""
+    place = places[rank]
+    return cause_in_words(neighbour_of(place, places[rank - 1], rules, at), place, rules)
 
 
 def tenant_lines(standings: Iterable[Standing]) -> list[TenantLine]:

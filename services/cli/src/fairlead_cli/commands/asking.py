@@ -79,7 +79,7 @@ def top(
     every: Annotated[float, Parameter(validator=Number(gte=0.1, lte=3600))] = 1.0,
     reach: Reach = HERE,
 ) -> None:
-    """Live: tenants, the next jobs, throughput. Ctrl-C ends it.
+    """Live: tenants, the next jobs, throughput. `q` or Ctrl-C ends it.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from rich.live import Live
 from fairlead_bus import Bus
 from fairlead_cli.console import messages, say
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.live import NARROW_COLUMNS, Pulse, dashboard, places_that_fit
+from fairlead_cli.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.watching import look
 from fairlead_sim import Workload
 
@@ -42,7 +42,7 @@ class Show:
                         tenants=found.tenants,
                         queue=found.queue,
                         pulse=self._pulse,
-                        narrow=console.width < NARROW_COLUMNS,
+                        columns=console.width,
                     ),
                     refresh=True,
                 )
