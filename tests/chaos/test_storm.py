@@ -6,22 +6,21 @@ FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAO
 import asyncio
 import os
 import random
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from fairlead_bus import Bus, Follower
-from fairlead_contracts import subjects, topology
+from fairlead_bus import Bus
+from fairlead_contracts import subjects
 from fairlead_contracts.codec import to_packed
 from fairlead_contracts.document import Aging, Grant, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobStarted, LevelWritten
+from fairlead_contracts.events import AnyEvent, LevelWritten
 from fairlead_contracts.simulation import DeleteJob
 from fairlead_contracts.state import Phase
 from fairlead_sim.jobs import SimJob
+from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
@@ -50,14 +49,6 @@ CONFIG = {
 }
 
 
-def truth(store: Path) -> list[SimJob]:
-    """Every job that the simulated cluster ever made, from its own file."""
-    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
-        rows = database.execute("SELECT body FROM jobs").fetchall()
-    database.close()
-    return [msgspec.msgpack.decode(body, type=SimJob) for (body,) in rows]
-
-
 def from_scratch(jobs: Sequence[SimJob]) -> list[str]:
     """The order of what waits, computed from the cluster's own file by brute force in exact fractions."""
     use: dict[str, Counter[str]] = {}
@@ -77,22 +68,6 @@ def from_scratch(jobs: Sequence[SimJob]) -> list[str]:
     ]
     rules = OracleRules.of(POLICY, {"nvidia.com/gpu": GPUS * 1000})
     return [place.uid for place in fill(waiting, rules, 0, use)]
-
-
-async def history(bus: Bus, jobs: set[str]) -> list[AnyEvent]:
-    """All events, once these jobs have ended."""
-    events: list[AnyEvent] = []
-    left = set(jobs)
-    async for delivery in Follower(
-        bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0
-    ):
-        event = EVENT.decode(delivery.payload)
-        events.append(event)
-        if isinstance(event, JobEnded):
-            left.discard(event.job)
-        if not left:
-            return events
-    raise AssertionError("the events ended")
 
 
 def revision(event: LevelWritten) -> int:
@@ -133,14 +108,8 @@ async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm
                 await service.ready(60)
             await the_order_is_right(bus, fleet)
             await deleted_jobs_stay_away(bus, fleet)
-            events = await history(bus, load.acked)
-    jobs = truth(fleet.store)
-    assert {job.id for job in jobs} >= load.acked, "a submission was lost"
-    assert max(Counter(job.id for job in jobs).values()) == 1, "a submission became two jobs"
-    started = {event.uid: event.at for event in events if isinstance(event, JobStarted)}
-    again = [e for e in events if isinstance(e, JobStarted) and started[e.uid] != e.at]
-    assert not again, "a job ran twice"
-    assert started.keys() >= {job.uid for job in jobs if job.id in load.acked}
+            events = await history(bus, CLUSTER, load.acked)
+    check_each_ran_once(simulated_jobs(fleet.store), events, load.acked)
     check_epochs(events)
 
 
@@ -157,7 +126,7 @@ async def the_order_is_right(bus: Bus, fleet: Fleet) -> None:
         )
 
     async def same() -> bool:
-        before = await asyncio.to_thread(truth, fleet.store)
+        before = await asyncio.to_thread(simulated_jobs, fleet.store)
         found = await whole_queue(bus, "gpu")
         if found.silent_shards or len([j for j in before if j.id.startswith("after-")]) < AFTER * len(
             TENANTS
@@ -170,7 +139,7 @@ async def the_order_is_right(bus: Bus, fleet: Fleet) -> None:
 
 async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
     """What is taken away while it waits or runs does not come back, not even by a crash of the server."""
-    for job in await asyncio.to_thread(truth, fleet.store):
+    for job in await asyncio.to_thread(simulated_jobs, fleet.store):
         if job.id.startswith("after-") and job.phase is not Phase.ENDED:
             verb = subjects.sim(CLUSTER, "delete")
             await bus.request(verb, to_packed(DeleteJob(scope=job.scope, id=job.id)), timeout=30)
@@ -179,7 +148,7 @@ async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
         await service.ready(60)
 
     async def still_right() -> bool:
-        before = await asyncio.to_thread(truth, fleet.store)
+        before = await asyncio.to_thread(simulated_jobs, fleet.store)
         found = await whole_queue(bus, "gpu")
         # from_scratch knows none of the deleted jobs: one that came back makes the orders differ.
         return not found.silent_shards and [r.place.uid for r in found.places] == from_scratch(before)

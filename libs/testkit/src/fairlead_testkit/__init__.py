@@ -8,9 +8,10 @@ Never shipped: import-linter keeps it out of every other member. What a test nee
   ones);
 - one scorer or several, with clusters stated by hand: `arena`;
 - one admitter, with the cluster and the scorers played by hand: `hand_played`;
-- everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `storm`, `proxy`.
+- everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `storm`, `proxy`; what became
+  of each job after that: `audit`.
 
-All of them stand on `nats_server` (or `container`), run services by `serving` (in this process) or `process`, act as
+All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `serving` (in this process) or `process`, act as
 `people` do, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and hypothesis its profiles.
 """
 

@@ -17,7 +17,7 @@ CLUSTER = "sim"
 
 
 class Fleet(ProcessFleet):
-    """One nats-server, one simulated cluster, any number of scorers and admitters.
+    """One nats-server or several, one simulated cluster, any number of scorers and admitters.
 
     Args:
         directory: of logs, stores and configuration.
@@ -26,6 +26,7 @@ class Fleet(ProcessFleet):
         scorers: how many.
         admitters: how many; one leads.
         settings: of all services, by field name.
+        servers: how many nats-servers.
     """
 
     def __init__(
@@ -37,9 +38,12 @@ class Fleet(ProcessFleet):
         scorers: int = 2,
         admitters: int = 1,
         settings: Mapping[str, object] | None = None,
+        servers: int = 1,
     ) -> None:
         counts = {"sim": 1, "scorer": scorers, "admitter": admitters}
-        super().__init__(directory, cluster=CLUSTER, policy=policy, counts=counts, settings=settings)
+        super().__init__(
+            directory, cluster=CLUSTER, policy=policy, counts=counts, settings=settings, servers=servers
+        )
         self.store = directory / "cluster.db"
         self._config = directory / "cluster.json"  # JSON is YAML
         self._config.write_bytes(msgspec.json.encode(cluster_config))

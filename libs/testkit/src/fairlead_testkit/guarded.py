@@ -19,6 +19,14 @@ FREE = "free"
 _EVERYTHING = Grants(publish=[">"], subscribe=[">"])
 
 
+class IssuedKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A key for each user, in a file, and the configuration of a server that knows them."""
+
+    config: str
+    seeds: dict[str, Path]
+    """Of each user, by its name."""
+
+
 class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
     """The server, and how each of its users connects."""
 
@@ -36,8 +44,8 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings(ROOT)
 
 
-def guarded(directory: Path, layout: Layout) -> GuardedServer:
-    """The server, not started yet."""
+def issue_keys(directory: Path, layout: Layout) -> IssuedKeys:
+    """New keys, their files in this directory."""
     services, *tenants = layout.accounts
     accounts = [_with_user(services, ROOT), *(_with_user(one, f"{FREE}.{one.name}") for one in tenants)]
     seeds: dict[str, Path] = {}
@@ -47,8 +55,13 @@ def guarded(directory: Path, layout: Layout) -> GuardedServer:
         seeds[user.name] = directory / f"{user.name}.nk"
         seeds[user.name].write_text(seed)
         keys[user.name] = public_key(seed)
-    server = NatsServer(directory / "nats", config=plain_config(accounts, keys))
-    return GuardedServer(server=server, seeds=seeds)
+    return IssuedKeys(config=plain_config(accounts, keys), seeds=seeds)
+
+
+def guarded(directory: Path, layout: Layout) -> GuardedServer:
+    """The server, not started yet."""
+    keys = issue_keys(directory, layout)
+    return GuardedServer(server=NatsServer(directory / "nats", config=keys.config), seeds=keys.seeds)
 
 
 @contextmanager

@@ -43,13 +43,20 @@ class NatsServer:
         config: more lines of server configuration (authorization, limits, TLS).
         sync_interval: how often the store is synced to disk; the server's own default, "2m", is what production has.
         port: a fixed port; by default the server takes a free one at its first start and keeps it.
+        name: of the server, its alone on this machine; by default a new one.
     """
 
     def __init__(
-        self, directory: Path, *, config: str = "", sync_interval: str = "2m", port: int | None = None
+        self,
+        directory: Path,
+        *,
+        config: str = "",
+        sync_interval: str = "2m",
+        port: int | None = None,
+        name: str | None = None,
     ) -> None:
         self.directory = directory
-        self.name = f"fairlead-test-{uuid.uuid4().hex[:12]}"
+        self.name = name or f"fairlead-test-{uuid.uuid4().hex[:12]}"
         self._config = config
         self._sync_interval = sync_interval
         self._port = port
@@ -100,6 +107,12 @@ class NatsServer:
         Raises:
             NatsServerError: it ended, or did not answer in time, or another server has the port.
         """
+        self.launch()
+        self.await_ready()
+        return self
+
+    def launch(self) -> None:
+        """As `start`, but returns at once: `await_ready` is due."""
         if self.running:
             raise NatsServerError(f"{self.name} runs already")
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -112,12 +125,22 @@ class NatsServer:
             self._process = subprocess.Popen(  # noqa: S603 # our own binary and our own arguments
                 arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
+
+    def await_ready(self) -> None:
+        """Return when the server that was launched answers; one that does not is killed.
+
+        Raises:
+            NatsServerError: as `start`.
+        """
         try:
-            self._await_ready()
+            self._await_answer()
         except BaseException:
             self.kill()
             raise
-        return self
+
+    def monitoring_port(self) -> int | None:
+        """Where it answers over HTTP, if its configuration says so: another one after each start."""
+        return self._chosen_port("monitoring") if self.running else None
 
     def stop(self) -> None:
         """End it cleanly: it leaves its clients and flushes its store. Does nothing where it is not running."""
@@ -181,25 +204,25 @@ class NatsServer:
         )
         return path
 
-    def _await_ready(self) -> None:
+    def _await_answer(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if not self.running:
                 raise NatsServerError(f"{self.name} ended at its start:\n{self.log[-2000:]}")
             if self._port is None:
-                self._port = self._chosen_port()
+                self._port = self._chosen_port("nats")
             if self._port is not None and self._answers(self._port):
                 return
             time.sleep(_POLL_SECONDS)
         raise NatsServerError(f"{self.name} did not answer in {START_SECONDS} s:\n{self.log[-2000:]}")
 
-    def _chosen_port(self) -> int | None:
+    def _chosen_port(self, kind: str) -> int | None:
         path = self.directory / f"{_binary().name}_{self.pid}.ports"
         try:
-            urls = json.loads(path.read_text())["nats"]
+            urls = json.loads(path.read_text()).get(kind)
         except (FileNotFoundError, json.JSONDecodeError):
             return None  # not written yet, or only in part
-        return int(urls[0].rpartition(":")[2])
+        return int(urls[0].rpartition(":")[2]) if urls else None
 
     def _answers(self, port: int) -> bool:
         """Whether our server listens there.

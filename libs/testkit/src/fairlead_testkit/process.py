@@ -26,6 +26,8 @@ LISTENING = "health listening"
 """The event of the log line that names the health port."""
 _SHOWN_CHARACTERS = 8000
 _END_SECONDS = 20.0
+_LISTENING_SECONDS = 120.0
+"""A service listens half a second after its start; one of five that start at once on a busy machine took twenty."""
 
 
 class ServiceDiedError(Exception):
@@ -132,7 +134,7 @@ class ServiceProcess:
 
     async def health_port(self) -> int:
         """The port that its health server took."""
-        port = (await self.logged(LISTENING))["port"]
+        port = (await self.logged(LISTENING, _LISTENING_SECONDS))["port"]
         assert isinstance(port, int)  # noqa: S101 # our own log line
         return port
 

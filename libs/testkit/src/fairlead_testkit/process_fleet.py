@@ -1,23 +1,27 @@
-"""Several of Fairlead's services as the processes that they are in production, with a nats-server of their own.
+"""Several of Fairlead's services as the processes that they are in production, with nats-servers of their own.
 
-The server has the shipped accounts: each service connects as its own user and may do what that user may.
+The servers have the shipped accounts: each service connects as its own user and may do what that user may.
 """
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from fairlead_bus import Bus, connect, provision
+from fairlead_bus import Bus, ConnectionSettings, connect, provision
 from fairlead_bus.accounts import Layout
 from fairlead_contracts import topology
 from fairlead_contracts.document import PolicyDocument
-from fairlead_testkit.guarded import guarded
+from fairlead_testkit.guarded import ROOT, issue_keys
+from fairlead_testkit.nats_cluster import NatsCluster
+from fairlead_testkit.nats_server import NatsServer
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
 
 OPERATOR = "ann"
 _USERS = {"sim": "watcher"}
 """As whom a service connects, where that is not its name."""
+_START_SECONDS = 90.0
+"""All start at once, half a second of work each; a busy machine takes its time for that."""
 
 
 class ProcessFleet:
@@ -29,6 +33,7 @@ class ProcessFleet:
         policy: stored before the services start.
         counts: of replicas, by service.
         settings: of all services, by field name.
+        servers: how many nats-servers; of several each has a copy of each stream, and `servers` are they.
     """
 
     def __init__(
@@ -39,14 +44,20 @@ class ProcessFleet:
         policy: PolicyDocument,
         counts: Mapping[str, int],
         settings: Mapping[str, object] | None = None,
+        servers: int = 1,
     ) -> None:
         self.directory = directory
         self.cluster = cluster
         self.policy = policy
         tenants = [tenant.name for tenant in policy.tenants]
         layout = Layout(clusters=[cluster], groups={name: [name] for name in tenants}, operators=[OPERATOR])
-        self._guarded = guarded(directory, layout)
-        self.server = self._guarded.server
+        self._keys = issue_keys(directory, layout)
+        self._replicas = servers
+        self.server = NatsServer(directory / "nats", config=self._keys.config)
+        """The one; never started where it is several."""
+        self.servers = NatsCluster(directory / "nats-cluster", size=servers, config=self._keys.config)
+        """The several; never started where it is one."""
+        self._nats = self.server if servers == 1 else self.servers
         self.services: dict[str, ServiceProcess] = {}
         self._counts = dict(counts)
         self._settings = dict(settings or {})
@@ -61,20 +72,23 @@ class ProcessFleet:
             through: the address that services connect to, where it is not the server's own (a proxy's).
         """
         with self._ending as ending:
-            if not self.server.running:
-                ending.enter_context(self.server)
-            self._url = through or self.server.url
-            async with connect(self._guarded.root, name="test") as bus:
+            if not self._nats.running:
+                ending.enter_context(self._nats)
+            self._url = through or self._nats.url
+            root = ConnectionSettings(url=self._nats.url, nkey_seed=str(self._keys.seeds[ROOT]))
+            async with connect(root, name="test") as bus:
                 await self.prepare(bus)
                 for service in self._plan():
                     ending.enter_context(service)
                 for service in self.services.values():
-                    await service.ready()
+                    await service.ready(_START_SECONDS)
                 yield bus
 
     async def prepare(self, bus: Bus) -> None:
         """Streams, buckets and the policy, before the first service looks for them."""
-        await provision(bus, topology.topology([self.cluster]))
+        if self._replicas > 1:
+            await self.servers.quorum()
+        await provision(bus, topology.topology([self.cluster]), replicas=self._replicas)
         await self.apply(bus, self.policy)
 
     async def apply(self, bus: Bus, policy: PolicyDocument) -> int:
@@ -85,8 +99,8 @@ class ProcessFleet:
     def person(self, user: str = f"operator.{OPERATOR}") -> dict[str, str]:
         """The environment of somebody with the `fairlead` command, an operator or `tenant.<name>`."""
         return {
-            "FAIRLEAD_NATS_URL": self.server.url,
-            "FAIRLEAD_NATS_NKEY_SEED": str(self._guarded.seeds[user]),
+            "FAIRLEAD_NATS_URL": self._nats.url,
+            "FAIRLEAD_NATS_NKEY_SEED": str(self._keys.seeds[user]),
         }
 
     def named(self, service: str) -> list[ServiceProcess]:
@@ -111,7 +125,7 @@ class ProcessFleet:
 
     def _process(self, service: str, name: str, own: Mapping[str, object]) -> ServiceProcess:
         user = _USERS.get(service, service)
-        seed = self._guarded.seeds[user if service == "scorer" else f"{user}.{self.cluster}"]
+        seed = self._keys.seeds[user if service == "scorer" else f"{user}.{self.cluster}"]
         settings = {"nats_url": self._url, "nats_nkey_seed": seed, "replica": name, **self._settings, **own}
         self.services[name] = ServiceProcess(service, self.directory, settings, name=name)
         return self.services[name]

@@ -1,0 +1,50 @@
+"""What became of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobStarted
+from fairlead_sim.jobs import SimJob
+
+
+def simulated_jobs(store: Path) -> list[SimJob]:
+    """Every job that the simulated cluster ever made, from its own file."""
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
+        rows = database.execute("SELECT body FROM jobs").fetchall()
+    database.close()
+    return [msgspec.msgpack.decode(body, type=SimJob) for (body,) in rows]
+
+
+async def history(bus: Bus, cluster: str, jobs: set[str]) -> list[AnyEvent]:
+    """All events of a cluster, once these jobs have ended."""
+    events: list[AnyEvent] = []
+    left = set(jobs)
+    async for delivery in Follower(
+        bus, stream=topology.EVENT, filter=subjects.event_filter(cluster), since=0
+    ):
+        event = EVENT.decode(delivery.payload)
+        events.append(event)
+        if isinstance(event, JobEnded):
+            left.discard(event.job)
+        if not left:
+            return events
+    raise AssertionError("the events ended")
+
+
+def check_each_ran_once(jobs: Sequence[SimJob], events: Sequence[AnyEvent], submitted: set[str]) -> None:
+    """Each submission became one job, and no job started twice."""
+    lost = submitted - {job.id for job in jobs}
+    assert not lost, f"submissions were lost: {sorted(lost)}"  # noqa: S101 # a check of tests
+    doubled = [job for job, times in Counter(job.id for job in jobs).items() if times > 1]
+    assert not doubled, f"submissions became several jobs: {doubled}"  # noqa: S101 # as above
+    started = {event.uid: event.at for event in events if isinstance(event, JobStarted)}
+    again = [event for event in events if isinstance(event, JobStarted) and started[event.uid] != event.at]
+    assert not again, f"jobs ran twice: {again}"  # noqa: S101 # as above
+    idle = [job.id for job in jobs if job.id in submitted and job.uid not in started]
+    assert not idle, f"no start is told of {idle}"  # noqa: S101 # as above

@@ -1,0 +1,160 @@
+"""Several real nats-servers that form one JetStream cluster, each of which can be killed, paused and started again."""
+
+import contextlib
+import http.client
+import json
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+from fairlead_bus import Bus
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.free_ports import free_ports
+from fairlead_testkit.nats_server import LOOPBACK, NatsServer
+
+SIZE = 3
+QUORUM_SECONDS = 60.0
+"""An election takes some 4 to 10 seconds; a loaded machine longer."""
+
+
+class NatsCluster:
+    """A JetStream cluster of this test alone, on loopback.
+
+    The servers choose the ports of their clients themselves and keep them. Those of the routes between them must be
+    known before the first one starts: they are drawn.
+
+    Args:
+        directory: holds a folder for each server; survives kills, so that a restart recovers.
+        size: how many servers.
+        config: more lines of configuration of each server.
+    """
+
+    def __init__(self, directory: Path, *, size: int = SIZE, config: str = "") -> None:
+        self.name = f"fairlead-test-{uuid.uuid4().hex[:12]}"
+        ports = free_ports(size)
+        routes = ", ".join(f"nats://{LOOPBACK}:{port}" for port in ports)
+        self.servers = [
+            NatsServer(
+                directory / f"nats-{number}",
+                name=f"{self.name}-{number}",
+                config=f"http: {LOOPBACK}:-1\n"
+                f"cluster {{ name: {self.name}, listen: {LOOPBACK}:{port}, routes: [{routes}] }}\n{config}",
+            )
+            for number, port in enumerate(ports, start=1)
+        ]
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to: every server, without credentials."""
+        return ",".join(server.url for server in self.servers)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process of any server lives."""
+        return any(server.running for server in self.servers)
+
+    def start(self) -> Self:
+        """Start each server that is not running; returns when all answer their clients, which is before there is a leader.
+
+        Raises:
+            NatsServerError: as `NatsServer.start`.
+        """
+        begun = [server for server in self.servers if not server.running]
+        for server in begun:
+            server.launch()
+        for server in begun:
+            server.await_ready()
+        return self
+
+    def kill(self) -> None:
+        """End all with SIGKILL."""
+        for server in self.servers:
+            server.kill()
+
+    def named(self, name: str) -> NatsServer:
+        """The server of this name, as JetStream tells its leaders."""
+        return next(server for server in self.servers if server.name == name)
+
+    def others(self, *servers: NatsServer) -> list[NatsServer]:
+        """All but these."""
+        return [server for server in self.servers if server not in servers]
+
+    def meta_leader(self) -> NatsServer | None:
+        """Who leads the whole of JetStream, as one that runs says; None while nobody does, or nobody can say."""
+        for server in self.servers:
+            leader = _told_leader(server)
+            if leader is not None:
+                return self.named(leader)
+        return None
+
+    async def stream_leader(self, bus: Bus, stream: str) -> NatsServer:
+        """Who leads a stream."""
+        info = json.loads(await bus.jetstream.call(f"STREAM.INFO.{stream}"))
+        return self.named(info["cluster"]["leader"])
+
+    async def quorum(self, timeout: float = QUORUM_SECONDS) -> None:  # noqa: ASYNC109 # passed on to eventually
+        """Wait until JetStream and each stream are led by servers that run, and all that run say that they are well."""
+        await eventually(self._is_led, timeout, what=f"{self.name} has a quorum")
+
+    def _is_led(self) -> bool:
+        """Trap: for seconds after a leader's death the others are well and name the dead one."""
+        running = [server for server in self.servers if server.running]
+        names = {server.name for server in running}
+        return all(_is_healthy(server) and _leaders(server) <= names for server in running)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def kill(servers: Iterable[NatsServer]) -> None:
+    """End these with SIGKILL."""
+    for server in servers:
+        server.kill()
+
+
+def _told_leader(server: NatsServer) -> str | None:
+    body = _ask(server, "/jsz")
+    found = None if body is None else json.loads(body).get("meta_cluster", {}).get("leader")
+    return str(found) if found else None
+
+
+def _leaders(server: NatsServer) -> set[str]:
+    """Who leads JetStream and each stream, as this server knows it; an empty name where nobody does."""
+    body = _ask(server, "/jsz?streams=true")
+    if body is None:
+        return {""}
+    told = json.loads(body)
+    streams = [
+        stream for account in told.get("account_details", []) for stream in account.get("stream_detail", [])
+    ]
+    return {
+        str(led.get("leader", ""))
+        for led in (told.get("meta_cluster", {}), *(s.get("cluster", {}) for s in streams))
+    }
+
+
+def _is_healthy(server: NatsServer) -> bool:
+    return _ask(server, "/healthz") is not None
+
+
+def _ask(server: NatsServer, path: str) -> bytes | None:
+    """The server's word over HTTP; None where it does not give one, or says that it is not well."""
+    port = server.monitoring_port()
+    if port is None:
+        return None
+    with contextlib.closing(http.client.HTTPConnection(LOOPBACK, port, timeout=1.0)) as connection:
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+        except OSError:
+            return None
+    return body if answer.status == http.HTTPStatus.OK else None
