@@ -7,12 +7,15 @@ from nats.aio.msg import Msg
 
 from fairlead_bus import (
     Bus,
+    BusError,
+    FatalBusError,
     NoStreamError,
+    NotFoundError,
     Publisher,
     PublishFailedError,
     PublishUncertainError,
     RefusedError,
-    UnavailableError,
+    RetryableBusError,
     WrongLastSequenceError,
 )
 from fairlead_bus.jetstream import read_ack
@@ -93,6 +96,12 @@ async def test_any_name_makes_a_subject_and_comes_back(bus: Bus, name: str) -> N
     assert subjects.parse_state(found.subject) == ("c1", "job", name, name)
 
 
+async def test_a_stream_that_is_missing_is_not_taken_for_an_empty_one(bus: Bus) -> None:
+    assert await bus.last("state", NODE) is None
+    with pytest.raises(NotFoundError):
+        await bus.last("nothing", NODE)
+
+
 async def test_pipelined_publishes_keep_their_sequence(bus: Bus) -> None:
     publisher = Publisher(bus, window=16)
     acks = [await publisher.put(subjects.state("c1", "node", f"n{i}"), b"x") for i in range(200)]
@@ -137,11 +146,48 @@ async def test_a_silent_server_does_not_park_a_flush_for_ever(nats_server: NatsS
             await asyncio.wait_for(publisher.flush(), 40)
 
 
-def test_an_id_that_a_cluster_is_still_storing_is_a_reason_to_try_again() -> None:
-    answer = {
-        "error": {"code": 409, "err_code": 10158, "description": "duplicate message id is in process"},
-        "stream": "submit",
-    }
+def refusal(code: int, err_code: int) -> BusError:
+    """What an error in place of an ack becomes."""
+    answer = {"error": {"code": code, "err_code": err_code, "description": "no"}, "stream": "submit"}
     message = Msg(_client=Client(), subject="_INBOX.x", reply="", data=json.dumps(answer).encode())
-    with pytest.raises(UnavailableError):
+    with pytest.raises(BusError) as found:
         read_ack(message, 1)
+    return found.value
+
+
+@pytest.mark.parametrize(
+    ("code", "err_code"),
+    [
+        (400, 10005),  # no suitable peers for placement
+        (408, 0),  # request timeout
+        (409, 10158),  # duplicate message id is in process
+        (429, 10167),  # too many requests
+        (500, 10009),  # JetStream cluster can not handle request
+        (500, 10012),  # a consumer could not be created
+        (500, 10118),  # stream is offline
+        (500, 10119),  # consumer is offline
+        (503, 10008),  # JetStream system temporarily unavailable
+        (503, 10077),  # maximum bytes exceeded
+        (503, 10163),  # expected last sequence per subject temporarily unavailable
+    ],
+)
+def test_what_a_cluster_answers_while_leaders_change_is_a_reason_to_try_again(
+    code: int, err_code: int
+) -> None:
+    assert isinstance(refusal(code, err_code), RetryableBusError)
+
+
+@pytest.mark.parametrize(
+    ("code", "err_code"),
+    [
+        (400, 10003),  # bad request
+        (400, 10060),  # expected stream does not match
+        (400, 10071),  # wrong last sequence
+        (400, 10164),  # the same, while another is being stored
+        (404, 10059),  # stream not found
+        (500, 10052),  # the configuration of a stream is wrong
+        (500, 10074),  # replicas > 1 not supported in non-clustered mode
+    ],
+)
+def test_what_stays_as_it_is_however_often_one_asks_is_fatal(code: int, err_code: int) -> None:
+    assert isinstance(refusal(code, err_code), FatalBusError)

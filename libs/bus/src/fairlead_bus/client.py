@@ -87,6 +87,21 @@ class UnbufferedClient(Client):
         self.abort()
         await super()._connect_to_server(s)
 
+    async def _process_info(self, info: dict[str, object], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's form
+        """Trap: servers that the cluster told of stay in the list for ever, also those that have left it.
+
+        A server that is moved leaves its old address behind, and each dead address may cost a reconnect two seconds.
+        Those that we were told to connect to stay.
+        """
+        told = info.get("connect_urls")
+        if isinstance(told, list) and told:
+            self._server_pool = [
+                server
+                for server in self._server_pool
+                if not server.discovered or server is self._current_server or server.uri.netloc in told
+            ]
+        await super()._process_info(info, initial_connection)
+
     async def _process_pong(self) -> None:
         """Trap: a pong whose waiter was cancelled or timed out raises in the read loop and ends it: a deaf client."""
         if self._pongs and self._pongs[0].done():

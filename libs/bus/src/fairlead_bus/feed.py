@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from fairlead_bus.bus import Bus
 from fairlead_bus.delivery import is_delivery
-from fairlead_bus.errors import ClosedError, ReplayBrokenError
+from fairlead_bus.errors import ClosedError, NotFoundError, ReplayBrokenError
 from fairlead_bus.jetstream import ConsumerFacts
 
 HEARTBEAT_SECONDS = 1.0
@@ -106,8 +106,16 @@ class Feed:
         }
 
     async def position(self) -> ConsumerFacts:
-        """Where the server stands with this feed."""
-        return await self._bus.jetstream.consumer(self._stream, self._name)
+        """Where the server stands with this feed.
+
+        Raises:
+            ReplayBrokenError: it knows it no more. Trap: in a cluster the server whose memory held the consumer may
+                have died while ours, of which alone we hear, lives.
+        """
+        try:
+            return await self._bus.jetstream.consumer(self._stream, self._name)
+        except NotFoundError as error:
+            raise ReplayBrokenError(f"the server has lost the replay: {error}") from error
 
     async def reach(self, seq: int) -> None:
         """Returns when the message with this stream sequence, or a later one, is processed.

@@ -30,6 +30,9 @@ from fairlead_contracts.instants import Micros, from_datetime
 from fairlead_contracts.topology import cluster_of
 
 API_TIMEOUT_SECONDS = 5.0
+READ_TIMEOUT_SECONDS = 2.0
+"""Trap: a clustered server without a leader for a stream is silent on it. Whoever reads asks again soon: the election
+takes four seconds, and what waits out a long silence is ready that much later."""
 
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 MSG_ID = "Nats-Msg-Id"
@@ -37,10 +40,32 @@ TTL = "Nats-TTL"
 
 _WRONG_LAST = frozenset({10071, 10164})
 _TOO_LARGE = 10054
-_IN_PROCESS = 10158
-"""A clustered stream is still storing another message with this Msg-Id: soon it is a duplicate, or was lost."""
+_NO_MESSAGE = 10037
 _NOT_FOUND = 404
-_UNAVAILABLE = 503
+_PASSING_CODES = frozenset({408, 409, 429, 503})
+"""Trap: 409 is 10158, "duplicate message id is in process": a clustered stream is still storing another message with this
+Msg-Id, which soon is a duplicate or was lost. 503 is also what a stream says that is full."""
+_PASSING_ERRORS = frozenset(
+    {
+        10005,  # no suitable peers for placement: too few servers are up
+        10007,  # JetStream cluster not assigned to this server
+        10009,  # JetStream cluster can not handle request: the leader has just changed
+        10012,  # the consumer could not be created, for a reason of the server's own
+        10028,  # insufficient memory resources available
+        10041,  # the word of the consensus group
+        10047,  # insufficient storage resources available
+        10051,  # the stream failed within
+        10096,  # stream not valid: it is being closed or set up anew
+        10104,  # the consumer's store could not be made
+        10118,  # stream is offline
+        10119,  # consumer is offline
+        10194,  # as 10118, with a reason
+        10195,  # as 10119, with a reason
+    }
+)
+"""Errors that pass although they come with a code (400, 500) that also wrong configurations have.
+
+Source: server/errors.json of nats-server 2.15."""
 
 
 class Ack(msgspec.Struct, frozen=True):
@@ -146,7 +171,13 @@ class JetStream:
             raise NoStreamError(f"no stream takes {subject}") from error
         return read_ack(message, len(payload))
 
-    async def call(self, verb: str, body: object | None = None) -> bytes:
+    async def call(
+        self,
+        verb: str,
+        body: object | None = None,
+        *,
+        timeout: float = API_TIMEOUT_SECONDS,  # noqa: ASYNC109 - becomes AnswerTimeoutError
+    ) -> bytes:
         """One call of the API, `$JS.API.<verb>`, and the JSON of its answer.
 
         Raises:
@@ -156,7 +187,7 @@ class JetStream:
         """
         payload = b"" if body is None else msgspec.json.encode(body)
         try:
-            message = await self._wire.ask(f"$JS.API.{verb}", payload, timeout=API_TIMEOUT_SECONDS)
+            message = await self._wire.ask(f"$JS.API.{verb}", payload, timeout=timeout)
         except NobodyAnswersError as error:
             raise UnavailableError("JetStream does not answer") from error
         answer = _api_answer.decode(message.data)
@@ -164,28 +195,33 @@ class JetStream:
             raise _refusal(answer.error)
         return message.data
 
+    async def _read(self, verb: str, body: object | None = None) -> bytes:
+        return await self.call(verb, body, timeout=READ_TIMEOUT_SECONDS)
+
     async def last(self, stream: str, subject: str) -> Stored | None:
         """The last message of a subject or of a filter, from the stream's leader.
 
         Trap: a direct get may be served by a replica that lags; only the leader's word supports a compare-and-swap.
         """
-        try:
-            data = await self.call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
-        except NotFoundError:
-            return None
-        return _stored(_raw_answer.decode(data).message)
+        return await self._get(stream, {"last_by_subj": subject})
 
     async def next_of(self, stream: str, subject: str, seq: int) -> Stored | None:
         """The first message of a subject at or after `seq`."""
+        return await self._get(stream, {"next_by_subj": subject, "seq": seq})
+
+    async def _get(self, stream: str, which: Mapping[str, object]) -> Stored | None:
+        """Trap: a stream that is missing is not one that is empty. Taken for that, it would empty every mirror of it."""
         try:
-            data = await self.call(f"STREAM.MSG.GET.{stream}", {"next_by_subj": subject, "seq": seq})
-        except NotFoundError:
+            data = await self._read(f"STREAM.MSG.GET.{stream}", which)
+        except NotFoundError as error:
+            if error.err_code != _NO_MESSAGE:
+                raise
             return None
         return _stored(_raw_answer.decode(data).message)
 
     async def created(self, stream: str) -> str:
         """When the stream was created, as the server writes it: a stream made anew has another one."""
-        return _stream_facts.decode(await self.call(f"STREAM.INFO.{stream}")).created
+        return _stream_facts.decode(await self._read(f"STREAM.INFO.{stream}")).created
 
     async def create_consumer(self, stream: str, config: Mapping[str, object]) -> ConsumerFacts:
         """Creates or updates a consumer; the name and the filter are part of the subject, so grants can tell them apart."""
@@ -195,7 +231,7 @@ class JetStream:
 
     async def consumer(self, stream: str, name: str) -> ConsumerFacts:
         """Where a consumer stands and how it is set."""
-        return _consumer_facts.decode(await self.call(f"CONSUMER.INFO.{stream}.{name}"))
+        return _consumer_facts.decode(await self._read(f"CONSUMER.INFO.{stream}.{name}"))
 
     async def durable(self, stream: str, name: str) -> ConsumerFacts:
         """A consumer that was made before any service started.
@@ -230,7 +266,7 @@ def _refusal(error: _ApiError) -> RefusedError | UnavailableError:
         return WrongLastSequenceError(error.code, error.err_code, error.description)
     if error.code == _NOT_FOUND:
         return NotFoundError(error.code, error.err_code, error.description)
-    if error.code == _UNAVAILABLE or error.err_code == _IN_PROCESS:
+    if error.code in _PASSING_CODES or error.err_code in _PASSING_ERRORS:
         return UnavailableError(f"{error.description} (error {error.err_code})")
     return RefusedError(error.code, error.err_code, error.description)
 

@@ -258,6 +258,11 @@ class Wire:
         return self._client.server_release
 
     @property
+    def discovered(self) -> set[str]:
+        """Addresses that the cluster told of, beside those that we were given."""
+        return {server.netloc for server in self._client.discovered_servers}
+
+    @property
     def last_error(self) -> Exception | None:
         """The last that went wrong with the connection."""
         return self._client.last_error
