@@ -259,6 +259,18 @@ async def test_selectors_taints_and_zones_are_kept_to(kube_lab: KubeLab, tmp_pat
             assert pod["spec"]["nodeSelector"][ZONE] == "a", "its pods are kept in the zone that was found"
 
 
+@pytest.mark.parametrize(("strategy", "zone"), [("binpack", "a"), ("spread", "b")])
+async def test_the_strategy_chooses_among_zones_that_all_fit(
+    kube_lab: KubeLab, tmp_path: Path, strategy: str, zone: str
+) -> None:
+    """The fewest nodes are one, in either zone; the most are two, in b."""
+    with site(kube_lab, NodeShape("a", 1, gpus=4, zone="a"), NodeShape("b", 2, gpus=4, zone="b")) as here:
+        async with checkers(kube_lab, tmp_path, settings={"strategy": strategy}):
+            here.gang("zoned", pods=2, gpus=1, annotations={ZONE_KEY: ZONE})
+            await here.runs("zoned", 2)
+            assert {pod["spec"]["nodeSelector"][ZONE] for pod in here.pods_of("zoned")} == {zone}
+
+
 async def test_a_killed_checker_is_replaced_and_what_it_sent_away_comes_again(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:

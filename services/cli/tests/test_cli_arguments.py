@@ -52,7 +52,7 @@ def test_results_can_be_json(line: str) -> None:
     [
         "demo --seconds 10 --weights a=3,b=2 --scorers 1 --json --report r.html --seed 3",
         "up --port 4222 --store d",
-        "up --kubeconfig k --context a --context b --dry-run --lever boost",
+        "up --kubeconfig k --context a --context b --dry-run --lever boost --gang-fit",
         "doctor --kubeconfig k --context a --cluster c --accept x --accept y --lever priority --revoke -o json",
         "watchdog gpu other --after 5 --back-after 2 --every 1 --kubeconfig k --cluster c --nats n",
         "approve train --class urgent --tenant a --why w --by me --withdraw",
@@ -122,7 +122,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
 
 
 def test_wrong_words_end_with_code_2_and_no_stack_trace() -> None:
-    for words in (["submit", "--no-such-flag"], ["demo", "--seconds", "0"]):
+    for words in (["submit", "--no-such-flag"], ["demo", "--seconds", "0"], ["up", "--gang-fit"]):
         ended = run_cli(*words)
         assert ended.returncode == 2, words
         assert "Traceback" not in ended.stderr + ended.stdout

@@ -163,6 +163,7 @@ BOOSTER: KubeObject = {
     "metadata": {"name": "booster", "namespace": "ops"},
     "spec": {"template": {"spec": {"containers": [{"image": "example.org/kueue-priority-booster:v0.18"}]}}},
 }
+GANG_FIT = {"metadata": {"name": "gang-fit"}, "spec": {"controllerName": "fairlead.dev/gang-fit"}}
 MULTIKUEUE = {"metadata": {"name": "remote"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
 TWO_QUEUES = [
     {**QUEUE, "metadata": {"name": name}, "spec": {**QUEUE["spec"], "cohortName": "gpus"}}
@@ -206,6 +207,23 @@ FOUND: list[tuple[str, Severity, Survey]] = [
             rights=[
                 Right(service="admitter", account="me", verb="patch", resource="workloads", allowed=False),
             ]
+        ),
+    ),
+    (
+        "checker-rights-missing",
+        Severity.WARNING,
+        changed(
+            admission_checks=msgspec.convert([GANG_FIT], list[AdmissionCheck]),
+            rights=[
+                Right(
+                    service="checker",
+                    account="me",
+                    verb="patch",
+                    resource="workloads",
+                    subresource="status",
+                    allowed=False,
+                ),
+            ],
         ),
     ),
     (

@@ -286,6 +286,21 @@ async def test_rights_are_those_of_whoever_will_run_the_services(kube_lab: KubeL
     assert len([one for one in nobody.findings if one.name == "rights-missing"]) == 2
 
 
+async def test_the_checkers_rights_are_looked_at_where_a_check_is_its_own(kube_lab: KubeLab) -> None:
+    missing = "checker-rights-missing"
+    nobody = "no-such-namespace"
+    assert missing not in names(await found_on(kube_lab, OPERATOR, service_accounts=nobody))
+    kube_lab.offer_gang_fit()
+    try:
+        assert missing not in names(await found_on(kube_lab, OPERATOR, service_accounts="fairlead"))
+        report = await found_on(kube_lab, OPERATOR, service_accounts=nobody)
+        [found] = [one for one in report.findings if one.name == missing]
+        assert "patch the status of workloads.kueue.x-k8s.io" in found.what
+        assert "queues that name gang-fit" in found.why
+    finally:
+        kube_lab.api.delete("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/gang-fit")
+
+
 async def test_namespaces_whose_submissions_nobody_may_make_are_told(kube_lab: KubeLab) -> None:
     # Other tests leave namespaces behind, and the words name the first few: these are among them.
     names_of = ["aa-submits-a", "aa-submits-b"]

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "production.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ADDRESSES = ("FAIRLEAD_NATS_URL", "KUBECONFIG")
-SERVICE = "python -m fairlead_"
+SERVICE = ("python -m fairlead_", "fairlead watchdog ")
 PORT = re.compile(r"\b808\d\b")
 END_SECONDS = 30
 STEP_SECONDS = 150
@@ -137,9 +137,10 @@ def test_following_the_page_runs_it_with_the_shipped_service_accounts(
         said = ""
         for block in BLOCKS[1:]:
             code = WARNINGS_ALONE if block.startswith("fairlead doctor") else 0
-            said = person.run(block, code=code) if code else person.follow(block)
+            said += person.run(block, code=code) if code else person.follow(block)
         assert "levels may be written from now on, by boost" in said
-        for account in ("watcher", "admitter"):
+        assert "checker-rights-missing" not in said
+        for account in ("watcher", "admitter", "checker", "check-watchdog"):
             whoami = person.run(f"kubectl --kubeconfig kubeconfigs/{account}.yaml auth whoami -o yaml")
             assert f"username: {ACCOUNT}{account}" in whoami
             assert "admin" not in (tmp_path / "kubeconfigs" / f"{account}.yaml").read_text()
@@ -148,7 +149,17 @@ def test_following_the_page_runs_it_with_the_shipped_service_accounts(
         files = [f"-f deploy/examples/kueue/{tenant}.yaml" for tenant in ("team-c",) * 10 + ("team-a",) * 3]
         person.run("\n".join(f"kubectl create {file}" for file in files))
         lab.until(lambda: boosted(lab), 90, "a level is written")
-        assert person.end() == [0, 0, 0, 0], person.logs()
+        lab.until(lambda: answered(lab), 90, "the checker answers")
+        assert person.end() == [0] * 6, person.logs()
+
+
+def answered(lab: KubeLab) -> list[str]:
+    return [
+        check["message"]
+        for item in lab.api.items("/apis/kueue.x-k8s.io/v1beta2/workloads")
+        for check in item.get("status", {}).get("admissionChecks", [])
+        if check["state"] == "Ready" and "There is room for" in check["message"]
+    ]
 
 
 def boosted(lab: KubeLab) -> list[str]:

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(400
 READY_SECONDS = 90.0
 END_SECONDS = 60.0
 POLL_SECONDS = 0.1
+GANG_FIT = "/apis/kueue.x-k8s.io/v1beta2/admissionchecks/gang-fit"
 NAMESPACES = ("up-a", "up-b", "up-c")
 
 
@@ -113,10 +114,15 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(crowded: KubeLab,
 
 
 def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_path: Path) -> None:
-    instance = Instance(tmp_path, "--kubeconfig", str(crowded.kubeconfig()))
+    crowded.offer_gang_fit()
+    instance = Instance(tmp_path, "--kubeconfig", str(crowded.kubeconfig()), "--gang-fit")
     try:
         said = instance.wait_said("Ctrl-C ends it")
         assert "levels may be written from now on, by boost" in said
+        assert "a watcher, an admitter and a checker of gangs for kubelab" in said
+        crowded.until(
+            lambda: things.condition(crowded.api.get(GANG_FIT), "Active"), 60, "the check is claimed"
+        )
         crowded.until(lambda: boosts(crowded), 60, "a level is written")
         places = crowded.until(lambda: fair(instance), 60, "the order is the fair one")
         assert "weight" in instance.ask("tenants", "--pool", "kubelab/up-gpus").stdout
@@ -149,6 +155,7 @@ def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_pat
         crowded.until(lambda: boosts(crowded) == {}, 60, "no level is left")
     finally:
         instance.end()
+        crowded.api.delete(GANG_FIT)
 
 
 def queue(instance: Instance) -> list[KubeObject]:

@@ -110,6 +110,7 @@ async def account_can[T](
     *,
     namespace: str | None = None,
     name: str | None = None,
+    subresource: str | None = None,
 ) -> bool:
     """Whether a service account may (SubjectAccessReview): asks for no right to impersonate it.
 
@@ -120,12 +121,13 @@ async def account_can[T](
         resource: to which kind.
         namespace: where; None for in all of them.
         name: of the one object; None for any.
+        subresource: of it, such as `status`.
     """
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}", "system:authenticated"]
     spec = {
         "user": service_account(*account),
         "groups": groups,
-        "resourceAttributes": _attributes(verb, resource, namespace, name, None),
+        "resourceAttributes": _attributes(verb, resource, namespace, name, subresource),
     }
     review = await _review(client, _AUTHORIZATION, "SubjectAccessReview", spec, None)
     return review.status.allowed

@@ -44,8 +44,10 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     cluster_file: Path | None = None
     kubernetes: Sequence[KubeTarget] = ()
     """Clusters to steer."""
+    gang_fit: bool = False
+    """Answer the check for gang fit on each of these."""
     dry_run: bool = False
-    """Let admitters say what they would write, and write nothing."""
+    """Let admitters and checkers say what they would write, and write nothing."""
     nats: str | None = None
     """An address to use; None runs an embedded server."""
     port: int | None = None
@@ -152,6 +154,10 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
         programs.insert(0, _service(plan, url, "watcher", f"watcher-{target.cluster}", flags))
         steering = ["--frontend", "kueue", *flags, *rehearsing]
         programs.append(_service(plan, url, "admitter", admitter_of(target.cluster), steering))
+        if plan.gang_fit:
+            programs.append(
+                _service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *rehearsing])
+            )
     return programs
 
 

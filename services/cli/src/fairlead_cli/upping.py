@@ -38,6 +38,7 @@ class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
     cluster_file: Path | None = None
     kubernetes: Sequence[KubeTarget] = ()
     lever: str | None = None
+    gang_fit: bool = False
     dry_run: bool = False
     store: Path | None = None
     port: int | None = None
@@ -78,6 +79,7 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
         cluster=flags.cluster,
         cluster_file=flags.cluster_file,
         kubernetes=flags.kubernetes,
+        gang_fit=flags.gang_fit,
         dry_run=flags.dry_run,
         nats=flags.nats,
         port=flags.port,
@@ -115,7 +117,10 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
 def _steering(plan: StackPlan) -> str:
     if plan.kubernetes:
         named = ", ".join(target.cluster for target in plan.kubernetes)
-        return f"a watcher and an admitter for {named}" + (" (dry run)" if plan.dry_run else "")
+        services = (
+            "a watcher, an admitter and a checker of gangs" if plan.gang_fit else "a watcher and an admitter"
+        )
+        return f"{services} for {named}" + (" (dry run)" if plan.dry_run else "")
     return "an admitter" + (f", cluster {plan.cluster}" if plan.cluster else "")
 
 

@@ -18,6 +18,7 @@ def up(
     cluster: str | None = None,
     cluster_file: Path | None = None,
     lever: Literal["boost", "priority"] | None = None,
+    gang_fit: Annotated[bool, Parameter(negative="")] = False,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     store: Path | None = None,
     port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
@@ -49,6 +50,8 @@ def up(
         YAML with its nodes, queues and accounts; four nodes of eight GPUs unless given.
     lever:
         What Kueue obeys, where it cannot be asked: the boost annotation, or spec.priority.
+    gang_fit:
+        Answer Kueue's AdmissionCheck for gang fit, too, for the queues that name it (deploy/kustomize/gang-fit).
     dry_run:
         Say what would be written, and write nothing.
     store:
@@ -58,11 +61,14 @@ def up(
     """
     from fairlead_cli.clusters import targets
     from fairlead_cli.connection import run
+    from fairlead_cli.errors import InputError
     from fairlead_cli.upping import UpFlags, stay_up
 
     kubernetes = (
         targets(kubeconfig=kubeconfig, contexts=context, cluster=cluster) if kubeconfig or context else []
     )
+    if gang_fit and not kubernetes:
+        raise InputError("--gang-fit is for Kubernetes clusters: name one with --kubeconfig or --context")
     flags = UpFlags(
         nats=nats,
         policy=policy,
@@ -71,6 +77,7 @@ def up(
         cluster_file=cluster_file,
         kubernetes=kubernetes,
         lever=lever,
+        gang_fit=gang_fit,
         dry_run=dry_run,
         store=store,
         port=port,

@@ -130,7 +130,12 @@ async def take(client: KubeClient, question: Question) -> Survey:
         probe=probe,
         outage=outage,
         rights=await rights_of(
-            client, survey.user, question.accounts, probed=where, tenants=survey.managed_namespaces
+            client,
+            survey.user,
+            question.accounts,
+            probed=where,
+            tenants=survey.managed_namespaces,
+            checks_gangs=bool(survey.gang_checks),
         ),
         written=await _written(reader, survey),
         unread=dict(reader.unread),

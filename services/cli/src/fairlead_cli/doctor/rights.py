@@ -1,4 +1,4 @@
-"""What watcher and admitter must be allowed to do, asked of the API server."""
+"""What our services must be allowed to do, asked of the API server."""
 
 import asyncio
 from collections.abc import Collection, Iterator
@@ -7,6 +7,7 @@ import msgspec
 
 from fairlead_cli.doctor.survey import Right
 from fairlead_kube import (
+    ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,
     EVENTS,
@@ -14,6 +15,7 @@ from fairlead_kube import (
     LOCAL_QUEUES,
     NAMESPACES,
     NODES,
+    PODS,
     PRIORITY_CLASSES,
     RESOURCE_FLAVORS,
     SERVICE_ACCOUNTS,
@@ -26,7 +28,7 @@ from fairlead_kube import (
     service_account,
 )
 
-WATCHER, ADMITTER = "watcher", "admitter"
+WATCHER, ADMITTER, CHECKER = "watcher", "admitter", "checker"
 _WATCHED = (
     WORKLOADS,
     CLUSTER_QUEUES,
@@ -39,6 +41,8 @@ _WATCHED = (
     NAMESPACES,
     JOBS,
 )
+_CHECKED = (WORKLOADS, RESOURCE_FLAVORS, ADMISSION_CHECKS, NODES, PODS)
+_STATUS = "status"
 SUBMITTER = "fairlead-submitter"
 """The service account of a tenant's namespace that the admitter makes jobs as, by the name that it has as shipped."""
 IMPERSONATE = "impersonate"
@@ -52,22 +56,30 @@ class _Need(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource[object]
     namespace: str = ""
     name: str = ""
+    subresource: str = ""
 
 
 async def rights_of(
-    client: KubeClient, user: str, accounts: str | None, *, probed: str, tenants: Collection[str] = ()
+    client: KubeClient,
+    user: str,
+    accounts: str | None,
+    *,
+    probed: str,
+    tenants: Collection[str] = (),
+    checks_gangs: bool = False,
 ) -> list[Right]:
     """Each right that a service needs, and whether it has it.
 
     Args:
         client: of the cluster.
         user: our own name there.
-        accounts: the namespace of the service accounts `fairlead-watcher` and `fairlead-admitter` to ask for; None asks
-            for our own user, as whom `fairlead up --kubeconfig` runs both.
+        accounts: the namespace of the service accounts, such as `fairlead-watcher`, to ask for; None asks for our own
+            user, as whom `fairlead up --kubeconfig` runs all services.
         probed: the namespace of the lever's probe.
         tenants: the namespaces that may take submissions.
+        checks_gangs: whether the checker is asked for, too.
     """
-    needs = [*_needs(probed), *_submitters(tenants)]
+    needs = [*_needs(probed), *_submitters(tenants), *(_checkers() if checks_gangs else ())]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(client, need, user, accounts)) for need in needs]
     return [task.result() for task in tasks]
@@ -94,21 +106,34 @@ def _submitters(tenants: Collection[str]) -> Iterator[_Need]:
         )
 
 
+def _checkers() -> Iterator[_Need]:
+    for resource in _CHECKED:
+        for verb in ("list", "watch"):
+            yield _Need(service=CHECKER, verb=verb, resource=resource)
+    for resource in (WORKLOADS, ADMISSION_CHECKS):
+        yield _Need(service=CHECKER, verb="patch", resource=resource, subresource=_STATUS)
+
+
 async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
-    namespace, name = need.namespace or None, need.name or None
+    namespace, name, part = need.namespace or None, need.name or None, need.subresource or None
     if accounts is None:
         account = user
-        allowed = await can_i(client, need.verb, need.resource, namespace=namespace, name=name)
+        allowed = await can_i(
+            client, need.verb, need.resource, namespace=namespace, name=name, subresource=part
+        )
     else:
         asked = (accounts, f"fairlead-{need.service}")
         account = service_account(*asked)
-        allowed = await account_can(client, asked, need.verb, need.resource, namespace=namespace, name=name)
+        allowed = await account_can(
+            client, asked, need.verb, need.resource, namespace=namespace, name=name, subresource=part
+        )
     group = need.resource.group
     return Right(
         service=need.service,
         account=account,
         verb=need.verb,
         resource=f"{need.resource.plural}.{group}" if group else need.resource.plural,
+        subresource=need.subresource,
         namespace=need.namespace,
         name=need.name,
         allowed=allowed,

@@ -31,6 +31,8 @@ from fairlead_kube import (
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The label by which a job says which LocalQueue it enters."""
+GANG_FIT_CONTROLLER = "fairlead.dev/gang-fit"
+"""Who answers the check for gang fit, as it is shipped."""
 GANG_LABELS = (
     "batch.kubernetes.io/job-name",
     "training.kubeflow.org/job-name",
@@ -43,12 +45,13 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
     """Something that one of our services must be allowed to do."""
 
     service: str
-    """`watcher` or `admitter`."""
+    """`watcher`, `admitter` or `checker`."""
     account: str
     """As whom it would: our own user, or a service account."""
     verb: str
     resource: str
     """As `kubectl auth can-i` takes it: the plural, and the group where there is one."""
+    subresource: str = ""
     namespace: str = ""
     """Empty for all of them."""
     name: str = ""
@@ -97,6 +100,15 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     deployments: list[Deployment] = []
     unread: dict[str, str] = {}
     """By plural: kinds that could not be read, and why."""
+
+    @property
+    def gang_checks(self) -> list[str]:
+        """The AdmissionChecks that our checker answers, by name."""
+        return sorted(
+            check.metadata.name
+            for check in self.admission_checks
+            if check.spec.controller_name == GANG_FIT_CONTROLLER
+        )
 
     @property
     def managed_namespaces(self) -> set[str]:

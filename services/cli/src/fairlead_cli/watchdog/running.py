@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from fairlead_cli.connection import connection_settings
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.instance import find_url
+from fairlead_cli.upping import ending_on_signals
 from fairlead_cli.watchdog.checks import CheckGuard
 from fairlead_cli.watchdog.queues import carry_out
 from fairlead_cli.watchdog.vigil import Verdict, Vigil
@@ -67,14 +68,22 @@ class LeaderWatch:
 
 
 async def run_watchdog(flags: WatchdogFlags) -> None:
-    """Watch until cancelled."""
-    async with asyncio.TaskGroup() as group:
-        if flags.checks:
-            group.create_task(_guard_checks(flags), name="checks")
-        if flags.queues:
-            watch = LeaderWatch(flags.target.cluster, flags.nats)
-            group.create_task(watch.run(), name="leader watch")
-            group.create_task(_act(flags, watch), name="queues")
+    """Watch until a signal asks for the end: it is a service, whoever keeps it stops it so."""
+    with ending_on_signals() as end:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in _parts(flags)]
+            await end.wait()
+            for task in tasks:
+                task.cancel()
+
+
+def _parts(flags: WatchdogFlags) -> Iterator[Coroutine[object, object, None]]:
+    if flags.checks:
+        yield _guard_checks(flags)
+    if flags.queues:
+        watch = LeaderWatch(flags.target.cluster, flags.nats)
+        yield watch.run()
+        yield _act(flags, watch)
 
 
 async def _guard_checks(flags: WatchdogFlags) -> None:

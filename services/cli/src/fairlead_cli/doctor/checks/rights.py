@@ -1,16 +1,16 @@
-"""RBAC: may watcher and admitter do what they have to?"""
+"""RBAC: may our services do what they have to?"""
 
 from collections.abc import Iterator
 
-from fairlead_cli.doctor.findings import Check, Finding, error, info, listed
-from fairlead_cli.doctor.rights import IMPERSONATE, SUBMITTER
+from fairlead_cli.doctor.findings import Check, Finding, error, info, listed, warning
+from fairlead_cli.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
 from fairlead_cli.doctor.survey import Right, Survey
 
 
 def _rights(survey: Survey) -> Iterator[Finding]:
     missing: dict[tuple[str, str], list[Right]] = {}
     for right in survey.rights:
-        if not right.allowed and right.verb != IMPERSONATE:
+        if not right.allowed and right.verb != IMPERSONATE and right.service != CHECKER:
             missing.setdefault((right.service, right.account), []).append(right)
     for (service, account), rights in sorted(missing.items()):
         yield error(
@@ -39,13 +39,29 @@ def _submitters(survey: Survey) -> Iterator[Finding]:
     )
 
 
+def _checker(survey: Survey) -> Iterator[Finding]:
+    missing = [right for right in survey.rights if right.service == CHECKER and not right.allowed]
+    if not missing:
+        return
+    yield warning(
+        "checker-rights-missing",
+        missing[0].account,
+        f"the checker may not {listed(map(_words, missing), most=len(missing))}",
+        why=f"jobs of queues that name {listed(survey.gang_checks)} would get quota and no answer: they wait with it until "
+        "a watchdog lets them through unchecked",
+        mend="kubectl apply -k deploy/kustomize/gang-fit\n" + "\n".join(map(_asking, missing[:_SHOWN])),
+    )
+
+
 def _words(right: Right) -> str:
-    return f"{right.verb} {right.resource}" + (f" in {right.namespace}" if right.namespace else "")
+    of = f"the {right.subresource} of " if right.subresource else ""
+    return f"{right.verb} {of}{right.resource}" + (f" in {right.namespace}" if right.namespace else "")
 
 
 def _asking(right: Right) -> str:
     where = f"-n {right.namespace}" if right.namespace else "-A"
-    return f"kubectl auth can-i {right.verb} {right.resource} {where} --as {right.account}"
+    part = f" --subresource={right.subresource}" if right.subresource else ""
+    return f"kubectl auth can-i {right.verb} {right.resource}{part} {where} --as {right.account}"
 
 
 _SHOWN = 8
@@ -63,5 +79,12 @@ CHECKS = (
         look=_submitters,
         fine="the admitter may make jobs in every namespace with a LocalQueue",
         needs=("localqueues",),
+    ),
+    Check(
+        topic="gang fit",
+        names=("checker-rights-missing",),
+        look=_checker,
+        fine="who answers the check for gang fit, where there is one, may do all that it has to",
+        needs=("admissionchecks",),
     ),
 )
