@@ -14,6 +14,7 @@ from fairlead_contracts.clearance import Clearance, Revocation
 from fairlead_contracts.codec import to_json, to_packed
 from fairlead_contracts.control import Mode
 from fairlead_contracts.events import JobEvicted
+from fairlead_contracts.members import LEADER_LEASE
 from fairlead_contracts.state import QueueState, State, subject_of
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
@@ -164,6 +165,14 @@ async def test_what_is_preempted_while_levels_stand_is_counted_and_told_apart_an
         await evicted(bus, uids[0], datetime.now(UTC) + timedelta(minutes=1))
         await evicted(bus, uids[0], datetime.now(UTC))
         await eventually(lambda: sample(admitter, "preemptions_by_left_levels_total", pool=POOL) == 3)
+
+        async def told() -> bool:
+            """By its lease, to whoever answers `fairlead queue`."""
+            entry = await Bucket(bus, topology.MEMBERS).get(subjects.leader_key("admitter", CLUSTER))
+            lease = None if entry is None else LEADER_LEASE.decode(entry.value)
+            return lease is not None and lease.preemptions_by_left_levels == {POOL: 3}
+
+        await eventually(told, what="the lease says it")
         assert sample(admitter, "preemptions_seen_total", pool=POOL) == 0
 
 

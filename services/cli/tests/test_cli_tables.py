@@ -259,10 +259,14 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
 
 
 def test_levels_that_should_be_gone_are_said_to_stand() -> None:
-    unsafe = msgspec.structs.replace(KUEUE, withheld="a level could stop a running job", levels_left=3)
+    unsafe = msgspec.structs.replace(
+        KUEUE, withheld="a level could stop a running job", levels_left=3, preemptions_by_left_levels=2
+    )
     queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[unsafe])])
     text = shown(queue_view(queue))
     assert "lab: nothing is written: a level could stop a running job" in text
+    stopped = "lab: 2 running jobs were stopped for others while levels stood that should have been gone"
+    assert stopped in " ".join(text.split())
     assert "lab: 3 levels stand that should be gone" in text
 
 

@@ -37,7 +37,7 @@ class Leadership:
     one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
 
-    `reserved` and `followed` give what an admitter's lease says beside that, at each renewal.
+    `reserved`, `followed` and `preemptions` give what an admitter's lease says beside that, at each renewal.
     """
 
     def __init__(
@@ -50,9 +50,11 @@ class Leadership:
         wake: asyncio.Event,
         reserved: Callable[[], list[Reserved]] | None = None,
         followed: Callable[[], list[Followed]] | None = None,
+        preemptions: Callable[[], dict[str, int]] | None = None,
     ) -> None:
         self._reserved = reserved
         self._followed = followed
+        self._preemptions = preemptions
         self._bus = bus
         self._role = role
         self._cluster = cluster
@@ -185,6 +187,7 @@ class Leadership:
                 renewed=from_seconds(time.time()),
                 reserved=[] if self._reserved is None else self._reserved(),
                 followed=[] if self._followed is None else self._followed(),
+                preemptions_by_left_levels={} if self._preemptions is None else self._preemptions(),
             )
         )
 

@@ -77,6 +77,9 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     """Of an admitter."""
     followed: list[Followed] = []
     """Of an admitter."""
+    preemptions_by_left_levels: dict[str, int] = {}
+    """Of an admitter: by pool, running jobs that the frontend stopped for others while levels stood that should have been
+    gone; without those that have none."""
 
 
 MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)

@@ -39,6 +39,9 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""
     levels_left: int = 0
     """Levels that stand there all the same: they are being taken away, or a pause keeps them."""
+    preemptions_by_left_levels: int = 0
+    """Running jobs that the frontend stopped for others while such levels stood, as far as the admitter that leads
+    heard; said for as long as it leads, though the levels are gone by then."""
     adherence: Adherence | None = None
     """None where nobody measures it: without a leading admitter, or where queues state no quota."""
 

@@ -102,15 +102,7 @@ class Admitter:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
         await self._require_durables()
         led = asyncio.Event()
-        leadership = Leadership(
-            self._bus,
-            role=ROLE,
-            cluster=self._settings.cluster,
-            replica=self._lifecycle.replica,
-            wake=led,
-            reserved=self._reservations.stated,
-            followed=self._adherence.stated,
-        )
+        leadership = self._leadership(led)
 
         def lead() -> int | None:
             return leadership.epoch if self._bus.connected else None
@@ -272,6 +264,18 @@ class Admitter:
         )
         return Pressure(
             settings.cluster, limits, waiting=self._watch.facts.waiting, full=self._intake_watch.full
+        )
+
+    def _leadership(self, wake: asyncio.Event) -> Leadership:
+        return Leadership(
+            self._bus,
+            role=ROLE,
+            cluster=self._settings.cluster,
+            replica=self._lifecycle.replica,
+            wake=wake,
+            reserved=self._reservations.stated,
+            followed=self._adherence.stated,
+            preemptions=self._record.restraints.by_left_levels,
         )
 
     def _answer_lane(self) -> Lane:

@@ -1,5 +1,6 @@
 """What the admitter tells of its restraint: levels that it withholds, marks that it takes off, preemptions it is told of."""
 
+from collections import Counter as Tally
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 
@@ -54,6 +55,7 @@ class Restraints:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
         self._clock = clock
         self._restrained: dict[str, _Restraint] = {}
+        self._by_left_levels = Tally[str]()
         self._withheld: Gauge = metrics.gauge(
             "pool_withheld",
             "1 while levels of the pool are withheld: paused, released, not cleared, not read, or they could preempt.",
@@ -114,6 +116,10 @@ class Restraints:
         """The pools whose levels are withheld and why, for people; None if there are none."""
         return "; ".join(f"{pool}: {one.told}" for pool, one in sorted(self._restrained.items())) or None
 
+    def by_left_levels(self) -> dict[str, int]:
+        """By pool, running jobs that were stopped while levels stood that should have been gone."""
+        return dict(self._by_left_levels)
+
     def preempted(self, pool: str, at: Moment) -> None:
         """A running job was stopped for another one, at that time."""
         restraint = self._restrained.get(pool)
@@ -121,6 +127,7 @@ class Restraints:
             self._preemptions.labels(pool).inc()
         elif restraint.covers(at):
             restraint.preempted += 1
+            self._by_left_levels[pool] += 1
             self._preemptions_by_left.labels(pool).inc()
             self._log.error(
                 "a running job was stopped while levels stood that are being taken away",

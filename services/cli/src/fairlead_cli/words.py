@@ -208,6 +208,12 @@ def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
         if one.levels_left:
             count = "1 level stands" if one.levels_left == 1 else f"{one.levels_left} levels stand"
             yield Text(f"{one.cluster}: {count} that should be gone", style="bold red")
+        if stopped := one.preemptions_by_left_levels:
+            jobs = "1 running job was" if stopped == 1 else f"{stopped} running jobs were"
+            yield Text(
+                f"{one.cluster}: {jobs} stopped for others while levels stood that should have been gone",
+                style="bold red",
+            )
         if one.adherence is not None:
             yield Text(f"{one.cluster}: {adherence_in_words(one.adherence)}")
 

@@ -1,6 +1,7 @@
 """How far each cluster follows a pool's order, for people: by the same judgement as the admitter's."""
 
 from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.members import LeaderLease
 from fairlead_contracts.questions import Adherence, Steering
 from fairlead_contracts.state import PoolState, QueueState
 from fairlead_policy import Fate, OperatorWords, Withholding, judge_withholding
@@ -41,6 +42,7 @@ class SteeringView:
         loosest = max(stated, key=_looseness, default=None)
         judged = self._judge(pool, cluster, queues)
         going = judged.unsafe or judged.fate is Fate.GO
+        lease = self._leaders.leader(ADMITTER, cluster)
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
@@ -48,20 +50,8 @@ class SteeringView:
             enforcement_why="" if loosest is None else loosest.enforcement_why,
             withheld=judged.why,
             levels_left=sum(map(self._ledger.levels_in, queues)) if going else 0,
-            adherence=self._adherence(pool, cluster),
-        )
-
-    def _adherence(self, pool: str, cluster: str) -> Adherence | None:
-        lease = self._leaders.leader(ADMITTER, cluster)
-        found = next((one for one in lease.followed if one.pool == pool), None) if lease is not None else None
-        if found is None:
-            return None
-        return Adherence(
-            since=to_datetime(found.since),
-            admissions=found.admissions,
-            missed=found.missed,
-            idle=found.idle,
-            hindered=found.hindered,
+            preemptions_by_left_levels=0 if lease is None else lease.preemptions_by_left_levels.get(pool, 0),
+            adherence=None if lease is None else _adherence(lease, pool),
         )
 
     def _judge(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:
@@ -82,3 +72,16 @@ class SteeringView:
 def _looseness(pool: PoolState) -> int:
     """A word that is not known counts as the loosest: nothing is promised by it."""
     return _FIRMNESS.index(pool.enforcement) if pool.enforcement in _FIRMNESS else len(_FIRMNESS)
+
+
+def _adherence(lease: LeaderLease, pool: str) -> Adherence | None:
+    found = next((one for one in lease.followed if one.pool == pool), None)
+    if found is None:
+        return None
+    return Adherence(
+        since=to_datetime(found.since),
+        admissions=found.admissions,
+        missed=found.missed,
+        idle=found.idle,
+        hindered=found.hindered,
+    )
