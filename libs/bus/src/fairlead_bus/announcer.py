@@ -125,16 +125,10 @@ class Announcer:
             missing: why what was told is not all there is. Without all, nothing is reconciled and no mark given.
             published: told which events of the outbox are acked.
         """
-        self._bus = bus
-        self._leadership = leadership
-        self._cluster = cluster
-        self._wake = wake
-        self._next_rev = next_rev
-        self._clock = clock
+        self._bus, self._leadership, self._cluster, self._wake = bus, leadership, cluster, wake
+        self._next_rev, self._clock = next_rev, clock
         self._doors: Doors = doors or NoDoors()
-        self._story = story
-        self._missing = missing
-        self._published = published
+        self._story, self._missing, self._published = story, missing, published
         self._foreign = ForeignWrites(
             bus, stream=topology.STATE, filter=subjects.state_filter(cluster), wake=wake
         )

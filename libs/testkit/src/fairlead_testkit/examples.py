@@ -58,12 +58,12 @@ def _value(name: str, kind: inspect.Type) -> object:  # noqa: PLR0911 # one line
             return _plain(name, kind)
 
 
-def _plain(name: str, kind: inspect.Type) -> object:
+def _plain(name: str, kind: inspect.Type) -> object:  # noqa: PLR0911 # as above
     match kind:
         case inspect.BoolType():
             return name != "ready"
-        case inspect.IntType():
-            return 1000 + len(name)
+        case inspect.IntType(le=most):
+            return 1000 + len(name) if most is None else min(1000 + len(name), most)
         case inspect.FloatType():
             return len(name) / 8
         case inspect.StrType():
@@ -72,5 +72,7 @@ def _plain(name: str, kind: inspect.Type) -> object:
             return name.encode()
         case inspect.DateTimeType():
             return MOMENT
+        case inspect.RawType():
+            return msgspec.Raw(b'"as it came"')
         case _:
             raise TypeError(f"no example for {kind}")
