@@ -18,20 +18,14 @@ class Waiting(NamedTuple):
 
 
 class Turns:
-    """Messages by line, each line in the order of arrival.
+    """Messages by line, each line in the order of arrival."""
 
-    Args:
-        longest: messages of one line.
-        most_bytes: of all payloads together.
-    """
-
-    def __init__(self, *, longest: int, most_bytes: int) -> None:
-        self._longest = longest
-        self._most_bytes = most_bytes
+    def __init__(self) -> None:
         self._lines: dict[str, deque[Waiting]] = {}
         """In the order of their turns; none is empty."""
         self._count = 0
-        self._bytes = 0
+        self.bytes = 0
+        """Of all payloads together."""
 
     def __len__(self) -> int:
         return self._count
@@ -45,18 +39,11 @@ class Turns:
         """The lines with somebody in them."""
         return list(self._lines)
 
-    def put(self, waiting: Waiting) -> bool:
-        """Stand in line; False where there is no room for it."""
-        line = self._lines.get(waiting.line)
-        size = len(waiting.delivery.payload)
-        if (line is not None and len(line) >= self._longest) or (
-            self._count and self._bytes + size > self._most_bytes
-        ):
-            return False
+    def put(self, waiting: Waiting) -> None:
+        """Stand in line."""
         self._lines.setdefault(waiting.line, deque()).append(waiting)
         self._count += 1
-        self._bytes += size
-        return True
+        self.bytes += len(waiting.delivery.payload)
 
     def take(self, may: Callable[[str], bool]) -> Waiting | None:
         """The first of the next line that may be served; the line's next turn comes after all others'."""
@@ -68,12 +55,12 @@ class Turns:
         if line:
             self._lines[name] = line
         self._count -= 1
-        self._bytes -= len(waiting.delivery.payload)
+        self.bytes -= len(waiting.delivery.payload)
         return waiting
 
     def clear(self) -> list[Waiting]:
         """Send everybody away."""
         gone = list(self)
         self._lines.clear()
-        self._count = self._bytes = 0
+        self._count = self.bytes = 0
         return gone

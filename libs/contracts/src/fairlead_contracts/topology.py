@@ -32,8 +32,6 @@ LEAST_AGE_SECONDS = 600.0
 """The shortest age that an operator may give a stream: answers must find those who wait for them."""
 MOST_OF_A_TENANT = 100_000
 """Submissions of one tenant that may lie in the stream; its next publish is refused by the server then."""
-_MOST_READ = 2 * MOST_OF_A_TENANT
-"""Submissions of a cluster that are read and not settled: who stands behind a flood is found by reading on."""
 TOMBSTONE_SECONDS = HOUR
 """How long a delete stays: longer than any reader is expected to be away without replaying from scratch."""
 
@@ -199,12 +197,7 @@ def _buckets() -> list[BucketSpec]:
 
 def _durables(clusters: list[str], targets: list[str]) -> list[DurableSpec]:
     submits = [
-        DurableSpec(
-            stream=SUBMIT,
-            name=submit_durable(target),
-            filter=subjects.submit_filter(target),
-            max_ack_pending=_MOST_READ,
-        )
+        DurableSpec(stream=SUBMIT, name=submit_durable(target), filter=subjects.submit_filter(target))
         for target in targets
     ]
     answers = [
