@@ -73,9 +73,9 @@ class Meeting:
         return found
 
 
-@pytest.fixture
-async def meeting(tmp_path: Path) -> AsyncIterator[Meeting]:
-    with guarded_server(tmp_path, LAYOUT) as guarded:
+@pytest.fixture(params=["plain", "operator"])
+async def meeting(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Meeting]:
+    with guarded_server(tmp_path, LAYOUT, operator_mode=request.param == "operator") as guarded:
         async with AsyncExitStack() as stack:
             made = Meeting(guarded, stack)
             await provision(await made.user("provisioner"), topology(["c1"]))

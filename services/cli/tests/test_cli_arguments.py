@@ -11,6 +11,7 @@ from cyclopts import App
 
 from fairlead_cli.commands import app
 from fairlead_cli.commands.job_flags import JobFlags
+from fairlead_cli.commands.nats import ServerFlags, WhoFlags
 from fairlead_cli.commands.options import Cluster, Reach
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import InputError
@@ -79,11 +80,13 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
     assert {"explain", "apply", "watchdog"} <= found.keys()
     for name, command in found.items():
         for parameter in inspect.signature(command).parameters:
-            grouped = parameter in ("reach", "where") or (parameter == "job" and name == "submit")
+            grouped = parameter in ("reach", "where", "who", "server") or (
+                parameter == "job" and name == "submit"
+            )
             assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
-@pytest.mark.parametrize("group", [Cluster, JobFlags, Reach])
+@pytest.mark.parametrize("group", [Cluster, JobFlags, Reach, ServerFlags, WhoFlags])
 def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
     source = inspect.getsource(group)
     for name in inspect.signature(group).parameters:

@@ -30,6 +30,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     grants: Grants
+    tenant: str | None = None
+    """Whose jobs it submits; None of a service or an operator."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,4 +162,4 @@ def _service_users(layout: Layout) -> list[User]:
 
 
 def _submitter(tenant: str) -> User:
-    return User(name=f"tenant.{encode_token(tenant)}", grants=permissions.submitter(tenant))
+    return User(name=f"tenant.{encode_token(tenant)}", grants=permissions.submitter(tenant), tenant=tenant)

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from fairlead_bus import ConnectionSettings
-from fairlead_bus.accounts import Account, Layout, User, plain_config
+from fairlead_bus.accounts import Account, User, plain_config
+from fairlead_bus.claims import Signers, account_token, credentials, operator_config, system_account
 from fairlead_bus.identity import KeyKind, new_seed, public_key
 from fairlead_bus.permissions import Grants
 from fairlead_testkit.nats_server import NatsServer
@@ -19,12 +21,22 @@ FREE = "free"
 _EVERYTHING = Grants(publish=[">"], subscribe=[">"])
 
 
+class Accounts(Protocol):
+    """Whose accounts a server gets: a layout's, or others."""
+
+    @property
+    def accounts(self) -> list[Account]:
+        """The services' first."""
+
+
 class IssuedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """A key for each user, in a file, and the configuration of a server that knows them."""
 
     config: str
     seeds: dict[str, Path]
     """Of each user, by its name."""
+    creds: dict[str, Path] = {}
+    """Of each user, in operator mode."""
 
 
 class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +45,13 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
     server: NatsServer
     seeds: dict[str, Path]
     """Of each user, by its name."""
+    creds: dict[str, Path] = {}
+    """Of each user, in operator mode."""
 
     def settings(self, user: str) -> ConnectionSettings:
         """How this user connects."""
+        if self.creds:
+            return ConnectionSettings(url=self.server.url, creds=str(self.creds[user]))
         return ConnectionSettings(url=self.server.url, nkey_seed=str(self.seeds[user]))
 
     @property
@@ -44,30 +60,48 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings(ROOT)
 
 
-def issue_keys(directory: Path, layout: Layout) -> IssuedKeys:
+def issue_keys(directory: Path, layout: Accounts, *, operator_mode: bool = False) -> IssuedKeys:
     """New keys, their files in this directory."""
     services, *tenants = layout.accounts
     accounts = [_with_user(services, ROOT), *(_with_user(one, f"{FREE}.{one.name}") for one in tenants)]
     seeds: dict[str, Path] = {}
-    keys: dict[str, str] = {}
     for user in [user for account in accounts for user in account.users]:
-        seed = new_seed(KeyKind.USER)
         seeds[user.name] = directory / f"{user.name}.nk"
-        seeds[user.name].write_text(seed)
-        keys[user.name] = public_key(seed)
+        seeds[user.name].write_text(new_seed(KeyKind.USER))
+    if operator_mode:
+        return _signed(directory, accounts, seeds)
+    keys = {name: public_key(path.read_text()) for name, path in seeds.items()}
     return IssuedKeys(config=plain_config(accounts, keys), seeds=seeds)
 
 
-def guarded(directory: Path, layout: Layout) -> GuardedServer:
+def _signed(directory: Path, accounts: list[Account], seeds: dict[str, Path]) -> IssuedKeys:
+    whole = [*accounts, system_account()]
+    signers = Signers.grown({}, whole)
+    tokens = {signers.key(account.name): account_token(signers, account, revoked={}) for account in whole}
+    creds: dict[str, Path] = {}
+    for account in accounts:
+        for user in account.users:
+            creds[user.name] = directory / f"{user.name}.creds"
+            creds[user.name].write_text(
+                credentials(signers, account, user.name, seeds[user.name].read_text())
+            )
+    config = operator_config(signers, tokens, str(directory / "resolver"))
+    return IssuedKeys(config=config, seeds=seeds, creds=creds)
+
+
+def guarded(directory: Path, layout: Accounts, *, operator_mode: bool = False) -> GuardedServer:
     """The server, not started yet."""
-    keys = issue_keys(directory, layout)
-    return GuardedServer(server=NatsServer(directory / "nats", config=keys.config), seeds=keys.seeds)
+    keys = issue_keys(directory, layout, operator_mode=operator_mode)
+    server = NatsServer(directory / "nats", config=keys.config)
+    return GuardedServer(server=server, seeds=keys.seeds, creds=keys.creds)
 
 
 @contextmanager
-def guarded_server(directory: Path, layout: Layout) -> Iterator[GuardedServer]:
+def guarded_server(
+    directory: Path, layout: Accounts, *, operator_mode: bool = False
+) -> Iterator[GuardedServer]:
     """Started for the time of the block."""
-    made = guarded(directory, layout)
+    made = guarded(directory, layout, operator_mode=operator_mode)
     with made.server:
         yield made
 

@@ -23,6 +23,7 @@ LOOPBACK = "127.0.0.1"
 START_SECONDS = 20.0
 """A server starts in 0.07 s; a loaded machine with a large store to recover takes longer."""
 _POLL_SECONDS = 0.005
+_RELOADED, _NOT_RELOADED = "Reloaded server configuration", "Failed to reload"
 
 
 def _binary() -> Path:
@@ -154,6 +155,21 @@ class NatsServer:
         """`kill -9`, then start again on what the store holds."""
         self.kill()
         return self.start()
+
+    def reload(self) -> None:
+        """SIGHUP: it reads its configuration again; returns once it has.
+
+        Raises:
+            NatsServerError: it cannot take the configuration, and stays with what it had.
+        """
+        before = len(self.log)
+        if self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + START_SECONDS
+        while _RELOADED not in self.log[before:]:
+            if _NOT_RELOADED in self.log[before:] or time.monotonic() > deadline:
+                raise NatsServerError(f"{self.name} did not reload:\n{self.log[before:]}")
+            time.sleep(_POLL_SECONDS)
 
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing answers; returns once it stands still."""

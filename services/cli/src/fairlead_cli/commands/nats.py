@@ -1,5 +1,8 @@
 """`fairlead nats`: what Fairlead stands on in a NATS server of yours."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -48,3 +51,100 @@ def provision(
     return run(
         provisioned(reach.nats, [cluster, *clusters], limits=limits, replicas=replicas, dry_run=dry_run)
     )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServerFlags:
+    """How the server listens and is reached; what was said before stays."""
+
+    listen: str | None = None
+    """Address that the server listens on; 127.0.0.1:4222 unless given."""
+    url: str | None = None
+    """Where the services find it, several servers separated by commas; nats://127.0.0.1:4222 unless given."""
+    store: str | None = None
+    """Where the server keeps its streams; beside the configuration unless given."""
+    tls_cert: str | None = None
+    """Path of the server's certificate."""
+    tls_key: str | None = None
+    """Path of its key."""
+    tls_ca: str | None = None
+    """Path of the authority's certificate, as the services find it."""
+    jwt: bool | None = None
+    """Operator mode: accounts and users are tokens signed by a key of yours, and a running server is told of new ones by
+    `fairlead nats push`."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WhoFlags:
+    """Who is let in, beside the services; who was named before stays."""
+
+    tenant: Annotated[Sequence[str], Parameter(negative="")] = ()
+    """A tenant that submits on NATS, with an account for itself; may be given several times. Namespaces without one
+    submit through Kubernetes only."""
+    group: Annotated[Sequence[str], Parameter(negative="")] = ()
+    """Tenants that have an account in common, as NAME=TENANT,TENANT; may be given several times."""
+    operator: Annotated[Sequence[str], Parameter(negative="")] = ()
+    """A person who steers with this command; may be given several times."""
+    rotate: Annotated[Sequence[str], Parameter(negative="")] = ()
+    """A user that gets a new key, as tenant.team-a or scorer; may be given several times."""
+
+
+AS_IT_IS, NOBODY = ServerFlags(), WhoFlags()
+"""Nothing said."""
+
+
+@nats.command
+def config(
+    directory: Path, /, *clusters: str, who: WhoFlags = NOBODY, server: ServerFlags = AS_IT_IS
+) -> None:
+    """Write a NATS server's accounts and users: one for each service, operator and tenant, with a key of its own.
+
+    Tenants get accounts of their own, from which they reach their own submissions, questions and answers alone. Run it
+    again with more names to add them, and reload the server: `nats-server --signal reload`, twice where a tenant is new:
+    it takes up a new account's imports at the second. Whoever is taken out of layout.json is out after the next run.
+
+    Parameters
+    ----------
+    directory:
+        Where to. Keys are made there, readable for their owner alone: `users/USER.nk`, and beside each `users/USER.env`
+        with what is set for who connects so.
+    clusters:
+        Names of clusters, as their watchers and admitters are told them.
+    """
+    from fairlead_cli.nats_making import make_config
+
+    make_config(directory, clusters, who, server)
+
+
+@nats.command
+def check(directory: Path, /, *, reach: Reach = HERE) -> int:
+    """Try on a running server what each user may do and what not; exit 1 where a grant is too wide or missing.
+
+    Nothing is changed by it: what would reach a stream is refused by the stream, what asks for a change is malformed.
+
+    Parameters
+    ----------
+    directory:
+        As `fairlead nats config` wrote it, with everybody's keys.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.nats_checking import checked
+
+    return run(checked(directory, reach.nats))
+
+
+@nats.command
+def push(directory: Path, /, *, reach: Reach = HERE) -> int:
+    """In operator mode, hand the accounts' tokens to a running server: new tenants and keys count at once.
+
+    Parameters
+    ----------
+    directory:
+        As `fairlead nats config --jwt` wrote it.
+    """
+    from fairlead_cli.connection import run
+    from fairlead_cli.nats_pushing import pushed
+
+    return run(pushed(directory, reach.nats))

