@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
-from fairlead_contracts.submissions import MAX_PAYLOAD, Submission, peek_id, read_submission
+from fairlead_contracts.submissions import MAX_PAYLOAD, Submission, peek_id, read_submission, unheeded
 from fairlead_testkit.builders import a_body, a_submission
 
 DEEP = b"[" * 100_000
@@ -38,6 +38,21 @@ def test_a_body_without_an_id_takes_the_one_of_its_message() -> None:
 
 def test_fields_of_a_newer_minor_version_are_accepted() -> None:
     assert read(a_body(a_field_of_tomorrow=[1, {"a": None}])) == read(a_body())
+
+
+def test_what_counts_for_nothing_is_told_with_what_was_meant() -> None:
+    assert unheeded(a_body()) == []
+    body = json.loads(a_body()) | {"prioirty": "urgent", "run_second": 3, "newer": {"a": 1}}
+    assert unheeded(json.dumps(body).encode()) == [
+        '"prioirty" is no field of a job and counts for nothing; did you mean class?',
+        '"run_second" is no field of a job and counts for nothing; did you mean run_seconds?',
+        '"newer" is no field of a job and counts for nothing',
+    ]
+    assert unheeded(b'{"id": "a", "demand": {"cpu": 1, "cpu": 2}}') == [
+        "demand.cpu: is given twice: only the last one would count"
+    ]
+    flood = {f"odd{number}": number for number in range(10_000)}
+    assert len(unheeded(json.dumps(flood).encode())) == 8
 
 
 def test_a_resource_asked_for_with_zero_is_not_asked_for() -> None:

@@ -16,7 +16,7 @@ from fairlead_bus import Bucket, Bus, Delivery, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.codec import to_json
 from fairlead_contracts.events import Event
-from fairlead_contracts.instants import SECOND
+from fairlead_contracts.instants import SECOND, to_datetime
 from fairlead_contracts.state import Outcome, Phase, subject_of
 from fairlead_contracts.submissions import (
     DEAD_LETTER,
@@ -111,9 +111,26 @@ async def test_a_submission_is_accepted_started_and_ended(
             "main",
             "normal",
         )
+        started = cluster.jobs["team-a/x"].started
+        assert started is not None
+        assert accepted.at <= to_datetime(started)
+        assert accepted.warnings == []
         await all_acked(bus)
         await all_acked(bus, topology.answers_durable(CLUSTER))
         assert sample(admitter, "submissions_total", outcome="accepted") == 1
+
+
+@pytest.mark.usefixtures("cluster")
+async def test_what_of_a_body_counts_for_nothing_is_told_with_the_acceptance(
+    bus: Bus, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter():
+        await submit(bus, a_body(id="x", prioirty="urgent"))
+        [accepted] = await heard(answers, 1)
+    assert isinstance(accepted, Accepted)
+    assert accepted.warnings == [
+        '"prioirty" is no field of a job and counts for nothing; did you mean class?'
+    ]
 
 
 def body(**changes: object) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 from fairlead_cli.commands import app
 from fairlead_cli.commands.job_flags import JobFlags
@@ -33,6 +33,13 @@ def test_submit_takes_flags_a_file_or_standard_input() -> None:
     assert flags["follow"] is False
     assert parsed("submit jobs.jsonl")["file"] == Path("jobs.jsonl")
     assert parsed("submit -")["file"] == Path("-")
+
+
+@pytest.mark.parametrize("line", ["submit --gpu 1", "submit - --gpu 1", "submit jobs.jsonl --gpu=1"])
+def test_a_misspelt_flag_of_submit_is_told_with_what_was_meant(line: str) -> None:
+    with pytest.raises(CycloptsError) as refused:
+        parsed(line)
+    assert "Did you mean --gpus?" in str(refused.value)
 
 
 def test_an_address_comes_from_the_flag_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_cli.commands.job_flags import JobFlags
@@ -91,6 +92,15 @@ def test_one_id_does_not_name_two_jobs(tmp_path: Path) -> None:
         gather(written(tmp_path, "jobs.json", "[{}, {}]"), dataclasses.replace(FLAGS, id="x"))
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])
+def test_a_number_that_is_none_is_refused_and_not_published_as_nothing(seconds: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"run_seconds: .* is no number of JSON"):
+        gather(None, dataclasses.replace(FLAGS, gpus="1", run_seconds=float(seconds)))
+    yaml = f"tenant: t\ndemand: {{cpu: 1}}\ntemplate: {{args: [1, {seconds.replace('nan', '.nan').replace('inf', '.inf')}]}}\n"
+    with pytest.raises(InputError, match=r"template[.]args\[1\]: .* is no number of JSON"):
+        gather(written(tmp_path, "job.yaml", yaml), FLAGS)
+
+
 def test_nobody_can_guess_a_message_id() -> None:
     """An older server drops what comes under a Msg-Id that another tenant has just used."""
     draft = Draft(cluster="sim", tenant="x", id="a", body={"id": "a"})
@@ -164,3 +174,5 @@ def test_each_step_is_one_line() -> None:
         "t/a: started after waiting 1.5 s",
         "t/a: succeeded after running 2.0 s",
     ]
+    warned = msgspec.structs.replace(accepted("a"), warnings=["prioirty is odd", "so is x"])
+    assert answer_line(warned).endswith("class normal; warning: prioirty is odd; warning: so is x")

@@ -5,14 +5,17 @@ body's `id`, else the header Nats-Msg-Id, else `seq-<stream sequence>`: malforme
 are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
 """
 
+import difflib
 import hashlib
 import re
+from itertools import islice
 from typing import Literal
 
 import msgspec
 
 from fairlead_contracts.codec import Codec, Message
-from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVersionError, shown
+from fairlead_contracts.given_twice import parse_json
 from fairlead_contracts.instants import Moment
 from fairlead_contracts.quantities import parse_quantity
 from fairlead_contracts.state import Outcome
@@ -26,6 +29,16 @@ MAX_ID = 128
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _RESOURCE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
 MAX_PODS = 100_000
+_MOST_WARNINGS = 8
+"""Of each kind in one answer: a body may have any number of odd fields."""
+_OFTEN_MEANT = {
+    "priority": "class",
+    "resources": "demand",
+    "requests": "demand",
+    "name": "id",
+    "gpus": "demand",
+}
+"""What people call fields elsewhere, and our word for it."""
 MAX_RUN_SECONDS = 366 * 86_400.0
 
 
@@ -166,6 +179,24 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
     )
 
 
+def unheeded(payload: bytes) -> list[str]:
+    """What of a body that was read counts for nothing, in words: unknown fields, and keys that are given twice.
+
+    Unknown fields are taken, so that a sender may be newer than who reads; but one that is misspelt is worth a word.
+    """
+    found = _raw_object.decode(payload)
+    unknown = islice((name for name in found if name not in _FIELDS), _MOST_WARNINGS)
+    _, twice = parse_json(payload)
+    return [*map(_unknown, unknown), *(f"{one.field}: {one.reason}" for one in twice[:_MOST_WARNINGS])]
+
+
+def _unknown(name: str) -> str:
+    meant = difflib.get_close_matches(name[:MAX_ID], [*_FIELDS, *_OFTEN_MEANT], 1)
+    known = _OFTEN_MEANT.get(meant[0], meant[0]) if meant else ""
+    hint = f"; did you mean {known}?" if known else ""
+    return f"{shown(name)} is no field of a job and counts for nothing{hint}"
+
+
 def _object(payload: bytes) -> dict[str, msgspec.Raw]:
     if len(payload) > MAX_PAYLOAD:
         raise FieldError("body", f"{len(payload)} bytes", f"a submission may have {MAX_PAYLOAD} bytes")
@@ -254,6 +285,8 @@ class Accepted(Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepte
     job: str
     queue: str
     urgency: str
+    warnings: list[str] = []
+    """What of the body counts for nothing: fields that nobody knows, and keys that are given twice."""
 
 
 class Refused(Answer, frozen=True, kw_only=True, tag_field="kind", tag="refused"):

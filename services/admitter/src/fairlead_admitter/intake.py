@@ -21,7 +21,7 @@ from fairlead_bus import Delivery, PoisonError
 from fairlead_bus.trace import extract, inject
 from fairlead_contracts import subjects
 from fairlead_contracts.errors import FieldError
-from fairlead_contracts.submissions import Accepted, Refused, Submission
+from fairlead_contracts.submissions import Accepted, Refused, Submission, unheeded
 
 _tracer = trace.get_tracer("fairlead.admitter")
 
@@ -94,6 +94,8 @@ class IntakeLane:
             traceparent=traceparent,
         )
         sender = Sender(ruled.tenant, ruled.id)
+        # Before the job is there: no start may be told with an earlier instant than its acceptance.
+        at = _now()
         # The turn is held from before the creation: the job may start before its acceptance is published.
         async with self._desk.turn(sender):
             objection = self._pressure.objection(ruled.tenant, delivery)
@@ -105,43 +107,48 @@ class IntakeLane:
             except FrontendRefusedError as error:
                 await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
             else:
-                await self._answer(delivery, sender, order, created)
+                await self._answer(delivery, sender, order, created, at)
 
     async def _is_known(self, sender: Sender) -> bool:
         """Whether the sender was told of a job under this id: a repeat adds none, however much there is."""
         standing = await self._desk.standing(sender)
         return standing is not None and not isinstance(standing, Refused)
 
-    async def _answer(self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created) -> None:
+    async def _answer(
+        self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
+    ) -> None:
         match created.outcome:
             case Creation.CREATED:
-                await self._accept(delivery, order, created)
+                await self._accept(delivery, order, created, at)
             case Creation.EXISTS:
-                await self._repeat(delivery, sender, order, created)
+                await self._repeat(delivery, sender, order, created, at)
             case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
                 await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
 
-    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created) -> None:
+    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created, at: datetime) -> None:
         answer = Accepted(
             id=order.id,
             tenant=order.scope,
             cluster=self._cluster,
-            at=_now(),
+            at=at,
             job=created.job or order.id,
             queue=created.queue,
             urgency=order.urgency,
+            warnings=unheeded(delivery.payload),
         )
         await self._desk.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
         self._taken("accepted")
 
-    async def _repeat(self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created) -> None:
+    async def _repeat(
+        self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
+    ) -> None:
         """The job was made before, by a delivery that was not acked or by another copy of the submission.
 
         Its sender hears where the job stands: not "accepted" again after "ended".
         """
         standing = await self._desk.standing(sender)
         if standing is None or isinstance(standing, Refused):
-            await self._accept(delivery, order, created)
+            await self._accept(delivery, order, created, at)
             return
         self._taken("repeated")
         if delivery.deliveries == 1:

@@ -1,16 +1,38 @@
 """`fairlead submit`."""
 
+from collections.abc import Sequence
+from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from fairlead_cli.commands.job_flags import NOTHING_SAID, JobFlags
 from fairlead_cli.commands.options import HERE, Output, Reach
 
+_FLAG_OF = {"urgency": "class"}
+_OTHERS = ("no-follow", "quiet", "output", "nats")
+"""Flags that say nothing of a job."""
+
+
+def _file(wanted: type[Path], tokens: Sequence[Token]) -> Path:
+    """The file's path. `-` is one and begins as flags do, so that a misspelt flag gets here, too."""
+    del wanted
+    text = tokens[0].value
+    if text.startswith("-") and text != "-":
+        raise ValueError(f"{text} is no flag of submit{_meant(text)}; a file of that name is ./{text}")
+    return Path(text)
+
+
+def _meant(text: str) -> str:
+    flags = [_FLAG_OF.get(one.name, one.name.replace("_", "-")) for one in fields(JobFlags)]
+    near = get_close_matches(text.lstrip("-").partition("=")[0], [*flags, *_OTHERS], 1)
+    return f". Did you mean --{near[0]}?" if near else ""
+
 
 def submit(
-    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True, converter=_file)] = None,
     /,
     *,
     job: JobFlags = NOTHING_SAID,

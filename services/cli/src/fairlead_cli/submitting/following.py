@@ -99,7 +99,10 @@ def answer_line(answer: AnyAnswer) -> str:
     who = f"{answer.tenant}/{answer.id}"
     match answer:
         case Accepted():
-            return f"{who}: accepted on {answer.cluster}, queue {answer.queue}, class {answer.urgency}"
+            warned = "".join(f"; warning: {warning}" for warning in answer.warnings)
+            return (
+                f"{who}: accepted on {answer.cluster}, queue {answer.queue}, class {answer.urgency}{warned}"
+            )
         case Refused():
             found = f" (found {answer.value})" if answer.value else ""
             return f"{who}: refused, {answer.field}: {answer.reason}{found}"

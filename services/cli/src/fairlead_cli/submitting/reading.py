@@ -4,6 +4,7 @@ Bodies are not checked here beyond what publishing needs: the service checks the
 counts.
 """
 
+import math
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -86,6 +87,18 @@ def _no_number(name: str) -> object:
     raise ValueError(f"{name} is no number of JSON")
 
 
+def _no_numbers(value: object, path: str) -> Iterator[str]:
+    """NaN and infinities, from flags and YAML: they would be published as null, which says nothing."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{path}: {value}"
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _no_numbers(part, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _no_numbers(part, f"{path}[{number}]")
+
+
 def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
     """The jobs of JSON lines; blank ones are skipped.
 
@@ -118,5 +131,7 @@ def draft(found: object, defaults: Defaults) -> Draft:
         raise InputError(f"tenant: whose job is it? (found {tenant!r})", hint="Say it with --tenant NAME.")
     if not isinstance(cluster, str) or not cluster:
         raise InputError(f"cluster: must be a name (found {cluster!r})")
+    if odd := next(_no_numbers(body, ""), None):
+        raise InputError(f"{odd} is no number of JSON: write a finite one")
     body.setdefault("id", f"job-{secrets.token_hex(5)}")
     return Draft(cluster=cluster, tenant=tenant, id=str(body["id"]), body=body)
