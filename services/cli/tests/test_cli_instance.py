@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.errors import NotRunningError
+from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.instance import RunningInstance, find_url, forget, recall, remember, state_directory
 
 HERE = RunningInstance(url="nats://127.0.0.1:1", pid=os.getpid(), store="/x")
@@ -27,7 +27,7 @@ def test_the_running_instance_is_found_without_being_told(tmp_path: Path) -> Non
 def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     directory = tmp_path / "new"
     remember(directory, HERE)
-    assert (directory / "running.json").stat().st_mode & 0o777 == 0o600
+    assert next(directory.iterdir()).stat().st_mode & 0o777 == 0o600
     assert directory.stat().st_mode & 0o777 == 0o700
 
 
@@ -43,14 +43,40 @@ def test_an_instance_that_has_ended_is_said(tmp_path: Path) -> None:
 def test_only_the_own_word_is_taken_away(tmp_path: Path) -> None:
     remember(tmp_path, HERE)
     forget(tmp_path, HERE.pid + 1)
-    assert recall(tmp_path) == HERE
+    assert recall(tmp_path) == [HERE]
     forget(tmp_path, HERE.pid)
-    assert recall(tmp_path) is None
+    assert recall(tmp_path) == []
+
+
+def test_of_two_that_run_none_is_guessed_and_the_other_is_found_when_one_ends(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    directory = state_directory(environ)
+    other = RunningInstance(url="nats://me:secret@127.0.0.1:2", pid=os.getppid(), store="/y")
+    remember(directory, HERE)
+    remember(directory, other)
+    with pytest.raises(InputError, match="2 Fairleads run here") as asked:
+        find_url(None, environ)
+    assert asked.value.problems == [
+        "--nats nats://127.0.0.1:1  (store /x)",
+        "--nats nats://127.0.0.1:2  (store /y)",
+    ]
+    assert find_url(other.url, environ) == other.url
+    forget(directory, other.pid)
+    assert find_url(None, environ) == HERE.url
+
+
+def test_what_a_killed_instance_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    killed = RunningInstance(url="nats://gone:1", pid=ended_pid(), store="/x")
+    remember(state_directory(environ), killed)
+    remember(state_directory(environ), HERE)
+    assert recall(state_directory(environ)) == [HERE]
+    assert find_url(None, environ) == HERE.url
 
 
 def test_a_broken_file_is_no_instance(tmp_path: Path) -> None:
-    (tmp_path / "running.json").write_text("{")
-    assert recall(tmp_path) is None
+    (tmp_path / "running.7.json").write_text("{")
+    assert recall(tmp_path) == []
 
 
 def test_without_a_home_in_the_environment_the_users_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

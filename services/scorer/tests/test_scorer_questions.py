@@ -269,6 +269,10 @@ async def test_a_job_that_no_node_could_hold_is_told_so(arena: Arena) -> None:
     assert why.endswith("a pod asks for 9 nvidia.com/gpu, more than any node has, even empty (8).")
     assert fits.never == []
     assert "a pod asks for 9 nvidia.com/gpu" in gang.never[0]
+    # Where a frontend does not look at nodes, such a job starts all the same: they are no reason.
+    await arena.state(a_queue(by_quota_alone=True))
+    await eventually(lambda: _fits_again(arena, "wide"), what="nodes are no reason here")
+    await arena.state(a_queue())
     for name in ("n1", "n2"):
         await arena.delete(a_node(name=name))
     await eventually(lambda: _fits_again(arena, "wide"), what="nothing is said where no nodes are stated")

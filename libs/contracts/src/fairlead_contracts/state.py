@@ -133,6 +133,8 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     """The node of the pool that it stands under; empty for none."""
     quotas: list[FlavorQuota] = []
     """What its jobs can have, in the order in which its frontend tries the flavors; empty where nobody says."""
+    by_quota_alone: bool = False
+    """Whether its jobs start as soon as there is quota, whatever a single node could hold: nodes keep none waiting."""
 
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):

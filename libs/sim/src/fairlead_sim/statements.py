@@ -50,6 +50,7 @@ def _entrances(cluster: SimCluster) -> list[State]:
             default_level=queue.default_level,
             lowest_level=queue.lowest_level,
             highest_level=queue.highest_level,
+            by_quota_alone=True,
         )
         for queue in cluster.config.queues
     ]

@@ -1,19 +1,20 @@
-"""The running instance that `fairlead up` leaves word of, so that other terminals find it without being told.
+"""The running instances that `fairlead up` leaves word of, so that other terminals find theirs without being told.
 
-One small file under `$XDG_STATE_HOME/fairlead` (default `~/.local/state/fairlead`), readable by its owner alone: an
+One small file each under `$XDG_STATE_HOME/fairlead` (default `~/.local/state/fairlead`), readable by its owner alone: an
 address may carry a password.
 """
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from fairlead_cli.errors import NotRunningError
+from fairlead_cli.errors import InputError, NotRunningError
 
-_FILE = "running.json"
+_FILES = "running.*.json"
 
 
 class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,29 +38,36 @@ def state_directory(environ: Mapping[str, str]) -> Path:
 
 
 def remember(directory: Path, instance: RunningInstance) -> None:
-    """Write the file, whole or not at all."""
+    """Write the instance's file, whole or not at all; what was left by instances that were killed goes."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = directory / f"{_FILE}.{instance.pid}"
+    for path, found in _known(directory):
+        if not is_alive(found.pid):
+            path.unlink(missing_ok=True)
+    draft = directory / f"draft.{instance.pid}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.encode(instance))
-    draft.replace(directory / _FILE)
+    draft.replace(_file(directory, instance.pid))
 
 
 def forget(directory: Path, pid: int) -> None:
-    """Take the file away where it is still that process's own."""
-    found = recall(directory)
-    if found is not None and found.pid == pid:
-        (directory / _FILE).unlink(missing_ok=True)
+    """Take that process's own file away."""
+    _file(directory, pid).unlink(missing_ok=True)
 
 
-def recall(directory: Path) -> RunningInstance | None:
-    """The instance that was left word of, alive or not."""
-    try:
-        payload = (directory / _FILE).read_bytes()
-        return msgspec.json.decode(payload, type=RunningInstance)
-    except (OSError, msgspec.MsgspecError):
-        return None
+def recall(directory: Path) -> list[RunningInstance]:
+    """The instances that were left word of, alive or not, by their addresses."""
+    return sorted((found for _, found in _known(directory)), key=lambda one: one.url)
+
+
+def _file(directory: Path, pid: int) -> Path:
+    return directory / _FILES.replace("*", str(pid))
+
+
+def _known(directory: Path) -> Iterator[tuple[Path, RunningInstance]]:
+    for path in sorted(directory.glob(_FILES)):
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            yield path, msgspec.json.decode(path.read_bytes(), type=RunningInstance)
 
 
 def is_alive(pid: int) -> bool:
@@ -74,22 +82,35 @@ def is_alive(pid: int) -> bool:
 
 
 def find_url(stated: str | None, environ: Mapping[str, str]) -> str:
-    """The address to talk to: as stated, else that of the running instance.
+    """The address to talk to: as stated, else that of the only running instance.
 
     Raises:
         NotRunningError: none was stated and none runs.
+        InputError: none was stated and several run.
     """
     if stated:
         return stated
-    found = recall(state_directory(environ))
-    if found is None:
-        raise NotRunningError(
-            "no running Fairlead is known",
-            hint="Start one with `fairlead up`, or say where NATS is: --nats URL or FAIRLEAD_NATS_URL.",
+    known = recall(state_directory(environ))
+    alive = [one for one in known if is_alive(one.pid)]
+    if len(alive) > 1:
+        raise InputError(
+            f"{len(alive)} Fairleads run here; say which one is meant:",
+            problems=[f"--nats {_without_password(one.url)}  (store {one.store})" for one in alive],
+            hint="FAIRLEAD_NATS_URL says it for a whole terminal.",
         )
-    if not is_alive(found.pid):
+    if alive:
+        return alive[0].url
+    if known:
         raise NotRunningError(
-            f"the Fairlead that ran at {found.url} has ended",
+            f"the Fairlead that ran at {known[-1].url} has ended",
             hint="Start it again with `fairlead up`; its jobs and its queue are kept.",
         )
-    return found.url
+    raise NotRunningError(
+        "no running Fairlead is known",
+        hint="Start one with `fairlead up`, or say where NATS is: --nats URL or FAIRLEAD_NATS_URL.",
+    )
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.rpartition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2]

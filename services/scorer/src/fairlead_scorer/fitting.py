@@ -42,7 +42,8 @@ def misfit_of(job: JobState, ledger: Ledger, pool: Pool | None) -> Misfit:
     """
     if job.phase not in {Phase.WAITING, Phase.HELD}:
         return FITS
-    nodes, sizes = ledger.nodes_of(job.cluster), ledger.sizes_of(job.cluster)
+    packed = not ledger.starts_by_quota_alone(job.cluster, job.queue)
+    nodes, sizes = ledger.nodes_of(job.cluster) if packed else [], ledger.sizes_of(job.cluster)
     if obstacles := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
         return Misfit(never=_told(said, obstacles, nodes), shortfalls=shortfalls_of("never", obstacles))

@@ -477,6 +477,11 @@ class Ledger:
         """The queues of a policy pool, of all clusters."""
         return [queue for queue in self._queues.values() if self._leads_to(queue.cluster, queue.pool) == pool]
 
+    def starts_by_quota_alone(self, cluster: str, queue: str) -> bool:
+        """Whether what single nodes could hold keeps no job of the queue waiting."""
+        found = (one for one in self._queues.values() if (one.cluster, one.name) == (cluster, queue))
+        return any(one.by_quota_alone for one in found)
+
     def levels_in(self, queue: QueueState) -> int:
         """How many queued jobs of the queue have another level than if nobody steered. Looks at each of its jobs."""
         jobs = (self._jobs[subject] for subject in self._jobs_of.get((queue.cluster, queue.name), ()))
