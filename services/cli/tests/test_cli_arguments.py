@@ -194,3 +194,21 @@ def test_weights_are_pairs() -> None:
     for wrong in ("a", "a=", "a=x", "a=0", "a=-1", "a=inf", "a=nan", "=3", ""):
         with pytest.raises(InputError, match="NAME=NUMBER"):
             read_weights(wrong)
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "policy schema"])
+@pytest.mark.parametrize(
+    ("to", "said"), [(">/dev/full", "cannot be written: No space left"), (">&-", "standard output is closed")]
+)
+def test_a_result_that_cannot_be_written_is_an_error_in_one_line(words: str, to: str, said: str) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -m fairlead_cli {words} {to}', sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={},
+    )
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr

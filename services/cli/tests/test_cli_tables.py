@@ -12,6 +12,7 @@ from fairlead_cli.words import (
     ahead_in_words,
     demand,
     duration,
+    duration_as_told,
     of_part,
     reason,
     share_bar,
@@ -33,6 +34,7 @@ from fairlead_contracts.questions import (
     TenantsReply,
 )
 from fairlead_contracts.state import Outcome
+from fairlead_policy import duration as duration_in_reasons
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
@@ -291,6 +293,11 @@ def test_a_bar_marks_the_entitlement_inside_and_outside() -> None:
     assert share_bar(0.25, 0.5, scale=0.5, width=4).plain == "██·│"
     assert share_bar(0.5, 0.25, scale=0.5, width=4).plain == "██┃█"
     assert share_bar(0.0, 0.0, scale=0.0, width=4).plain == "····"
+
+
+@pytest.mark.parametrize("seconds", [0, 3.25, 59.96, 60, 90, 3599, 3600, 7800, 86_399, 86_400, 270_000])
+def test_explain_says_a_duration_as_its_reasons_do(seconds: float) -> None:
+    assert duration_as_told(seconds) == duration_in_reasons(seconds)
 
 
 def test_durations_and_demands_are_in_words() -> None:

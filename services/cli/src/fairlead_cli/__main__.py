@@ -1,11 +1,21 @@
 """Entry of the `fairlead` command."""
 
+import errno
 import os
 import sys
 
 from fairlead_cli.errors import CommandError, InputError
 
+FAILED = 1
 INTERRUPTED = 130
+_UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
+"""What the system says where a result finds no room."""
+
+
+def _say(text: str) -> None:
+    """One line on standard error, if there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
 
 
 def main() -> None:
@@ -13,8 +23,13 @@ def main() -> None:
     # Commands import what they run when they run: `fairlead --help` must not wait for NATS, NumPy or rich tables.
     from fairlead_cli.commands import app
 
+    if sys.stdout is None:
+        # The caller closed it (`>&-`): what is asked for has nowhere to go.
+        _say("error: standard output is closed\n")
+        sys.exit(FAILED)
     try:
         found = app()
+        sys.stdout.flush()
     except CommandError as error:
         from fairlead_cli.console import fail
 
@@ -26,6 +41,12 @@ def main() -> None:
         # The reader of a pipe left (`fairlead queue | head`): not a failure; keep Python's own flush quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say(f"error: the result cannot be written: {error.strerror}\n")
+        sys.exit(FAILED)
     sys.exit(found if isinstance(found, int) else 0)
 
 

@@ -4,10 +4,10 @@ import msgspec
 from rich.console import RenderableType
 
 from fairlead_bus import Bus, BusError
+from fairlead_cli.approval_dates import granted_since
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output, write_line
 from fairlead_cli.errors import CommandError
-from fairlead_cli.policy_history import granted_since
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
 from fairlead_contracts.codec import Message, to_json
 from fairlead_contracts.questions import (

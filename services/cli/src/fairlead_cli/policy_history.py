@@ -3,8 +3,7 @@
 What operators said meanwhile of writing levels (`pause`, `resume`, `release`) stands in the same bucket, and is told among them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -19,7 +18,7 @@ from fairlead_cli.policy_files import PolicyFile, differences
 from fairlead_cli.policy_store import in_force
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.control import Mode
-from fairlead_contracts.document import Grant, PolicyDocument, decode_document
+from fairlead_contracts.document import PolicyDocument, decode_document
 from fairlead_contracts.errors import DocumentError
 from fairlead_contracts.instants import to_datetime
 
@@ -105,32 +104,6 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
     say(f"policy revision {applied.revision}: what was revision {found.revision} {done}")
     if not applied.written and not exact and found.revision != applied.revision:
         say("Grants to single jobs apart: --exact puts those of then back, too.")
-
-
-async def granted_since(bus: Bus, names: Collection[str]) -> datetime | None:
-    """Since when a job has the grant that it has now; None where it has none, or the history does not reach so far.
-
-    Args:
-        bus: the connection.
-        names: of the job.
-    """
-    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
-    since, now = None, None
-    for one in reversed(stored):
-        found = [grant for grant in _grants_at(one) if grant.job in names]
-        if now is None:
-            now = found
-        if not found or found != now:
-            return since
-        since = to_datetime(one.at)
-    return since if len(stored) < topology.KEPT_POLICIES else None
-
-
-def _grants_at(stored: Stored) -> Sequence[Grant]:
-    if is_deletion(stored.headers):
-        return ()
-    policy = _revision(stored).policy
-    return () if policy is None else policy.grants
 
 
 async def _revisions(bus: Bus) -> list[Revision]:

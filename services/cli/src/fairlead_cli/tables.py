@@ -13,7 +13,7 @@ from fairlead_cli.words import (
     ahead_in_words,
     approval_in_words,
     demand,
-    duration,
+    duration_as_told,
     job_name,
     multiple,
     reason,
@@ -23,6 +23,7 @@ from fairlead_cli.words import (
     waited,
 )
 from fairlead_contracts.decisions import Standing
+from fairlead_contracts.instants import from_datetime, to_seconds
 from fairlead_contracts.quantities import format_quantity
 from fairlead_contracts.questions import (
     ExplainReply,
@@ -238,11 +239,11 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
         if found.approved is None:
             yield "class", place.urgency
         yield "asks for", demand(place.demand)
-        yield "waited", waited(place, now)
+        yield "waited", duration_as_told(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
         yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
         yield "key", f"{place.key:.6f}"
     else:
-        yield "waited", duration(found.waited_seconds)
+        yield "waited", duration_as_told(found.waited_seconds)
     if found.approved is not None:
         yield "class", approval_in_words(found.approved)
     if found.refused_class:

@@ -29,6 +29,14 @@ def duration(seconds: float) -> str:
     return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
 
 
+def duration_as_told(seconds: float) -> str:
+    """A duration as the scorers' reasons say it, `1.5 min`: beside them it must read alike."""
+    for length, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= length:
+            return f"{f'{seconds / length:.1f}'.removesuffix('.0')} {unit}"
+    return f"{f'{seconds:.1f}'.removesuffix('.0')} s"
+
+
 def short_resource(resource: str) -> str:
     """The resource without its vendor: `nvidia.com/gpu` is `gpu`."""
     return resource.rpartition("/")[2]

@@ -21,6 +21,9 @@ from fairlead_cli.commands.options import CHECK, RUN, STEER, TRY, USE
 HELP = """Fair order for the waiting jobs of shared clusters.
 
 Start here: `fairlead demo` shows it at work, `fairlead up` runs it on this machine.
+
+Exit codes: 0 all went well; 1 refused or failed; 2 wrong usage or input; 3 nobody is there to answer; 4 a process of our own
+could not be run (its port is taken, say); 130 ended by Ctrl-C.
 """
 
 
