@@ -110,6 +110,15 @@ def run_cli(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_questions_and_words_do_without_the_arithmetic() -> None:
+    script = "import sys, fairlead_cli.asking, fairlead_cli.steering; print(sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    for heavy in ("'numpy'", "'fairlead_policy'", "'yaml'", "'fairlead_sim'", "'fairlead_kube'"):
+        assert heavy not in loaded
+
+
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     script = "import sys; import fairlead_cli.commands; print(sorted(sys.modules))"
     loaded = subprocess.run(

@@ -82,7 +82,7 @@ async def test_a_word_on_a_pool_that_nobody_knows_is_taken_back(nats_server: Nat
         assert await control_words(bus) == {}
 
 
-async def test_a_word_on_a_pool_that_is_gone_can_be_changed(
+async def test_a_word_on_a_pool_that_is_gone_can_be_ended_and_only_that(
     nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with fairlead(nats_server, []) as bus:
@@ -91,5 +91,8 @@ async def test_a_word_on_a_pool_that_is_gone_can_be_changed(
         assert "the scorers know no pool 'gone' now" in capsys.readouterr().err
         assert (await control_words(bus))["gone"].by == "ann"
     async with fairlead(nats_server, ["gpu"]) as bus:
+        with pytest.raises(CommandError, match="no pool 'gone'"):
+            await say(nats_server, Mode.RELEASED, "gone")
+        assert (await control_words(bus)).mode_of("gone") is Mode.PAUSED, "as it stood"
         await say(nats_server, Mode.ACTIVE, "gone")
         assert (await control_words(bus)).mode_of("gone") is Mode.ACTIVE

@@ -35,11 +35,13 @@ async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, w
     async with connected(nats) as bus:
         say(f"speaking to NATS at {server_of(nats)}")
         bucket, key = Bucket(bus, topology.POLICY), subjects.control_key(pool)
-        stood = await bucket.get(key) is not None
+        stood = await bucket.get(key)
         await bucket.put(key, to_json(Control(mode=mode, at=datetime.now(UTC), by=by, why=why)))
         pools = await _known_pools(bus)
-        if pool is not None and pools and pool not in pools and not stood:
-            await bucket.delete(key)
+        # A word on a pool that is gone can be ended, and nothing else be said of it.
+        ends = mode is Mode.ACTIVE and stood is not None
+        if pool is not None and pools and pool not in pools and not ends:
+            await (bucket.delete(key) if stood is None else bucket.put(key, stood.value))
             raise CommandError(
                 f"there is no pool {pool!r}, so nothing was changed",
                 hint=f"Pools are {', '.join(sorted(pools))}.",
