@@ -1,5 +1,6 @@
 """Three servers: what a client of a cluster meets that a client of one server does not."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 from fairlead_bus import (
     Bus,
     ConnectionSettings,
+    Mirror,
     ReplayBrokenError,
     RetryableBusError,
+    Tally,
     connect,
     find_changes,
     provision,
@@ -78,6 +81,35 @@ async def test_a_replay_that_the_server_has_lost_is_begun_anew(bus: Bus) -> None
         await bus.jetstream.call(f"CONSUMER.DELETE.{STATE}.{feed.created.name}")
         with pytest.raises(ReplayBrokenError):
             await feed.position()
+
+
+async def test_a_replay_that_nobody_begins_is_asked_for_again_soon(servers: NatsCluster, bus: Bus) -> None:
+    """A cluster may give it to a server that is dead or stands still, and is silent then."""
+    await provision(bus, topology(["c1"]), replicas=3)
+    await bus.publish(NODE, b"{}")
+    leader = await servers.stream_leader(bus, STATE)
+    tally = Tally()
+    async with connect(ConnectionSettings(url=leader.url), name="ops", observer=tally) as alone:
+        mirror = Mirror(
+            alone, stream=STATE, filter=subjects.state_filter("c1"), codec=Anything(), wake=asyncio.Event()
+        )
+        with servers.others(leader)[0].paused(), servers.others(leader)[1].paused():
+            running = asyncio.create_task(mirror.run())
+            await eventually(lambda: rebuilds(tally), 30, what="the first try is given up")
+            assert "CONSUMER.CREATE" in rebuilds(tally)[0]
+            assert "within 1.0 s" in rebuilds(tally)[0]
+        await asyncio.wait_for(mirror.wait_complete(), 60)
+        running.cancel()
+    assert mirror.values == {NODE: b"{}"}
+
+
+class Anything:
+    def decode(self, payload: bytes) -> bytes:
+        return payload
+
+
+def rebuilds(tally: Tally) -> list[str]:
+    return [str(facts["reason"]) for facts in tally.said("mirror.rebuild")]
 
 
 async def test_a_server_that_left_the_cluster_is_not_tried_any_more(servers: NatsCluster) -> None:

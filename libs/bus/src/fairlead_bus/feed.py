@@ -16,7 +16,7 @@ from nats.aio.subscription import Subscription
 from fairlead_bus.bus import Bus
 from fairlead_bus.delivery import is_delivery
 from fairlead_bus.errors import ClosedError, NotFoundError, ReplayBrokenError
-from fairlead_bus.jetstream import ConsumerFacts
+from fairlead_bus.jetstream import API_TIMEOUT_SECONDS, ConsumerFacts
 
 HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS = 2.2
@@ -44,12 +44,14 @@ class Feed:
         subject: str,
         deliver: Deliver,
         start: Mapping[str, object] = LAST_PER_SUBJECT,
+        create_seconds: float = API_TIMEOUT_SECONDS,
     ) -> None:
         self._bus = bus
         self._stream = stream
         self._subject = subject
         self._deliver = deliver
         self._start = start
+        self._create_seconds = create_seconds
         self._name = f"feed-{secrets.token_hex(8)}"
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.seq = 0
@@ -69,7 +71,9 @@ class Feed:
         self._watch_silence()
         try:
             self._subscription = await self._bus.wire.drink(inbox, self._on_message)
-            self.created = await self._bus.jetstream.create_consumer(self._stream, self._config(inbox))
+            self.created = await self._bus.jetstream.create_consumer(
+                self._stream, self._config(inbox), timeout=self._create_seconds
+            )
         except BaseException:
             await self.__aexit__(None, None, None)
             raise

@@ -223,11 +223,19 @@ class JetStream:
         """When the stream was created, as the server writes it: a stream made anew has another one."""
         return _stream_facts.decode(await self._read(f"STREAM.INFO.{stream}")).created
 
-    async def create_consumer(self, stream: str, config: Mapping[str, object]) -> ConsumerFacts:
+    async def create_consumer(
+        self,
+        stream: str,
+        config: Mapping[str, object],
+        *,
+        timeout: float = API_TIMEOUT_SECONDS,  # noqa: ASYNC109 - becomes AnswerTimeoutError
+    ) -> ConsumerFacts:
         """Creates or updates a consumer; the name and the filter are part of the subject, so grants can tell them apart."""
         name, filtered = config["name"], config.get("filter_subject")
         verb = f"CONSUMER.CREATE.{stream}.{name}" + (f".{filtered}" if filtered else "")
-        return _consumer_facts.decode(await self.call(verb, {"stream_name": stream, "config": config}))
+        return _consumer_facts.decode(
+            await self.call(verb, {"stream_name": stream, "config": config}, timeout=timeout)
+        )
 
     async def consumer(self, stream: str, name: str) -> ConsumerFacts:
         """Where a consumer stands and how it is set."""

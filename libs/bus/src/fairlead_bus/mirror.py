@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from itertools import cycle
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -12,6 +13,7 @@ from nats.aio.msg import Msg
 from fairlead_bus.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
 from fairlead_bus.errors import NotFoundError, NotProvisionedError, ReplayBrokenError, RetryableBusError
 from fairlead_bus.feed import Feed
+from fairlead_bus.jetstream import API_TIMEOUT_SECONDS, Stored
 from fairlead_bus.observer import SparingNotes
 from fairlead_contracts.errors import ContractError, MalformedError, UnsupportedVersionError
 
@@ -19,6 +21,10 @@ REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""
 REMEMBERED_DELETES = 200_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+_CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
+"""How long a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of its servers,
+for up to half a minute to one that has just died, too, and then says nothing. Asked again it draws anew. Each fourth try has
+the time that a very large stream may need."""
 _KV_DELETES = frozenset({"DEL", "PURGE"})
 
 type Stamp = tuple[int, int]
@@ -114,6 +120,7 @@ class Mirror[T]:
         """Whether the replay that was begun last came to its end."""
         self._unreadable: dict[str, str] = {}
         self._notes = SparingNotes(bus.observer)
+        self._create_seconds = cycle(_CREATE_SECONDS)
         self.complete = False
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
         self.seq = 0
@@ -181,7 +188,15 @@ class Mirror[T]:
         self._replayed = False
         await self._know_the_stream()
         self._shown = set()
-        async with Feed(self._bus, stream=self._stream, subject=self._filter, deliver=self._take_in) as feed:
+        feed = Feed(
+            self._bus,
+            stream=self._stream,
+            subject=self._filter,
+            deliver=self._take_in,
+            create_seconds=next(self._create_seconds),
+        )
+        async with feed:
+            self._create_seconds = cycle(_CREATE_SECONDS)
             try:
                 async with asyncio.timeout(REPLAY_SECONDS):
                     await self._caught_up(feed)
@@ -206,13 +221,20 @@ class Mirror[T]:
         """The criterion of the class. The order of the two reads matters, and neither may come from a replica."""
         while True:
             delivered = (await feed.position()).delivered.stream_seq
-            last = await self._bus.last(self._stream, self._filter)
+            last = await self._last()
             feed.check()
             if last is None or last.seq <= delivered:
                 break
             await asyncio.sleep(0.002)
         if last is not None:
             await feed.reach(last.seq)
+
+    async def _last(self) -> Stored | None:
+        try:
+            return await self._bus.last(self._stream, self._filter)
+        except NotFoundError as error:
+            # Whether it is missing for good is judged before each replay.
+            raise ReplayBrokenError(f"the stream has gone: {error}") from error
 
     def _sweep(self, seq: int) -> None:
         """What the replay did not show is gone. Not remembered as deleted: its owner may state it again unchanged."""
