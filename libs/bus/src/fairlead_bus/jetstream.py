@@ -215,7 +215,7 @@ class JetStream:
             data = await self._read(f"STREAM.MSG.GET.{stream}", which)
         except NotFoundError as error:
             if error.err_code != _NO_MESSAGE:
-                raise
+                raise NotProvisionedError(f"stream {stream}") from error
             return None
         return _stored(_raw_answer.decode(data).message)
 
