@@ -7,10 +7,12 @@ import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import bucket_stream
 from fairlead_contracts import subjects
+from fairlead_contracts.codec import to_packed
 from fairlead_contracts.document import PolicyDocument, Pool, Tenant
 from fairlead_contracts.topology import POLICY
 from fairlead_scorer import ScorerSettings, main
@@ -138,6 +140,25 @@ async def test_a_scorer_that_starts_takes_the_last_revision_that_validates_and_s
         assert (line["revision"], line["holds"]) == (last.seq, arena.revision)
         await arena.settled(timeout=60)
         assert {d.basis and d.basis.policy for d in arena.shards()} == {arena.revision}
+
+
+async def test_a_decision_that_somebody_else_wrote_over_is_decided_anew(arena: Arena) -> None:
+    await arena.policy(a_document())
+    await arena.mark()
+    async with arena.serving(main, ScorerSettings, "s1"):
+        await arena.settled(timeout=60)
+        at = {number: subjects.decision("c1/gpu", number) for number in range(3)}
+        forged = msgspec.structs.replace(arena.decisions.values[at[0]], owner="forger", epoch=2**50)
+        await arena.bus.publish(at[0], to_packed(forged))
+        await arena.bus.publish(at[1], b"x")
+        last = await arena.bus.publish(at[2], b"", headers={"Fairlead-Op": "DEL"})
+
+        def decided_anew() -> bool:
+            found = [arena.decisions.values.get(subject) for subject in at.values()]
+            return all(one is not None and last.seq < one.epoch < 2**50 for one in found)
+
+        await eventually(decided_anew, on=arena.changed)
+        await arena.settled(timeout=60)
 
 
 async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(

@@ -56,9 +56,9 @@ class Changes[T](msgspec.Struct, frozen=True):
     complete: bool
 
 
-def _anywhere(subject: str, value: object) -> bool:
+def _anywhere(subject: str, value: object, seq: int) -> bool:
     """For values that say nothing of where they stand."""
-    del subject, value
+    del subject, value, seq
     return True
 
 
@@ -85,7 +85,7 @@ class Mirror[T]:
         codec: Decodes[T],
         wake: asyncio.Event,
         stamp: Callable[[T], Stamp] | None = None,
-        belongs: Callable[[str, T], bool] = _anywhere,
+        belongs: Callable[[str, T, int], bool] = _anywhere,
         remember: int = REMEMBERED_DELETES,
     ) -> None:
         """Mirror nothing before `run`.
@@ -97,8 +97,8 @@ class Mirror[T]:
             codec: reads a payload.
             wake: set when there is something to take.
             stamp: tells which of two values of a subject is the newer, where writers say so.
-            belongs: whether a value may stand under a subject. Who may write one subject could else speak of
-                another's object there.
+            belongs: whether a value may stand under a subject, with this stream sequence. Who may write one subject
+                could else speak of another's object there.
             remember: so many deletes.
         """
         self._bus = bus
@@ -271,8 +271,10 @@ class Mirror[T]:
         else:
             try:
                 value = self._decode(message.data)
-                if not self._belongs(subject, value):
-                    raise MalformedError("it speaks of another object than its subject")
+                if not self._belongs(subject, value, seq):
+                    raise MalformedError(
+                        "it speaks of another object than its subject, or of an epoch that is yet to come"
+                    )
             except ContractError as error:
                 self._refuse(subject, error)
             else:

@@ -191,8 +191,16 @@ class Keeping(Message, frozen=True, kw_only=True):
     kept: KeptPast | None = None
 
 
-def is_decided_at(subject: str, told: Decision | Keeping) -> bool:
-    """Whether a decision stands where its shard's belongs."""
+def is_decided_at(subject: str, told: Decision | Keeping, seq: int) -> bool:
+    """Whether a decision stands where its shard's belongs, and is none of an epoch that is yet to come.
+
+    Args:
+        subject: where it stands.
+        told: the decision.
+        seq: its own stream sequence: a claim stands before what is decided under it.
+    """
+    if isinstance(told, Decision) and told.epoch > seq:
+        return False
     try:
         return subjects.decision(told.pool, told.shard) == subject
     except FieldError:  # it names a pool that no subject can hold

@@ -276,8 +276,12 @@ def subject_of(state: State) -> str:
             return subjects.state(state.cluster, _KINDS[type(state)], state.name)
 
 
-def is_stated_at(subject: str, state: State) -> bool:
-    """Whether an object is stated where it belongs: who may write one subject may not speak of another's object."""
+def is_stated_at(subject: str, state: State, seq: int = 0) -> bool:
+    """Whether an object is stated where it belongs: who may write one subject may not speak of another's object.
+
+    Its stream sequence tells nothing: epochs of state are sequences of another stream.
+    """
+    del seq
     try:
         return subject_of(state) == subject
     except FieldError:  # it has a name that no subject can hold

@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect, provision
 from fairlead_contracts import subjects
-from fairlead_contracts.decisions import DECISION, Basis, Decision, Place
+from fairlead_contracts.decisions import DECISION, Basis, Decision, Place, is_decided_at
 from fairlead_contracts.document import PolicyDocument
 from fairlead_contracts.members import MEMBER_LEASE, MemberLease
 from fairlead_contracts.state import (
@@ -62,6 +62,7 @@ class Arena:
             stream=DECISION_STREAM,
             filter=subjects.decision_filter(),
             codec=DECISION,
+            belongs=is_decided_at,
             wake=self.changed,
         )
         self.members: Mirror[MemberLease] = Mirror(
