@@ -222,7 +222,9 @@ def _of_bucket(spec: BucketSpec) -> Config:
         "max_msgs_per_subject": spec.history,
         "max_age": _nanos(spec.ttl_seconds),
         "allow_direct": True,
-        "allow_rollup_hdrs": True,
+        # A single message with such a header would take the history away, from which services find the last policy that
+        # validates. The server itself needs it for markers.
+        "allow_rollup_hdrs": spec.expiry_markers,
         "deny_delete": True,
         "duplicate_window": _nanos(_window(_DUPLICATE_SECONDS, spec.ttl_seconds)),
     }

@@ -5,6 +5,10 @@ from collections.abc import Mapping
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 
+MAX_CONTEXT = 512
+"""Characters of a header: W3C Trace Context has 55 in `traceparent` and asks for 512 to be kept of `tracestate`."""
+_CONTEXT = frozenset({"traceparent", "tracestate"})
+
 
 def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None:
     """The headers with the active span's context; unchanged where no span is active.
@@ -19,5 +23,14 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
 
 
 def extract(headers: Mapping[str, str] | None) -> Context:
-    """The context that a message came with. Trap: absent headers are None, which the propagator does not take."""
-    return propagate.extract(dict(headers or {}))
+    """The context that a message came with. Trap: absent headers are None, which the propagator does not take.
+
+    Whoever sends a message chooses its headers, and what is extracted goes on to each message that follows from it: no
+    more is taken than a trace needs. Baggage is not.
+    """
+    taken = {name: value for name, value in (headers or {}).items() if _is_context(name, value)}
+    return propagate.extract(taken)
+
+
+def _is_context(name: str, value: str) -> bool:
+    return name.lower() in _CONTEXT and len(value) <= MAX_CONTEXT
