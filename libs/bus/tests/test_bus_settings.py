@@ -1,6 +1,9 @@
+from pathlib import Path
+
+import msgspec
 import pytest
 
-from fairlead_bus import ConnectFailedError, ConnectionSettings
+from fairlead_bus import ConnectFailedError, ConnectionSettings, connect
 from fairlead_bus.bus import with_publish_headers
 
 
@@ -21,6 +24,22 @@ def test_settings_show_no_secret() -> None:
 def test_tls_is_off_unless_asked_for() -> None:
     assert ConnectionSettings().tls() is None
     assert ConnectionSettings(url="tls://a:4222").tls() is not None
+
+
+GARBAGE = {"missing": None, "empty": b"", "no text": b"\xff\x00", "of another kind": b"hello\n"}
+
+
+@pytest.mark.parametrize("name", ["tls_ca", "tls_cert", "nkey_seed", "creds"])
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
+async def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes | None) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    given = msgspec.convert({name: str(path)}, ConnectionSettings)
+    with pytest.raises(ConnectFailedError) as refused:
+        async with connect(given, name="x"):
+            pass
+    assert f"in {path} cannot be read" in str(refused.value)
 
 
 def test_publish_headers_leave_the_callers_alone_and_round_a_ttl_up() -> None:

@@ -1,16 +1,28 @@
 """How to reach NATS and who we are there."""
 
+import contextlib
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead_bus.errors import ConnectFailedError
+from fairlead_bus.errors import ConnectFailedError, InvalidCredentialsError
 from fairlead_bus.identity import public_key, user_of_creds
 
 _SECRETS = frozenset({"password", "token", "url"})
+
+
+@contextlib.contextmanager
+def _readable(what: str, path: str | None) -> Iterator[None]:
+    """What cannot be read is named: the errors of ssl and of the client do not say which file it was."""
+    try:
+        yield
+    except (OSError, ValueError, InvalidCredentialsError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConnectFailedError(f"{what} in {path} cannot be read: {reason}") from error
 
 
 class NatsSettings(Protocol):
@@ -109,32 +121,40 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The TLS context where one is asked for.
 
         Raises:
-            OSError: a certificate or key cannot be read.
+            ConnectFailedError: a certificate or key cannot be read.
         """
         if not (self.tls_ca or self.tls_cert or self.url.startswith(("tls://", "wss://"))):
             return None
-        context = ssl.create_default_context(cafile=self.tls_ca)
+        with _readable("the CA certificates", self.tls_ca):
+            context = ssl.create_default_context(cafile=self.tls_ca)
         if self.tls_cert:
-            context.load_cert_chain(self.tls_cert, self.tls_key)
+            both = self.tls_cert + (f" and {self.tls_key}" if self.tls_key else "")
+            with _readable("certificate and key", both):
+                context.load_cert_chain(self.tls_cert, self.tls_key)
         return context
 
     def seed(self) -> str | None:
         """The NKey seed where one is set.
 
         Raises:
-            OSError: the file cannot be read.
+            ConnectFailedError: the file cannot be read, or holds no seed.
         """
-        return Path(self.nkey_seed).read_text(encoding="ascii").strip() if self.nkey_seed else None
+        if not self.nkey_seed:
+            return None
+        with _readable("the NKey seed", self.nkey_seed):
+            seed = Path(self.nkey_seed).read_text(encoding="ascii").strip()
+            public_key(seed)
+        return seed
 
     def identity(self) -> str | None:
         """The public NKey that we connect as; None without an NKey or a credentials file.
 
         Raises:
-            OSError: the file cannot be read.
-            InvalidCredentialsError: it holds neither.
+            ConnectFailedError: the file cannot be read, or holds neither.
         """
         if self.creds:
-            return user_of_creds(Path(self.creds).read_text(encoding="ascii"))
+            with _readable("the credentials", self.creds):
+                return user_of_creds(Path(self.creds).read_text(encoding="ascii"))
         seed = self.seed()
         return public_key(seed) if seed else None
 
