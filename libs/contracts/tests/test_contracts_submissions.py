@@ -57,6 +57,10 @@ def test_what_counts_for_nothing_is_told_with_what_was_meant() -> None:
 
 def test_a_resource_asked_for_with_zero_is_not_asked_for() -> None:
     assert read(a_body(demand={"cpu": 1, "nvidia.com/gpu": 0})).demand == {"cpu": 1000}
+    assert read(a_body(demand={"cpu": "1m", "nvidia.com/gpu": "2000m"})).demand == {
+        "cpu": 1,
+        "nvidia.com/gpu": 2000,
+    }
 
 
 @pytest.mark.parametrize(
@@ -90,6 +94,9 @@ def test_what_is_no_json_object_is_malformed(payload: bytes) -> None:
         ({"demand": {"cpu": True}}, "demand.cpu"),
         ({"demand": {"cpu": {}}}, "demand.cpu"),
         ({"demand": {"cpu": "many"}}, "demand.cpu"),
+        ({"demand": {"nvidia.com/gpu": "1m"}}, "demand.nvidia.com/gpu"),
+        ({"demand": {"nvidia.com/gpu": 0.5}}, "demand.nvidia.com/gpu"),
+        ({"demand": {"nvidia.com/gpucores": "1000.0000001"}}, "demand.nvidia.com/gpucores"),
         ({"demand": {"a b": 1}}, "demand.a b"),
         ({"demand": {"": 1}}, "demand."),
         ({"demand": {"gpu/": 1}}, "demand.gpu/"),

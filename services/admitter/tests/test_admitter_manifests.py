@@ -158,7 +158,6 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
         {"pods": 2, "demand": {"nvidia.com/gpu": 1}},
         "demand.nvidia.com/gpu",
     ),
-    "half a card": ({"demand": {"nvidia.com/gpu": "500m"}}, "demand.nvidia.com/gpu"),
     "cores that do not divide": ({"pods": 3, "demand": {"cpu": 1}}, "demand.cpu"),
     "bytes that do not divide": ({"pods": 3, "demand": {"memory": 100}}, "demand.memory"),
     "pods as a resource": ({"demand": {"pods": 3}}, "demand.pods"),

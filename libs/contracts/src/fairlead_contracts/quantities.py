@@ -43,6 +43,14 @@ def base_units(resource: str) -> int:
     return 1 if resource in _BYTES or resource.startswith("hugepages-") else 1000
 
 
+def is_extended(resource: str) -> bool:
+    """Whether Kubernetes takes whole numbers of the resource alone: devices, named under a domain that is not its own.
+
+    As `IsExtendedResourceName` in k8s.io/kubernetes/pkg/apis/core/v1/helper.
+    """
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
+
+
 def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> int:
     """The quantity in base units of the resource.
 

@@ -17,7 +17,7 @@ from fairlead_contracts.codec import Codec, Message
 from fairlead_contracts.errors import FieldError, MalformedError, UnsupportedVersionError, shown
 from fairlead_contracts.given_twice import parse_json
 from fairlead_contracts.instants import Moment
-from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.quantities import base_units, is_extended, parse_quantity
 from fairlead_contracts.state import Outcome
 from fairlead_contracts.templates import JobTemplate, read_template
 from fairlead_contracts.tokens import encode_token
@@ -251,6 +251,8 @@ def _checked_demand(found: dict[str, msgspec.Raw]) -> dict[str, int]:
         if len(resource) > MAX_ID or not _RESOURCE.fullmatch(resource):
             raise FieldError(field, value, "is not the name of a resource")
         amount = parse_quantity(resource, value, field=field)
+        if is_extended(resource) and amount % base_units(resource):
+            raise FieldError(field, value, "must be a whole number: Kubernetes divides no extended resource")
         if amount:
             demand[resource] = amount
     if not demand:
