@@ -4,7 +4,10 @@
 has named none is not ready. `/metrics` speaks OpenMetrics where asked to, and has exemplars only then.
 """
 
+import asyncio
+import contextlib
 import http.client
+from collections import deque
 from collections.abc import Callable
 from typing import Self
 
@@ -18,6 +21,10 @@ type Check = Callable[[], str | None]
 """Gives the reason for not being ready, or None. Asked at each request: it must be quick and must not block."""
 
 NO_PORT = -1
+CONNECTION_SECONDS = 10.0
+"""The longest life of a connection: a scrape takes milliseconds, and who sends its headers by the byte never ends."""
+MOST_CONNECTIONS = 64
+"""At a time. A further one takes the place of the oldest: a probe must get through while others are held open."""
 _ANSWER_SECONDS = 2.0
 
 
@@ -69,6 +76,36 @@ class HealthReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the service says of itself: whether it leads, for example."""
 
 
+class _Doorman:
+    """Lets connections in for a time, and so many at once; what `create_server` takes as a factory of protocols."""
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+        self._inside: deque[web.RequestHandler] = deque()
+        """The oldest first; some of them may be gone already."""
+
+    def __call__(self) -> web.RequestHandler:
+        while len(self._inside) >= MOST_CONNECTIONS:
+            _cut(self._inside.popleft())
+        handler = self._server()
+        self._inside.append(handler)
+        asyncio.get_running_loop().call_later(CONNECTION_SECONDS, self._show_out, handler)
+        return handler
+
+    def _show_out(self, handler: web.RequestHandler) -> None:
+        _cut(handler)
+        with contextlib.suppress(ValueError):  # it was the oldest, and gone before its time
+            self._inside.remove(handler)
+
+
+def _cut(handler: web.RequestHandler) -> None:
+    """At once: closing alone waits for as long as the other side does not read."""
+    transport = handler.transport
+    handler.force_close()
+    if transport is not None:
+        transport.abort()
+
+
 class HealthServer:
     """Serves health and metrics while the `async with` block lasts.
 
@@ -85,6 +122,7 @@ class HealthServer:
         self._host = host
         self.port = port
         self._runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
         if self.port == NO_PORT:
@@ -98,19 +136,25 @@ class HealthServer:
                 web.get("/metrics", self._expose),
             ]
         )
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
+        served = self._runner.server
+        assert served is not None  # noqa: S101 # set up just now
         try:
-            await web.TCPSite(self._runner, self._host, self.port, shutdown_timeout=1).start()
+            self._listening = await asyncio.get_running_loop().create_server(
+                _Doorman(served), self._host, self.port, backlog=128
+            )
         except OSError as error:
             await self._runner.cleanup()
             raise PortTakenError(
                 f"the health port {self._host}:{self.port} cannot be opened: {error.strerror}"
             ) from error
-        self.port = self._runner.addresses[0][1]
+        self.port = self._listening.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._listening is not None:
+            self._listening.close()
         if self._runner is not None:
             await self._runner.cleanup()
 

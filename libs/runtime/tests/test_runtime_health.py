@@ -1,0 +1,78 @@
+"""The health port under connections that want nothing but to be held."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fairlead_runtime import Metrics, Readiness
+from fairlead_runtime.health import MOST_CONNECTIONS, HealthServer, ask_health
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[HealthServer]:
+    readiness = Readiness()
+    readiness.add("all", lambda: None)
+    async with HealthServer(Metrics("test"), readiness, port=0) as server:
+        yield server
+
+
+async def held(server: HealthServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection whose headers never end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+    await writer.drain()
+    return reader, writer
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read(1) == b""
+    except ConnectionError:
+        return True
+
+
+async def test_a_probe_gets_through_while_others_hold_connections(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_runtime.health.CONNECTION_SECONDS", 600.0)
+    connections = [await held(server) for _ in range(3 * MOST_CONNECTIONS)]
+    report = await asyncio.to_thread(ask_health, "127.0.0.1", server.port)
+    assert report.ready
+    # The oldest are cut, each for a newer one.
+    async with asyncio.timeout(30):
+        assert all([await ended(reader) for reader, _ in connections[: 2 * MOST_CONNECTIONS]])
+    for _, writer in connections:
+        writer.transport.abort()
+
+
+async def test_a_connection_that_sends_its_headers_by_the_byte_is_cut(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_runtime.health.CONNECTION_SECONDS", 0.3)
+    reader, writer = await held(server)
+    over = asyncio.ensure_future(ended(reader))
+    async with asyncio.timeout(30):
+        while not over.done():
+            if not writer.transport.is_closing():
+                writer.write(b"x")
+            await asyncio.sleep(0.05)
+    assert over.result()
+    writer.transport.abort()
+    assert (await asyncio.to_thread(ask_health, "127.0.0.1", server.port)).ready
+
+
+async def test_one_who_does_not_read_is_cut_too(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_runtime.health.CONNECTION_SECONDS", 0.3)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
+    async with asyncio.timeout(30):
+        await asyncio.sleep(0.5)  # unread for longer than a connection lives
+        try:
+            while await reader.read(65536):
+                pass
+        except ConnectionError:
+            pass
+    writer.transport.abort()
