@@ -1,5 +1,6 @@
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -306,6 +307,29 @@ async def test_a_consumer_that_the_server_lost_is_replaced(bus: Bus, tally: Tall
         await eventually(lambda: at("a") in mirror.values, on=wake)
         # More than one where the machine stood still for as long as a feed may be silent.
         assert mirror.rebuilds == tally.counts["mirror.rebuilds"] > 0
+
+
+class SlowReader:
+    """Takes a millisecond for each: a busy machine, or a hundred times as many messages."""
+
+    def decode(self, payload: bytes) -> bytes:
+        time.sleep(0.001)
+        return payload
+
+
+async def test_answers_that_wait_behind_the_replay_itself_do_not_break_it(bus: Bus, tally: Tally) -> None:
+    """They come over the same connection, after all that the server has sent before."""
+    publisher = Publisher(bus)
+    for number in range(6000):
+        await publisher.put(at(f"n{number}"), b"x")
+    await publisher.flush()
+    mirror = Mirror(bus, stream="state", filter=MIRRORED, codec=SlowReader(), wake=asyncio.Event())
+    following = asyncio.create_task(mirror.run())
+    await asyncio.wait_for(mirror.wait_complete(), 60)
+    following.cancel()
+    assert len(mirror.values) == 6000
+    assert mirror.rebuilds == 0
+    assert tally.counts["mirror.late_answers"] > 0
 
 
 async def test_a_gap_is_noticed(bus: Bus, tally: Tally) -> None:

@@ -11,7 +11,13 @@ import msgspec
 from nats.aio.msg import Msg
 
 from fairlead_bus.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
-from fairlead_bus.errors import NotFoundError, NotProvisionedError, ReplayBrokenError, RetryableBusError
+from fairlead_bus.errors import (
+    AnswerTimeoutError,
+    NotFoundError,
+    NotProvisionedError,
+    ReplayBrokenError,
+    RetryableBusError,
+)
 from fairlead_bus.feed import Feed
 from fairlead_bus.jetstream import API_TIMEOUT_SECONDS, Stored
 from fairlead_bus.observer import SparingNotes
@@ -218,10 +224,19 @@ class Mirror[T]:
         self._created = created
 
     async def _caught_up(self, feed: Feed) -> None:
-        """The criterion of the class. The order of the two reads matters, and neither may come from a replica."""
+        """The criterion of the class. The order of the two reads matters, and neither may come from a replica.
+
+        Trap: an answer stands in line behind the replay itself, on the same connection: at 100,000 jobs for longer than
+        anybody waits for one. It is asked for again; only the feed says that the replay is worth nothing any more.
+        """
         while True:
-            delivered = (await feed.position()).delivered.stream_seq
-            last = await self._last()
+            feed.check()
+            try:
+                delivered = (await feed.position()).delivered.stream_seq
+                last = await self._last()
+            except AnswerTimeoutError:
+                self._bus.observer.count("mirror.late_answers")
+                continue
             feed.check()
             if last is None or last.seq <= delivered:
                 break
