@@ -238,7 +238,9 @@ async def test_levels_are_released_although_no_policy_is_valid_any_more(
     async with run_admitter():
         await scorer.decide(cluster, uids[::-1])
         await follows(cluster, uids[::-1])
-    await bus.publish(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), b'{"shards": 0}')
+    bucket = Bucket(bus, topology.POLICY)
+    await bucket.delete(subjects.DOCUMENT_KEY)  # what stood before it holds no more
+    await bucket.put(subjects.DOCUMENT_KEY, b'{"shards": 0}')
     async with run_admitter(tick_seconds=0.05) as admitter:
         await eventually(lambda: sample(admitter, "pool_unsettled", pool=POOL) == 1)
         assert "no valid document" in admitter.readiness.reasons()["knowledge"]
