@@ -20,6 +20,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.errors import FieldError
 from fairlead_contracts.state import STATE
 from fairlead_contracts.topology import Retention, cluster_of, limited, submit_durable, topology
+from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration
 
@@ -33,6 +34,17 @@ async def config(bus: Bus, stream: str) -> dict[str, object]:
 
 async def test_a_second_time_changes_nothing(bus: Bus) -> None:
     assert await provision(bus, topology(["c1"])) == []
+
+
+async def test_a_server_that_does_not_answer_for_a_while_is_asked_again(
+    bus: Bus, nats_server: NatsServer
+) -> None:
+    with nats_server.paused():
+        making = asyncio.create_task(provision(bus, topology(["c2"])))
+        await asyncio.sleep(0)  # it has asked
+        with pytest.raises(RetryableBusError):  # asked after it: once this is given up, so is that
+            await bus.jetstream.call("STREAM.INFO.submit")
+    assert "durable submit/submit-c2: created" in await making
 
 
 async def test_a_new_cluster_is_added_and_the_known_ones_stay(bus: Bus) -> None:

@@ -1,5 +1,7 @@
 """Making the server hold the topology: streams, buckets and durables."""
 
+import asyncio
+import time
 from collections.abc import Mapping
 
 import msgspec
@@ -21,6 +23,10 @@ _WINDOW_CAN_BE_OFF = (2, 14)
 """From this release on, a stream that has a source besides its subjects may do without."""
 _NO_SOURCE = {"name": DEAD, "filter_subject": f"{ROOT}.dead._none"}
 """A source that never gives anything: nobody publishes this subject."""
+
+_PATIENCE_SECONDS = 30.0
+"""How long servers that do not answer are asked again."""
+_LOOK_AGAIN_SECONDS = 0.5
 
 type Config = dict[str, object]
 
@@ -62,12 +68,22 @@ async def provision(bus: Bus, topology: Topology, *, replicas: int | None = None
         What was created or changed, a sentence each.
 
     Raises:
-        as `find_changes` and `make`.
+        as `find_changes` and `make`; what may pass by itself, after half a minute.
     """
-    changes = await find_changes(bus, topology, replicas=replicas)
-    for change in changes:
-        await make(bus, change)
-    return [change.sentence() for change in changes]
+    made: dict[str, None] = {}
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            for change in await find_changes(bus, topology, replicas=replicas):
+                made[change.sentence()] = None  # before it is known: who looks again may find it made
+                await make(bus, change)
+        except RetryableBusError:
+            # A cluster that has just come up, or elects a leader, answers late or not at all.
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        else:
+            return list(made)
 
 
 async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = None) -> list[Change]:
