@@ -129,17 +129,13 @@ def _plain_account(
     ]
     if account.name == SERVICES:
         exports = [
-            {_kind(share): share.subject, "accounts": [tenants.name]}
+            {share.kind: share.subject, "accounts": [tenants.name]}
             for tenants in all_accounts
             for share in tenants.imports
         ]
         return {"jetstream": "enabled", "users": users, "exports": exports}
-    imports = [{_kind(share): {"account": SERVICES, "subject": share.subject}} for share in account.imports]
+    imports = [{share.kind: {"account": SERVICES, "subject": share.subject}} for share in account.imports]
     return {"users": users, "imports": imports}
-
-
-def _kind(share: Share) -> str:
-    return "service" if share.is_service else "stream"
 
 
 def _service_users(layout: Layout) -> list[User]:

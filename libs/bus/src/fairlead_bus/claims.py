@@ -18,7 +18,7 @@ import msgspec
 
 from fairlead_bus.accounts import SERVICES, SYSTEM, Account, User, user_permissions
 from fairlead_bus.identity import KeyKind, new_seed, public_key, sign
-from fairlead_bus.permissions import Grants, Share
+from fairlead_bus.permissions import SHARES_OF_ALL, Grants, Share
 
 OPERATOR = "OPERATOR"
 _HEADER = {"typ": "JWT", "alg": "ed25519-nkey"}
@@ -76,8 +76,8 @@ def account_token(signers: Signers, account: Account, *, revoked: Mapping[str, i
         body["revocations"] = dict(revoked)
     if is_services:
         body["exports"] = [
-            {"name": name, "subject": subject, "type": kind, "token_req": True}
-            for name, subject, kind in _EXPORTS
+            {"name": share.name, "subject": share.subject, "type": share.kind, "token_req": True}
+            for share in SHARES_OF_ALL
         ]
     elif account.tenants:
         body["imports"] = [_import(signers, account, share) for share in account.imports]
@@ -107,13 +107,6 @@ def credentials(signers: Signers, account: Account, name: str, user_seed: str) -
     return _credentials_file(_signed(signers.seeds[account.name], key, name, body), user_seed)
 
 
-_EXPORTS = (
-    ("submit", "fairlead.v1.submit.*.*", "service"),
-    ("ask", "fairlead.v1.ask.*.*", "service"),
-    ("answer", "fairlead.v1.answer.*.>", "stream"),
-)
-
-
 def operator_config(signers: Signers, tokens: Mapping[str, str], store: str) -> str:
     """The part of a nats-server's configuration that trusts the operator and knows these accounts.
 
@@ -132,14 +125,13 @@ def operator_config(signers: Signers, tokens: Mapping[str, str], store: str) -> 
 
 
 def _import(signers: Signers, account: Account, share: Share) -> dict[str, object]:
-    kind = "service" if share.is_service else "stream"
-    body = {"type": "activation", "version": 2, "kind": kind, "subject": share.subject}
+    body = {"type": "activation", "version": 2, "kind": share.kind, "subject": share.subject}
     activation = _signed(signers.seeds[SERVICES], signers.key(account.name), share.subject, body)
     return {
         "name": share.subject,
         "subject": share.subject,
         "account": signers.key(SERVICES),
-        "type": kind,
+        "type": share.kind,
         "token": activation,
     }
 

@@ -142,18 +142,31 @@ def submitter(tenant: str) -> Grants:
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """What crosses from the services' account into a tenant's: a service that it may call, or a stream that it hears."""
 
+    name: str
     subject: str
     is_service: bool
+
+    @property
+    def kind(self) -> str:
+        """As NATS calls it."""
+        return "service" if self.is_service else "stream"
 
 
 def shares(tenant: str) -> list[Share]:
     """All that crosses for one tenant, and nothing of anybody else."""
-    token = encode_token(tenant)
+    return _shares(encode_token(tenant))
+
+
+def _shares(tenant_token: str) -> list[Share]:
     return [
-        Share(subject=f"{subjects.ROOT}.submit.*.{token}", is_service=True),
-        Share(subject=f"{subjects.ROOT}.ask.*.{token}", is_service=True),
-        Share(subject=subjects.answer_filter(tenant), is_service=False),
+        Share(name="submit", subject=f"{subjects.ROOT}.submit.*.{tenant_token}", is_service=True),
+        Share(name="ask", subject=f"{subjects.ROOT}.ask.*.{tenant_token}", is_service=True),
+        Share(name="answer", subject=f"{subjects.ROOT}.answer.{tenant_token}.>", is_service=False),
     ]
+
+
+SHARES_OF_ALL = _shares("*")
+"""What crosses for some tenant."""
 
 
 def _follow(stream: str, filtered: str) -> list[str]:

@@ -20,7 +20,7 @@ def _rights(survey: Survey) -> Iterator[Finding]:
             why="the watcher would know nothing of them"
             if service == "watcher"
             else "levels could not be written",
-            mend="kubectl apply -k deploy/kustomize/rbac\n" + "\n".join(map(_asking, rights[:8])),
+            mend="kubectl apply -k deploy/kustomize/rbac\n" + "\n".join(map(_asking, rights[:_SHOWN])),
         )
 
 
