@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench_lines import cpu_seconds, quantile, resident, say
 
-from fairlead_contracts.document import Grant
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue

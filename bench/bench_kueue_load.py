@@ -12,7 +12,7 @@ from pathlib import Path
 from bench_kueue import OPTIONS
 from bench_lines import say
 
-from fairlead_contracts.document import PolicyDocument, Tenant
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet

@@ -17,9 +17,10 @@ from bench_lines import quantile, say
 
 from fairlead_cli.benching.measuring import measure_events, measure_levels, measure_order
 from fairlead_cli.benching.pools import Size, made_pool
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import DAY
-from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant, encode_snapshot
+from fairlead_contracts.base.instants import DAY
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 from fairlead_policy.entitlements import Weights, in_relation
 

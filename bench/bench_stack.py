@@ -12,9 +12,9 @@ from bench_lines import cpu_seconds, quantile, resident, say
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.decisions import DECISION
-from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.messages.decisions import DECISION
+from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
 

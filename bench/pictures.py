@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pictures_plots import Axis, Line, Plot, Point, svg
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_contracts.instants import DAY, HOUR, MINUTE, Micros, to_seconds
+from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, to_seconds
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy import PoolOrder, PoolRules, Rulebook
 from fairlead_policy.moves import passes_at
 from fairlead_policy.rules import exactly

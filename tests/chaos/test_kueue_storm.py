@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.document import Grant
-from fairlead_contracts.instants import from_datetime
+from fairlead_contracts.base.instants import from_datetime
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.fleet import whole_queue

@@ -15,7 +15,7 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts import topology
-from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, whole_queue

@@ -14,11 +14,11 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.document import Aging, Grant, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import AnyEvent, LevelWritten
-from fairlead_contracts.simulation import DeleteJob
-from fairlead_contracts.state import Phase
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.frontend.verbs import DeleteJob
+from fairlead_contracts.messages.events import AnyEvent, LevelWritten
+from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually

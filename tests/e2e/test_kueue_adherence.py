@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.questions import Adherence
+from fairlead_contracts.messages.questions import Adherence
 from fairlead_testkit.admissions import AdmissionLog, Step
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate

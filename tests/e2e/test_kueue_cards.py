@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.cards import ALLOCATED, HOLDER, REGISTER
-from fairlead_contracts.document import Fit
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
+from fairlead_contracts.policyfile.document import Fit
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.questions import Steering
+from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_bus import ConnectionSettings, connect, provision
 from fairlead_contracts import topology
-from fairlead_contracts.marks import ZONE_KEY
+from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kubelab import (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.clearance import Lever
-from fairlead_contracts.control import Mode
+from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.control import Mode
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.document import Grant, PolicyDocument
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate

@@ -14,11 +14,11 @@ import pytest
 
 from fairlead_bus import Bus, Follower, Leadership, RetryableBusError
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import PolicyDocument, Reserve
-from fairlead_contracts.events import EVENT, JobReserved, Reserving
-from fairlead_contracts.marks import WATCHDOG
-from fairlead_contracts.questions import EXPLAIN_REPLY, ExplainQuestion
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.frontend.marks import WATCHDOG
+from fairlead_contracts.messages.events import EVENT, JobReserved, Reserving
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
+from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_testkit.admissions import AdmissionLog, Step
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate

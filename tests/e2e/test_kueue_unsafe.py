@@ -10,11 +10,11 @@ import pytest
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, Revocation
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import Mode
-from fairlead_contracts.marks import BASE_PRIORITY
-from fairlead_contracts.questions import Steering
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.messages.clearance import Clearance, Revocation
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate

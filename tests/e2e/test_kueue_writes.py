@@ -11,8 +11,8 @@ import pytest
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import Grant
-from fairlead_contracts.events import EVENT, LevelWritten
+from fairlead_contracts.messages.events import EVENT, LevelWritten
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority

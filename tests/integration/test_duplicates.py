@@ -13,7 +13,7 @@ from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect
 from fairlead_bus.accounts import Layout
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import ANSWER, Accepted, AnyAnswer, Refused, read_submission
+from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Refused, read_submission
 from fairlead_runtime import ServiceSettings
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer

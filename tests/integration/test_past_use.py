@@ -10,11 +10,16 @@ import pytest
 from fairlead_bus import Bus, Follower
 from fairlead_cli.ordering.taking import taken
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.decisions import DECISION
-from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobStarted, LevelWritten
-from fairlead_contracts.questions import EXPLAIN_REPLY, TENANTS_REPLY, ExplainQuestion, TenantsQuestion
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.decisions import DECISION
+from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobStarted, LevelWritten
+from fairlead_contracts.messages.questions import (
+    EXPLAIN_REPLY,
+    TENANTS_REPLY,
+    ExplainQuestion,
+    TenantsQuestion,
+)
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy import order_snapshot
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue

@@ -11,10 +11,10 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.decisions import DECISION
-from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
-from fairlead_contracts.questions import PoolQueue
-from fairlead_contracts.state import Phase
+from fairlead_contracts.messages.decisions import DECISION
+from fairlead_contracts.messages.questions import PoolQueue
+from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet
 

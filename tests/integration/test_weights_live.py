@@ -11,8 +11,8 @@ import pytest
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 

@@ -21,7 +21,7 @@ from fairlead_bus import (
 )
 from fairlead_bus.accounts import Layout
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology
 from fairlead_testkit import eventually
 from fairlead_testkit.guarded import GuardedServer, guarded_server

@@ -27,7 +27,7 @@ from fairlead_bus import (
 from fairlead_bus.accounts import Layout
 from fairlead_bus.announcer import FIRST_PAUSE
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.state import (
+from fairlead_contracts.messages.state import (
     STATE,
     ClassState,
     PoolState,

@@ -2,7 +2,7 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, KeyExistsError, Tally, WrongRevisionError
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import MalformedError
+from fairlead_contracts.base.errors import MalformedError
 
 pytestmark = pytest.mark.integration
 

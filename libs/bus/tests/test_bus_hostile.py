@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_bus import Asked, Bus, Delivery, PoisonError, Tally, Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import DEAD_LETTER
+from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
 

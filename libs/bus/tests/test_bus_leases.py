@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import Bucket, Bus, Follower, KeyExistsError, Leadership, Membership, Roster, Tally
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.instants import from_seconds
-from fairlead_contracts.members import LEASE_SECONDS, MemberLease
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
+from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_testkit import NatsServer, eventually
 
 pytestmark = pytest.mark.integration

@@ -12,9 +12,9 @@ from fairlead_bus import Bus, Mirror, Publisher, Tally, provision
 from fairlead_bus.bus import RESTATED
 from fairlead_bus.observer import NOTES_A_MINUTE, SparingNotes
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.decisions import Decision
-from fairlead_contracts.state import STATE, NodeState, State, encode_state, is_stated_at
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.state import STATE, NodeState, State, encode_state, is_stated_at
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
 

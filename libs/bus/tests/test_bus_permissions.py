@@ -30,8 +30,8 @@ from fairlead_bus import (
 )
 from fairlead_bus.accounts import Layout
 from fairlead_contracts import subjects
-from fairlead_contracts.members import MemberLease
-from fairlead_contracts.state import STATE, NodeState, encode_state
+from fairlead_contracts.messages.members import MemberLease
+from fairlead_contracts.messages.state import STATE, NodeState, encode_state
 from fairlead_contracts.topology import answers_durable, submit_durable, topology
 from fairlead_testkit import eventually
 from fairlead_testkit.guarded import guarded_server

@@ -17,8 +17,8 @@ from fairlead_bus import (
     require_durables,
 )
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import STATE
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.state import STATE
 from fairlead_contracts.topology import Retention, cluster_of, limited, submit_durable, topology
 from fairlead_testkit import NatsServer
 

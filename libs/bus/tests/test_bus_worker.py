@@ -21,7 +21,7 @@ from fairlead_bus import (
 )
 from fairlead_bus.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, pause_of
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import DEAD_LETTER
+from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
 from fairlead_testkit import NatsServer, eventually
 

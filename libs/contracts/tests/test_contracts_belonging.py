@@ -3,8 +3,8 @@
 import msgspec
 
 from fairlead_contracts import subjects
-from fairlead_contracts.decisions import Decision, Keeping, is_decided_at
-from fairlead_contracts.state import NodeState, is_stated_at, subject_of
+from fairlead_contracts.messages.decisions import Decision, Keeping, is_decided_at
+from fairlead_contracts.messages.state import NodeState, is_stated_at, subject_of
 
 NODE = NodeState(cluster="c1", epoch=1, rev=1, name="n 1.x", allocatable={})
 DECISION = Decision(pool="c1/gpu", shard=3, owner="s", epoch=7, turn=1, at=0, basis=None, revision={})

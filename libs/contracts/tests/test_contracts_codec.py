@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.codec import Codec, Message, to_packed
-from fairlead_contracts.errors import ContractError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.base.codec import Codec, Message, to_packed
+from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 from fairlead_testkit.builders import a_decision, a_job
 from fairlead_testkit.examples import codecs, example, kinds
 

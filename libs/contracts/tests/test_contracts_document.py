@@ -4,18 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import (
-    Aging,
-    Grant,
-    Match,
-    PolicyDocument,
-    Pool,
-    Tenant,
-    decode_document,
-    encode_document,
-    read_document,
-)
-from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 
 FULL = PolicyDocument(
     classes=["urgent", "normal"],

@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from fairlead_contracts.document import read_document
-from fairlead_contracts.errors import DocumentError, FieldError
-from fairlead_contracts.exponents import exponent_hint
-from fairlead_contracts.snapshot import read_snapshot
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.exponents import exponent_hint
+from fairlead_contracts.policyfile.read import read_document
+from fairlead_contracts.snapshot.read import read_snapshot
 
 
 def refused(text: str, *, snapshot: bool = False) -> FieldError:

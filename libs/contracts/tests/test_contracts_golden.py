@@ -15,8 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_contracts.codec import Codec, Message, to_json, to_packed
-from fairlead_contracts.document import PolicyDocument, encode_document, read_document
+from fairlead_contracts.base.codec import Codec, Message, to_json, to_packed
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import encode_document, read_document
 from fairlead_testkit.examples import codecs, example, kinds
 
 GOLDEN = Path(__file__).parent / "golden"

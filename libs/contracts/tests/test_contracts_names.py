@@ -8,8 +8,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import FieldError, MalformedError
-from fairlead_contracts.tokens import MAX_TOKEN, NO_NAME, decode_key, decode_token, encode_key, encode_token
+from fairlead_contracts.base.errors import FieldError, MalformedError
+from fairlead_contracts.base.tokens import (
+    MAX_TOKEN,
+    NO_NAME,
+    decode_key,
+    decode_token,
+    encode_key,
+    encode_token,
+)
 from fairlead_contracts.topology import StreamSpec, topology
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.older_formats import from_environment
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.legacy.formats import from_environment
+from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 
 README_CONFIGMAP = {
     "apiVersion": "v1",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import MAX_QUANTITY, base_units, format_quantity, parse_quantity
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, format_quantity, parse_quantity
 
 RESOURCES = st.sampled_from(["cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "x"])
 FACTORS: dict[str, str | int] = {

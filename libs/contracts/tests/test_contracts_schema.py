@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fairlead_contracts.document import PolicyDocument, read_document
-from fairlead_contracts.document_schema import schema_text
-from fairlead_contracts.errors import DocumentError
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import read_document
+from fairlead_contracts.policyfile.schema import schema_text
 from fairlead_testkit.mangled import mangle
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "policy.schema.json"

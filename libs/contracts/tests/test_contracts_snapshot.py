@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import PolicyDocument, Tenant
-from fairlead_contracts.errors import DocumentError, FieldError
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.snapshot import (
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotJob,
     SnapshotNode,
     SnapshotPool,
     SnapshotRunning,
     SnapshotTenant,
-    decode_snapshot,
-    encode_snapshot,
-    read_snapshot,
 )
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_testkit.documented import GPU, NOW, changed, documented, job, problems_of
 
 

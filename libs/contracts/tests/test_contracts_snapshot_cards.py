@@ -2,8 +2,9 @@
 
 import pytest
 
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot, read_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 

@@ -5,14 +5,10 @@ import json
 import msgspec
 import pytest
 
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import (
-    SnapshotClassValue,
-    SnapshotQueue,
-    decode_snapshot,
-    encode_snapshot,
-    read_snapshot,
-)
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import SnapshotClassValue, SnapshotQueue
+from fairlead_contracts.snapshot.write import encode_snapshot
 
 NOW = 1_760_000_000
 KUEUE: dict[str, object] = {"name": "cq-1", "frontend": "kueue", "bands_by_class": True}

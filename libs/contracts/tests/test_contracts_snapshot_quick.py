@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot, decode_snapshot, read_snapshot
-from fairlead_contracts.snapshot_loaded import Columns, LoadedJob
-from fairlead_contracts.snapshot_parts import OpenedSnapshot, WrittenJob, WrittenSnapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.loaded import Columns, LoadedJob
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import OpenedSnapshot, Snapshot, WrittenJob, WrittenSnapshot
 
 NOW = 1_760_000_000
 AROUND = {

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_testkit.documented import GPU, NOW, changed, job, problems_of
 
 TREE: list[dict[str, object]] = [

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
-from fairlead_contracts.submissions import MAX_PAYLOAD, Submission, peek_id, read_submission, unheeded
+from fairlead_contracts.base.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.messages.submissions import (
+    MAX_PAYLOAD,
+    Submission,
+    peek_id,
+    read_submission,
+    unheeded,
+)
 from fairlead_testkit.builders import a_body, a_submission
 
 DEEP = b"[" * 100_000

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.submissions import read_submission
-from fairlead_contracts.templates import JobTemplate, read_template
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.submissions import read_submission
+from fairlead_contracts.messages.templates import JobTemplate, read_template
 
 
 def test_a_template_in_full() -> None:

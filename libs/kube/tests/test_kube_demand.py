@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (
     Amounts,
     Container,

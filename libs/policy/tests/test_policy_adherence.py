@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.state import CohortQuota, FlavorQuota, JobState, Phase, QueueState
+from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobState, Phase, QueueState
 from fairlead_policy import Adherence, Holdings, Look
 from fairlead_policy.adherence import HINDERED_SECONDS, passed_over, would_start
 from fairlead_testkit.builders import a_job, a_queue

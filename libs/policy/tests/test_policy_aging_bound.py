@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy import aging_in_words, worth_in_words
 from fairlead_testkit.contention_by_core import demand
 

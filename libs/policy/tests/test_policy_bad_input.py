@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from fairlead_contracts.document import read_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_contracts.snapshot import decode_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.policyfile.read import read_document
+from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_policy import (
     Band,
     LabelledJob,

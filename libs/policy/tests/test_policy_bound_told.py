@@ -6,9 +6,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_contracts.instants import DAY, HOUR, Micros
+from fairlead_contracts.base.instants import DAY, HOUR, Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy import PoolOrder, PoolRules, Rulebook, prospects_in, prospects_in_words
 from fairlead_policy.bound import bound_in_words, bound_of
 from fairlead_testkit.cases import cases

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from fairlead_contracts.instants import HOUR, SECOND
+from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_policy import PoolOrder, PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 

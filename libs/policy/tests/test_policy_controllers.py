@@ -6,9 +6,10 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from fairlead_contracts.document import PolicyDocument, Tenant, read_document
-from fairlead_contracts.instants import HOUR, SECOND
-from fairlead_contracts.state import Phase, State
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.messages.state import Phase, State
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
+from fairlead_contracts.policyfile.read import read_document
 from fairlead_kube import PodSpec, Workload, pod_demand, workload_demand
 from fairlead_policy import (
     Band,

@@ -11,11 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant, read_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.instants import HOUR
-from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot
-from fairlead_contracts.state import State
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.instants import HOUR
+from fairlead_contracts.messages.state import State
+from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.read import read_document
+from fairlead_contracts.snapshot.read import decode_snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import PoolOrder, Rulebook, WaitingJob, order_snapshot, prospects_in, snapshot_of
 from fairlead_policy.rules import PoolRules
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_policy.fit import (
     CardRefusals,
     CardShort,

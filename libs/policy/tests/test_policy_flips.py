@@ -8,7 +8,7 @@ from math import floor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.base.instants import HOUR
 from fairlead_policy import PoolOrder, PoolRules, next_flip_of
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.state import CohortQuota, FlavorQuota, JobShape
+from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobShape
 from fairlead_policy import FreeQuota
 from fairlead_testkit.builders import a_job, a_queue
 

@@ -15,9 +15,12 @@ from math import isfinite
 import msgspec
 import pytest
 
-from fairlead_contracts.document import PolicyDocument, decode_document, encode_document, read_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot, decode_snapshot, encode_snapshot, read_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import (
     PLAIN_BAND,
     Answer,

@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import HOUR, MINUTE, Micros, from_datetime
-from fairlead_contracts.prospects import Move, Prospects
+from fairlead_contracts.base.instants import HOUR, MINUTE, Micros, from_datetime
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Move, Prospects
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, prospects_in_words
 from fairlead_policy.moves import passes_at, starts_to_fall_behind
 from fairlead_policy.prospects import NEIGHBOURS, prospects_in, targets_of

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import HOUR, SECOND
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, merge_places, sort_key
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.instants import HOUR, SECOND, Micros
+from fairlead_contracts.base.instants import HOUR, SECOND, Micros
 from fairlead_policy import Decay, PastUse, PoolOrder, PoolRules, tick_of
 from fairlead_policy.past import PARTS
 from fairlead_testkit.cases import cases

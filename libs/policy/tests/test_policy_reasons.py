@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.base.instants import HOUR
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob, Wording, prospects_in, prospects_in_words
 from fairlead_testkit.waiting import a_waiting_job
 

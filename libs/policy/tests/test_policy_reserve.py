@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.document import PolicyDocument, Pool, Reserve
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Reserve
 from fairlead_policy import (
     Cause,
     InPlace,

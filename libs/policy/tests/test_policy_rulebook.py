@@ -6,12 +6,12 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from fairlead_contracts.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import DAY
-from fairlead_contracts.state import JobState, Phase
-from fairlead_contracts.submissions import Submission
-from fairlead_contracts.templates import JobTemplate
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import DAY
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.messages.templates import JobTemplate
+from fairlead_contracts.policyfile.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
 from fairlead_policy import Granted, Rulebook
 
 DOCUMENT = PolicyDocument(

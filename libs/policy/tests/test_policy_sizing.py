@@ -2,8 +2,8 @@
 
 import msgspec
 
-from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_contracts.state import JobShape, JobState, NodeState, Phase
+from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.messages.state import JobShape, JobState, NodeState, Phase
 from fairlead_policy import outgrown
 from fairlead_policy.fit import in_words
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import Grant, PolicyDocument, Pool, Tenant
-from fairlead_contracts.instants import HOUR, SECOND
-from fairlead_contracts.snapshot import (
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotClassValue,
     SnapshotJob,
@@ -18,11 +20,8 @@ from fairlead_contracts.snapshot import (
     SnapshotQueue,
     SnapshotRunning,
     SnapshotTenant,
-    decode_snapshot,
-    encode_snapshot,
-    read_snapshot,
 )
-from fairlead_contracts.state import JobShape, JobState, Phase, QueueState, State, subject_of
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import (
     PLAIN_BAND,
     LabelledJob,

@@ -6,10 +6,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.cards import CARD_POLICY, CardState
-from fairlead_contracts.document import Fit, PolicyDocument
-from fairlead_contracts.snapshot import Snapshot, decode_snapshot, encode_snapshot
-from fairlead_contracts.state import JobShape, JobState, NodeState, Phase, State, subject_of
+from fairlead_contracts.frontend.cards import CARD_POLICY, CardState
+from fairlead_contracts.messages.state import JobShape, JobState, NodeState, Phase, State, subject_of
+from fairlead_contracts.policyfile.document import Fit, PolicyDocument
+from fairlead_contracts.snapshot.read import decode_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import (
     Answer,
     StatedNodes,

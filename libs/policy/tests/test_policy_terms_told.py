@@ -10,8 +10,8 @@ from math import isclose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.prospects import Neighbour
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Neighbour
 from fairlead_policy import ClassMode, PoolRules, percent, prospects_in
 from fairlead_policy.neighbours import before_in_words
 from fairlead_testkit.cases import cases

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_contracts.snapshot import read_snapshot
+from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_policy import TieIndex, order_snapshot, plan_snapshot_levels
 from fairlead_policy.ties import tie_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, merge_places, next_flip_of, sort_key
 from fairlead_policy.gathered import GatheredPlaces
 from fairlead_testkit.cases import cases

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot, read_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.read import read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import Answer, JobFit, Walk, order_snapshot, plan_snapshot_levels, walk
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.fit import in_words

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from fairlead_contracts.snapshot import Snapshot, read_snapshot
+from fairlead_contracts.snapshot.read import read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import Answer, Walk, order_snapshot, walk
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.fractions import Strategy

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from fairlead_contracts.document import PolicyDocument, Pool, Tenant
-from fairlead_contracts.instants import DAY, HOUR, Micros
+from fairlead_contracts.base.instants import DAY, HOUR, Micros
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy import PoolRules, Rulebook
 from fairlead_testkit.contention import (
     ENDLESS,

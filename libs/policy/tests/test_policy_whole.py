@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.base.instants import HOUR
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 from fairlead_policy.rules import FARTHEST, LARGEST
 from fairlead_policy.scoring import Measure

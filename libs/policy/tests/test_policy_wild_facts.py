@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.instants import HOUR, SECOND
+from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_policy import ClassMode, PoolOrder, PoolRules, WaitingJob, merge_places, sort_key
 from fairlead_testkit.cases import cases
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, Lever, LeverFound, Revocation
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import Mode
-from fairlead_contracts.state import QueueState
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound, Revocation
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.state import QueueState
 from fairlead_policy import (
     ControlWord,
     Fate,

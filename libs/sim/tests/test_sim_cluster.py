@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import HOUR, SECOND
-from fairlead_contracts.simulation import CreateJob, CreateOutcome, SetLevel
-from fairlead_contracts.state import Outcome, Phase
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, SetLevel
+from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import (
     ClusterConfig,
     JobName,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.document import check_document
-from fairlead_contracts.instants import SECOND, to_seconds
-from fairlead_contracts.submissions import read_submission
+from fairlead_contracts.base.instants import SECOND, to_seconds
+from fairlead_contracts.messages.submissions import read_submission
+from fairlead_contracts.policyfile.validate import check_document
 from fairlead_sim import (
     ConfigError,
     Fifo,

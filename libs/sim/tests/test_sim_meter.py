@@ -2,9 +2,9 @@
 
 import pytest
 
-from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import SECOND, to_datetime
-from fairlead_contracts.state import Outcome
+from fairlead_contracts.base.instants import SECOND, to_datetime
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.state import Outcome
 from fairlead_sim import ShareMeter, jain, quantile
 
 CAPACITY = {"cpu": 10_000, "memory": 100}

@@ -23,10 +23,9 @@ from fairlead_bus import (
     provision,
 )
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import Message, to_packed
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import HOUR, SECOND
-from fairlead_contracts.simulation import (
+from fairlead_contracts.base.codec import Message, to_packed
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.frontend.verbs import (
     CREATE_REPLY,
     DELETE_REPLY,
     SET_LEVEL_REPLY,
@@ -36,7 +35,17 @@ from fairlead_contracts.simulation import (
     DeleteJob,
     SetLevel,
 )
-from fairlead_contracts.state import STATE, JobState, Outcome, Phase, PoolState, State, SyncMark, encode_state
+from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.state import (
+    STATE,
+    JobState,
+    Outcome,
+    Phase,
+    PoolState,
+    State,
+    SyncMark,
+    encode_state,
+)
 from fairlead_contracts.subjects import SimVerb
 from fairlead_runtime import Metrics, wall_clock
 from fairlead_sim import NodeGroup, SimCluster, StoreError, one_pool, render_config

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
-from fairlead_contracts.simulation import CreateJob
+from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_sim import Changes, JobName, Ledger, Retention, SimCluster, StoreError
 from fairlead_sim.config import DEFAULT
 from fairlead_sim.statements import changed

@@ -4,8 +4,8 @@ import heapq
 
 import pytest
 
-from fairlead_contracts.document import Aging
-from fairlead_contracts.instants import SECOND, to_seconds
+from fairlead_contracts.base.instants import SECOND, to_seconds
+from fairlead_contracts.policyfile.document import Aging
 from fairlead_sim import (
     Fifo,
     NodeGroup,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import Aging, PolicyDocument, Tenant
-from fairlead_contracts.instants import DAY
+from fairlead_contracts.base.instants import DAY
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
 from fairlead_testkit import OracleJob, OracleRules, fill
 
 RULES = OracleRules(

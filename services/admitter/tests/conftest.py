@@ -11,7 +11,7 @@ from fairlead_admitter.app import main
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import ANSWER, AnyAnswer
+from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.hand_played import CLUSTER, HandPlayedCluster, HandPlayedScorer, set_up

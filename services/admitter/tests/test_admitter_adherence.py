@@ -10,9 +10,9 @@ from fairlead_admitter.fronts import Fronts, Holders, PoolFront
 from fairlead_admitter.merging import MergedFront
 from fairlead_admitter.observing import Sight
 from fairlead_admitter.policy_view import PolicyView
-from fairlead_contracts.document import PolicyDocument, Pool, Tenant
-from fairlead_contracts.members import Followed
-from fairlead_contracts.state import FlavorQuota, JobState, Phase, subject_of
+from fairlead_contracts.messages.members import Followed
+from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, subject_of
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy import Rulebook
 from fairlead_runtime import Metrics
 from fairlead_testkit.builders import NOW, a_decision, a_front, a_holding, a_job, a_member, a_place, a_queue

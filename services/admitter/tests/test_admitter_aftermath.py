@@ -10,7 +10,7 @@ from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereE
 from fairlead_admitter.setbacks import LONGEST_SECONDS, Setbacks
 from fairlead_admitter.steering import LevelWrite
 from fairlead_admitter.written import Landed, Written
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
 
 PASS_SECONDS = 0.05

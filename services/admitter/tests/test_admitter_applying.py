@@ -16,9 +16,9 @@ from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import Mode
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_testkit.builders import a_control, a_job
 
 

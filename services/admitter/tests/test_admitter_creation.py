@@ -9,7 +9,7 @@ from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreat
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import Submission
+from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.hand_played import CLUSTER, set_up

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_contracts import subjects
-from fairlead_contracts.state import JobState, Phase, State, subject_of
+from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
 
 

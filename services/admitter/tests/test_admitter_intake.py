@@ -14,11 +14,11 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_bus import Bucket, Bus, Delivery, provision
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.events import Event
-from fairlead_contracts.instants import SECOND, to_datetime
-from fairlead_contracts.state import Outcome, Phase, subject_of
-from fairlead_contracts.submissions import (
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import SECOND, to_datetime
+from fairlead_contracts.messages.events import Event
+from fairlead_contracts.messages.state import Outcome, Phase, subject_of
+from fairlead_contracts.messages.submissions import (
     DEAD_LETTER,
     MAX_PAYLOAD,
     Accepted,

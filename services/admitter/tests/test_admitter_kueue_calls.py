@@ -17,7 +17,7 @@ from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.frontends.kueue_tenants import TenantCalls
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube import KubeClient, KubeSettings, connect
 
 type Found = dict[str, object]

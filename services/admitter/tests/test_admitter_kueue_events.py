@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.state import Fault, JobState
+from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.hand_played import HandPlayedScorer

@@ -24,8 +24,15 @@ from fairlead_admitter.frontends.kueue_manifests import (
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_bus import Bus, provision
 from fairlead_contracts import topology
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.submissions import Accepted, AnyAnswer, Ended, Refused, Started, read_submission
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.submissions import (
+    Accepted,
+    AnyAnswer,
+    Ended,
+    Refused,
+    Started,
+    read_submission,
+)
 from fairlead_kube import KubeSettings, connect
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually

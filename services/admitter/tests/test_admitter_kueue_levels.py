@@ -18,10 +18,10 @@ from fairlead_admitter.frontends.kueue_sweep import KueueSweep
 from fairlead_admitter.steering import SteeringPlan, steer, take_back
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Landed, Written
-from fairlead_contracts.clearance import Lever
-from fairlead_contracts.instants import from_datetime
-from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_contracts.base.instants import from_datetime
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
+from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
 from fairlead_policy import class_bands, segments_of
 from fairlead_testkit.awaiting import eventually

@@ -12,12 +12,12 @@ import pytest
 from fairlead_admitter.written import FIGHT_ROUNDS
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, Lever
-from fairlead_contracts.codec import to_json, to_packed
-from fairlead_contracts.control import Mode
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import from_datetime
-from fairlead_contracts.state import JobState, Phase, QueueState, subject_of
+from fairlead_contracts.base.codec import to_json, to_packed
+from fairlead_contracts.base.instants import from_datetime
+from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import PRIORITY_BOOST
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually

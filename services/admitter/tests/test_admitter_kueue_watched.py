@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_contracts.document import Tenant
-from fairlead_contracts.submissions import Accepted, AnyAnswer, Ended, Started
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Started
+from fairlead_contracts.policyfile.document import Tenant
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import a_body, a_document

@@ -15,8 +15,8 @@ from fairlead_admitter.frontends.kueue_manifests import (
     pod_manifests,
     pytorch_manifest,
 )
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.submissions import read_submission
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.submissions import read_submission
 from fairlead_testkit.builders import NOW, a_body
 from fairlead_testkit.kubelab import KubeObject
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.fronts import PoolFront
 from fairlead_admitter.merging import MergedFront
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.document import Aging, PolicyDocument, Tenant
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.base.instants import HOUR
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
 from fairlead_policy import PoolRules, Rulebook, merge_places
 from fairlead_testkit.builders import NOW, a_basis, a_decision, a_front, a_place
 

@@ -10,7 +10,7 @@ from fairlead_admitter.running import RunningSizes
 from fairlead_admitter.steering import steer
 from fairlead_admitter.window import Extent, Ranked, Window, take_window
 from fairlead_admitter.written import Written
-from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy import Band, Segment
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 

@@ -15,9 +15,9 @@ from fairlead_admitter.objecting import (
     Objector,
 )
 from fairlead_admitter.objections import Objection, Reason, objections_to
-from fairlead_contracts.document import Grant
-from fairlead_contracts.instants import Micros, from_seconds
-from fairlead_contracts.state import ClassState, Fault, JobState, Phase
+from fairlead_contracts.base.instants import Micros, from_seconds
+from fairlead_contracts.messages.state import ClassState, Fault, JobState, Phase
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_kube import ObjectReference
 from fairlead_policy import Rulebook
 from fairlead_runtime import Metrics

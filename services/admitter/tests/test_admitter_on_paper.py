@@ -12,11 +12,12 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.steering import SteeringPlan, steer
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.document import Grant, PolicyDocument, Tenant
-from fairlead_contracts.document_parts import Bands
-from fairlead_contracts.snapshot import Snapshot, decode_snapshot, encode_snapshot
-from fairlead_contracts.state import JobState, QueueState, State, subject_of
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import JobState, QueueState, State, subject_of
+from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Tenant
+from fairlead_contracts.snapshot.read import decode_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import (
     ControlWord,
     PlannedLevels,

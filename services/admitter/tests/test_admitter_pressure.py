@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fairlead_admitter.pressure import Limits, Objection, Pressure
 from fairlead_bus import Bus, Delivery
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.submissions import Accepted, AnyAnswer, Refused
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_body

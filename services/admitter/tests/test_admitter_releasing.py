@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.setbacks import Setbacks
-from fairlead_contracts.clearance import Lever
+from fairlead_contracts.messages.clearance import Lever
 from fairlead_runtime import Metrics
 from fairlead_testkit import eventually
 

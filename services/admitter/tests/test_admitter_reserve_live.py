@@ -8,11 +8,11 @@ import pytest
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.document import Reserve
-from fairlead_contracts.events import EVENT, JobReserved, LevelWritten, Reserving
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.state import Phase
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.events import EVENT, JobReserved, LevelWritten, Reserving
+from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.policyfile.document import Reserve
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_job, a_pool

@@ -12,10 +12,10 @@ from fairlead_admitter.standings import FrontendOrder
 from fairlead_admitter.steering import SteeringPlan, lower, steer
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Landed, Written
-from fairlead_contracts.document import PolicyDocument, Reserve
-from fairlead_contracts.events import Reserving as What
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.state import JobState, Phase, State, subject_of
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.events import Reserving as What
+from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
+from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_policy import Band, Segment, Standing
 from fairlead_runtime import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue

@@ -14,7 +14,7 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy import Band, LabelledJob, class_bands, plan_levels, segments_of
 from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
 

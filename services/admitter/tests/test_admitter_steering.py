@@ -14,8 +14,8 @@ from fairlead_admitter.merging import Beginning
 from fairlead_admitter.steering import GONE, SteeringPlan, steer, take_back
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Landed, Written
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.state import JobState, Phase, subject_of
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy import Band, LabelledJob, Segment, common_band, plan_levels
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 

@@ -11,7 +11,7 @@ from fairlead_admitter.wakes import MOST_A_SECOND, PARKING, Wakes, spared
 from fairlead_admitter.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.state import FlavorQuota, JobState, Phase, QueueState, subject_of
+from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy import Band, Segment
 from fairlead_testkit.builders import NOW, a_job, a_queue
 

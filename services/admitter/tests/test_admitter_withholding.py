@@ -10,12 +10,12 @@ import pytest
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, Revocation
-from fairlead_contracts.codec import to_json, to_packed
-from fairlead_contracts.control import Mode
-from fairlead_contracts.events import JobEvicted
-from fairlead_contracts.members import LEADER_LEASE
-from fairlead_contracts.state import QueueState, State, subject_of
+from fairlead_contracts.base.codec import to_json, to_packed
+from fairlead_contracts.messages.clearance import Clearance, Revocation
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.events import JobEvicted
+from fairlead_contracts.messages.members import LEADER_LEASE
+from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue

@@ -8,11 +8,11 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, Follower, provision
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json, to_packed
-from fairlead_contracts.control import Mode
-from fairlead_contracts.events import EVENT, LevelWritten
-from fairlead_contracts.members import MEMBER_LEASE, LeaderLease
-from fairlead_contracts.state import Phase
+from fairlead_contracts.base.codec import to_json, to_packed
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.events import EVENT, LevelWritten
+from fairlead_contracts.messages.members import MEMBER_LEASE, LeaderLease
+from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import MEMBERS
 from fairlead_runtime import Lifecycle

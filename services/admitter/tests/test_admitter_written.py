@@ -5,7 +5,7 @@ import pytest
 
 from fairlead_admitter.foreign import UNSURE_SECONDS
 from fairlead_admitter.written import DOUBT_SECONDS, FIGHT_ROUNDS, FIGHT_SECONDS, Landed, Sighting, Written
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fairlead_checker.facts import Checked, bare_node, checked, pod_use
 from fairlead_checker.ground import Ground
 from fairlead_checker.placing import Placing
-from fairlead_contracts.cards import ALLOCATED, HOLDER, REGISTER
-from fairlead_contracts.marks import ZONE_KEY
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
+from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube import Key, Node, Pod, ResourceFlavor, Workload
 from fairlead_policy.fractions import Strategy
 

@@ -5,7 +5,7 @@ import pytest
 
 from fairlead_checker.facts import Checked, checked
 from fairlead_checker.steps import RESET, Step, step_of
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_kube import Workload, instant
 
 NOW: Micros = instant("2026-11-22T12:00:00Z")

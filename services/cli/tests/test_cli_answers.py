@@ -9,11 +9,11 @@ from fairlead_bus import Asked, Bus, ConnectionSettings, Rejected, connect
 from fairlead_cli.submitting import answers
 from fairlead_cli.submitting.answers import hearing_answers
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.instants import to_datetime
-from fairlead_contracts.questions import ANSWER_QUESTION, AnswerReply
-from fairlead_contracts.state import Outcome
-from fairlead_contracts.submissions import AnyAnswer, Ended, Started
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.questions import ANSWER_QUESTION, AnswerReply
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.submissions import AnyAnswer, Ended, Started
 from fairlead_testkit import NatsServer, eventually
 
 pytestmark = pytest.mark.integration

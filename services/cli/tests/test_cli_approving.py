@@ -12,11 +12,13 @@ from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.policy_applying import apply_file
 from fairlead_cli.policy_files import PolicyFile
 from fairlead_cli.policy_store import stored_policy
-from fairlead_contracts import questions, subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import Grant, PolicyDocument, encode_document, read_document
-from fairlead_contracts.instants import to_datetime
-from fairlead_contracts.questions import EXPLAIN_QUESTION, ExplainReply, Explanation
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages import questions
+from fairlead_contracts.messages.questions import EXPLAIN_QUESTION, ExplainReply, Explanation
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
+from fairlead_contracts.policyfile.read import encode_document, read_document
 from fairlead_testkit import NatsServer
 
 UID = "0d9e2c9c-6f4e-4c0e-9d0a-0123456789ab"

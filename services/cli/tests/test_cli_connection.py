@@ -8,9 +8,9 @@ from fairlead_bus import Asked, ConnectionSettings, connect
 from fairlead_cli.connection import ANSWER_SECONDS, ask
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.instants import to_datetime
-from fairlead_contracts.questions import TENANTS_REPLY, TenantsQuestion, TenantsReply
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion, TenantsReply
 from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration

@@ -11,8 +11,9 @@ from fairlead_cli.doctor.findings import Finding, Severity
 from fairlead_cli.doctor.kinds import Deployment, Written
 from fairlead_cli.doctor.kueue_config import KueueSeen, Release
 from fairlead_cli.doctor.survey import Right, Survey
-from fairlead_contracts.document import PolicyDocument, read_document
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import read_document
 from fairlead_kube import (
     AdmissionCheck,
     ClusterQueue,

@@ -16,8 +16,8 @@ from fairlead_cli.doctor.survey import Survey
 from fairlead_cli.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
 from fairlead_cli.errors import InputError
 from fairlead_cli.rehearsing import Tail, told
-from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever, LeverProbe
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import yaml
 from fairlead_cli.ordering.lines import as_lines
 from fairlead_cli.ordering.reading import parse
 from fairlead_cli.ordering.running import order
-from fairlead_contracts.document import read_document
+from fairlead_contracts.policyfile.read import read_document
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)

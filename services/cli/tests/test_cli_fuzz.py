@@ -17,8 +17,8 @@ from fairlead_cli.ordering.reading import parse
 from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
 from fairlead_cli.policy_files import parse_policy
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_testkit.cases import CASES
 from fairlead_testkit.fuzzing import fuzz
 from fairlead_testkit.mangled import a_policy, a_snapshot, mangle

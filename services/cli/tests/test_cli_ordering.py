@@ -15,7 +15,7 @@ from fairlead_cli.ordering.lines import as_lines
 from fairlead_cli.ordering.reading import MOST_PROBLEMS, parse
 from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
-from fairlead_contracts.snapshot import read_snapshot
+from fairlead_contracts.snapshot.read import read_snapshot
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000

@@ -12,8 +12,9 @@ from fairlead_cli.ordering.lines import as_lines
 from fairlead_cli.ordering.planned import PlannedPool
 from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot, read_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.read import read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import PlaceColumns
 from fairlead_policy.tree_places import TreePlaces
 from fairlead_testkit.cases import cases

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from fairlead_cli.ordering.lines import as_lines
 from fairlead_cli.ordering.results import as_json
 from fairlead_cli.ordering.running import order
-from fairlead_contracts.document import read_document
-from fairlead_contracts.snapshot import Snapshot, SnapshotNode, read_snapshot
+from fairlead_contracts.policyfile.read import read_document
+from fairlead_contracts.snapshot.read import read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotNode
 
 NOW = 1_760_000_000
 POLICY = {

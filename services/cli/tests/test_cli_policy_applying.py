@@ -16,13 +16,8 @@ from fairlead_cli.policy_history import print_history, put_back
 from fairlead_cli.policy_looking import print_differences, print_policy
 from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import (
-    Grant,
-    PolicyDocument,
-    decode_document,
-    encode_document,
-    read_document,
-)
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_cli.policy_effects import without_effect
 from fairlead_cli.policy_looking import check_file, print_file
-from fairlead_contracts.document import read_document
+from fairlead_contracts.policyfile.read import read_document
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}
 SAID = "warning: class_weights have no effect with class_mode strict"

@@ -13,8 +13,8 @@ from fairlead_cli.policy_history import Revision, print_history, put_back
 from fairlead_cli.policy_looking import print_differences, print_file, print_policy
 from fairlead_cli.policy_store import Standing, stored_policy, swap
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.control import Mode
-from fairlead_contracts.document import Grant
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit import NatsServer
 from fairlead_testkit.people import say
 

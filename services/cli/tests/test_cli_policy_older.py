@@ -12,7 +12,8 @@ from fairlead_cli.policy_files import PolicyFile, parse_file, shipped_policy
 from fairlead_cli.policy_looking import check_file, print_differences, print_file
 from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import topology
-from fairlead_contracts.document import PolicyDocument, read_document
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import read_document
 from fairlead_testkit import NatsServer
 
 DRF = "kind: ConfigMap\ndata: {aging_alpha: '0.5', max_aging_hours: '24'}\n"

@@ -5,10 +5,10 @@ import msgspec
 
 from fairlead_cli.demo.publishing import body
 from fairlead_cli.demo.recording import Recording
-from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
-from fairlead_contracts.instants import from_datetime, to_datetime
-from fairlead_contracts.state import Outcome
-from fairlead_contracts.submissions import Refused, read_submission
+from fairlead_contracts.base.instants import from_datetime, to_datetime
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.submissions import Refused, read_submission
 from fairlead_sim import Fifo, NodeGroup, RunResult, VirtualRun, Workload, equal_floods
 
 NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})

@@ -10,10 +10,10 @@ from fairlead_cli.controls import control_words
 from fairlead_cli.errors import CommandError
 from fairlead_cli.steering import set_mode
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import Mode
-from fairlead_contracts.instants import to_datetime
-from fairlead_contracts.questions import PoolTenants, Steering, TenantsReply
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.questions import PoolTenants, Steering, TenantsReply
 from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration

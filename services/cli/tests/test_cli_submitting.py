@@ -13,8 +13,8 @@ from fairlead_cli.submitting.following import Following, answer_line
 from fairlead_cli.submitting.gathering import gather
 from fairlead_cli.submitting.publishing import pack
 from fairlead_cli.submitting.reading import Draft
-from fairlead_contracts.state import Outcome
-from fairlead_contracts.submissions import Accepted, Ended, Refused, Started
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.submissions import Accepted, Ended, Refused, Started
 
 FLAGS = JobFlags(cluster="sim", tenant="team-a")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -17,10 +17,10 @@ from fairlead_cli.words import (
     reason,
     share_bar,
 )
-from fairlead_contracts.decisions import Lift, Place, Standing, Within
-from fairlead_contracts.events import JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import from_datetime
-from fairlead_contracts.questions import (
+from fairlead_contracts.base.instants import from_datetime
+from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
+from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
     ExplainReply,
@@ -33,7 +33,7 @@ from fairlead_contracts.questions import (
     TenantLine,
     TenantsReply,
 )
-from fairlead_contracts.state import Outcome
+from fairlead_contracts.messages.state import Outcome
 from fairlead_policy import duration as duration_in_reasons
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

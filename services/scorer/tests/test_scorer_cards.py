@@ -7,12 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, USE_MODEL, VGPUS, CardState
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.document import Hierarchy, PolicyDocument, Pool, Tenant
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot
-from fairlead_contracts.state import JobShape, JobState, NodeState, Phase, PoolState, State, subject_of
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.frontend.cards import (
+    CARD_CORES,
+    CARD_MEMORY,
+    CARD_MEMORY_PERCENT,
+    USE_MODEL,
+    VGPUS,
+    CardState,
+)
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import (
+    JobShape,
+    JobState,
+    NodeState,
+    Phase,
+    PoolState,
+    State,
+    subject_of,
+)
+from fairlead_contracts.policyfile.document import Hierarchy, PolicyDocument, Pool, Tenant
+from fairlead_contracts.snapshot.read import decode_snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import order_snapshot, snapshot_of
 from fairlead_scorer.fitting import misfit_of
 from fairlead_scorer.ledger import Ledger

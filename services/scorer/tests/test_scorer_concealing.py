@@ -2,8 +2,8 @@
 
 import msgspec
 
-from fairlead_contracts.decisions import Lift, Within
-from fairlead_contracts.prospects import Neighbour, Prospects
+from fairlead_contracts.messages.decisions import Lift, Within
+from fairlead_contracts.messages.explanations import Neighbour, Prospects
 from fairlead_policy import PoolRules, Wording
 from fairlead_scorer.foreseeing import concealed, concealed_place
 from fairlead_testkit.builders import a_place

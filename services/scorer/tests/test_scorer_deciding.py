@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.decisions import DECISION
-from fairlead_contracts.document import Aging
-from fairlead_contracts.instants import HOUR
-from fairlead_contracts.state import JobState, State, subject_of
+from fairlead_contracts.base.instants import HOUR
+from fairlead_contracts.messages.decisions import DECISION
+from fairlead_contracts.messages.state import JobState, State, subject_of
+from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy import WaitingJob
 from fairlead_scorer.deciding import Content, Stamp, decide, same, write
 from fairlead_scorer.ledger import Ledger

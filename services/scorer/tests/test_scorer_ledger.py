@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import Aging, Match, PolicyDocument, Pool, Tenant
-from fairlead_contracts.state import Phase, State, subject_of
+from fairlead_contracts.messages.state import Phase, State, subject_of
+from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.deciding import Content, decide
 from fairlead_scorer.ledger import Ledger
 from fairlead_testkit.builders import (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.decisions import Keeping, KeptPast
-from fairlead_contracts.document import PolicyDocument, Tenant
-from fairlead_contracts.instants import HOUR, SECOND, Micros
-from fairlead_contracts.state import JobState, Phase, State, subject_of
+from fairlead_contracts.base.instants import HOUR, SECOND, Micros
+from fairlead_contracts.messages.decisions import Keeping, KeptPast
+from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy import Decay, PastUse, tick_of
 from fairlead_scorer.deciding import Content, decide, same
 from fairlead_scorer.ledger import Ledger

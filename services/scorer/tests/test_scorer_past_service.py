@@ -9,12 +9,12 @@ import pytest
 
 from fairlead_bus import Follower
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json, to_packed
-from fairlead_contracts.decisions import DECISION, Decision, KeptPast
-from fairlead_contracts.document import PolicyDocument, Tenant
-from fairlead_contracts.events import JobEvicted, Run
-from fairlead_contracts.instants import HOUR, SECOND, Micros, to_datetime
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.base.codec import to_json, to_packed
+from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_datetime
+from fairlead_contracts.messages.decisions import DECISION, Decision, KeptPast
+from fairlead_contracts.messages.events import JobEvicted, Run
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy import Decay, PastUse, tick_of
 from fairlead_runtime import wall_clock
 from fairlead_testkit import NatsServer, eventually

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import from_datetime
-from fairlead_contracts.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
-from fairlead_contracts.state import Phase, State, subject_of
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import from_datetime
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
+from fairlead_contracts.messages.state import Phase, State, subject_of
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import prospects_in
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.foreseeing import concealed

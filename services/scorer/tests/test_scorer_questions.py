@@ -8,12 +8,11 @@ import pytest
 
 from fairlead_bus import RemoteError, assign
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.cards import CardState
-from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import Mode
-from fairlead_contracts.document import Grant, Tenant
-from fairlead_contracts.questions import (
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     PROBLEM,
     QUEUE_REPLY,
@@ -30,7 +29,8 @@ from fairlead_contracts.questions import (
     TenantsQuestion,
     TenantsReply,
 )
-from fairlead_contracts.state import Fault, JobShape, JobState, Outcome, Phase
+from fairlead_contracts.messages.state import Fault, JobShape, JobState, Outcome, Phase
+from fairlead_contracts.policyfile.document import Grant, Tenant
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.arena import Arena

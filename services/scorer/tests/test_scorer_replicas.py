@@ -13,9 +13,9 @@ import pytest
 
 from fairlead_bus import Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.decisions import DECISION, Decision
-from fairlead_contracts.document import Aging, PolicyDocument, Tenant
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.messages.decisions import DECISION, Decision
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
 from fairlead_runtime import Lifecycle
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from fairlead_contracts.members import LeaderLease, Reserved
-from fairlead_contracts.questions import Explanation
-from fairlead_contracts.state import subject_of
+from fairlead_contracts.messages.members import LeaderLease, Reserved
+from fairlead_contracts.messages.questions import Explanation
+from fairlead_contracts.messages.state import subject_of
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.reserving import ReserveView
 from fairlead_testkit.builders import NOW, a_job

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_bus import Bucket, Delivery, Follower, Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission
+from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, people

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairlead_contracts.document import Grant, Match, PolicyDocument, Tenant
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import Phase, State, subject_of
-from fairlead_contracts.submissions import Submission
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.state import Phase, State, subject_of
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Tenant
 from fairlead_scorer.ledger import Ledger, Stated
 from fairlead_scorer.router import with_id
 from fairlead_scorer.routing import choose

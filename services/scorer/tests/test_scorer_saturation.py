@@ -5,9 +5,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.document import Hierarchy, PolicyDocument, Pool, Tenant
-from fairlead_contracts.snapshot import decode_snapshot, encode_snapshot
-from fairlead_contracts.state import JobState, Phase, PoolState, State, subject_of
+from fairlead_contracts.messages.state import JobState, Phase, PoolState, State, subject_of
+from fairlead_contracts.policyfile.document import Hierarchy, PolicyDocument, Pool, Tenant
+from fairlead_contracts.snapshot.read import decode_snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import order_snapshot, snapshot_of
 from fairlead_scorer.deciding import decide
 from fairlead_scorer.ledger import Ledger

@@ -12,8 +12,8 @@ import pytest
 
 from fairlead_bus import bucket_stream
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_contracts.topology import POLICY
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, ServiceProcess, eventually

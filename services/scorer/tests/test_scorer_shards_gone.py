@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Roster
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import subject_of
+from fairlead_contracts.messages.state import subject_of
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_runtime import Metrics, wall_clock
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.record import Record

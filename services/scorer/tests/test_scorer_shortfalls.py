@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_contracts.questions import Shortfall
+from fairlead_contracts.messages.questions import Shortfall
 from fairlead_policy.fit import (
     CardShort,
     GangShort,

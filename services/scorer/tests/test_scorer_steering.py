@@ -2,8 +2,8 @@
 
 import msgspec
 
-from fairlead_contracts.members import LeaderLease
-from fairlead_contracts.state import subject_of
+from fairlead_contracts.messages.members import LeaderLease
+from fairlead_contracts.messages.state import subject_of
 from fairlead_policy import OperatorWords
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.steering import SteeringView

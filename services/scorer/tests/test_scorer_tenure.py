@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
-from fairlead_contracts.decisions import DECISION, Decision
+from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_scorer import deciding
 from fairlead_scorer.deciding import Content, Stamp
 from fairlead_scorer.tenure import Decided, ShardName, Tenure

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, RemoteError, connect, provision
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.questions import ANSWER_REPLY, AnswerQuestion, AnswerReply
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.questions import ANSWER_REPLY, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import topology
 from fairlead_scorer import told
 from fairlead_scorer.told import ToldAnswers

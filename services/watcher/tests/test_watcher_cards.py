@@ -4,9 +4,9 @@ import json
 
 import msgspec
 
-from fairlead_contracts.cards import ALLOCATED, CARD_POLICY, CORDON, HOLDER, REGISTER, CardState
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.state import JobShape, NodeState
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.frontend.cards import ALLOCATED, CARD_POLICY, CORDON, HOLDER, REGISTER, CardState
+from fairlead_contracts.messages.state import JobShape, NodeState
 from fairlead_kube import Key, Node, PartialObject, Workload
 from fairlead_watcher.cards import Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView

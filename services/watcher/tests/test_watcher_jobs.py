@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY, SUBMISSION
-from fairlead_contracts.state import JobShape, JobState, Outcome, Phase, encode_state
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY, SUBMISSION
+from fairlead_contracts.messages.state import JobShape, JobState, Outcome, Phase, encode_state
 from fairlead_kube import PRIORITY_BOOST, Key, LabelSelector, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView

@@ -10,8 +10,8 @@ import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, Follower, Mirror, connect, provision
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobEvicted, JobQueued, JobStarted
-from fairlead_contracts.state import (
+from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.messages.state import (
     STATE,
     ClassState,
     JobState,

@@ -7,9 +7,18 @@ import pytest
 
 from fairlead_bus import Step
 from fairlead_contracts import subjects
-from fairlead_contracts.events import EVENT, AnyEvent, Event, JobEnded, JobEvicted, JobQueued, JobStarted, Run
-from fairlead_contracts.instants import SECOND, Micros, to_datetime
-from fairlead_contracts.state import JobState, Outcome, Phase, State, TenantState
+from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.messages.events import (
+    EVENT,
+    AnyEvent,
+    Event,
+    JobEnded,
+    JobEvicted,
+    JobQueued,
+    JobStarted,
+    Run,
+)
+from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, TenantState
 from fairlead_kube import Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.lifecycle import Chronicle

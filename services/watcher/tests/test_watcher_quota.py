@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_contracts.state import CohortQuota, FlavorQuota, PoolState, QueueState
+from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, PoolState, QueueState
 from fairlead_kube import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things
 from fairlead_watcher.enforcement import Enforcement, enforcement

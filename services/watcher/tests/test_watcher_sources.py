@@ -11,8 +11,8 @@ from aiohttp import web
 
 from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, Tally, connect, provision
 from fairlead_contracts import topology
-from fairlead_contracts.instants import SECOND
-from fairlead_contracts.state import TenantState
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.state import TenantState
 from fairlead_kube import LOCAL_QUEUES, Key, KubeClient, KubeSettings
 from fairlead_kube import connect as connect_kube
 from fairlead_runtime import Metrics

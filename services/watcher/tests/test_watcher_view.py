@@ -10,9 +10,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fairlead_contracts.cards import Allocation, CardState
-from fairlead_contracts.instants import SECOND, Micros
-from fairlead_contracts.state import ClassState, JobState, NodeState, Outcome, Phase, State, TenantState
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.frontend.cards import Allocation, CardState
+from fairlead_contracts.messages.state import (
+    ClassState,
+    JobState,
+    NodeState,
+    Outcome,
+    Phase,
+    State,
+    TenantState,
+)
 from fairlead_kube import Key, LabelSelector, Node
 from fairlead_watcher.cards import Holding
 from fairlead_watcher.cluster_view import ClusterView

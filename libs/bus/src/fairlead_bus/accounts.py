@@ -16,8 +16,8 @@ import msgspec
 from fairlead_bus import permissions
 from fairlead_bus.bus import inbox_prefix
 from fairlead_bus.permissions import Grants, Share
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.tokens import encode_token
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.tokens import encode_token
 
 SERVICES = "FAIRLEAD"
 SYSTEM = "SYS"

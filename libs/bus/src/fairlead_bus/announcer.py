@@ -20,8 +20,8 @@ from fairlead_bus.mirror import Mirror
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.publisher import Publisher
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import STATE, State, SyncMark, encode_state, is_stated_at
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import STATE, State, SyncMark, encode_state, is_stated_at
 
 RETRY_SECONDS = 0.2
 REPLAY_SECONDS = 30.0

@@ -9,7 +9,7 @@ from fairlead_bus.bus import Bus
 from fairlead_bus.errors import KeyExistsError, WrongLastSequenceError, WrongRevisionError
 from fairlead_bus.jetstream import Stored
 from fairlead_bus.mirror import is_deletion
-from fairlead_contracts.errors import ContractError
+from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.subjects import kv_subject
 
 _DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}

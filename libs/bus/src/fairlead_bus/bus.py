@@ -15,7 +15,7 @@ from fairlead_bus.observer import SILENT, BusObserver
 from fairlead_bus.serving import ERROR_CODE, ERROR_TEXT, Asked, Endpoint, Handler
 from fairlead_bus.settings import ConnectionSettings
 from fairlead_bus.wire import Wire
-from fairlead_contracts.tokens import encode_key
+from fairlead_contracts.base.tokens import encode_key
 from fairlead_contracts.topology import TOMBSTONE_SECONDS
 
 OPERATION = "Fairlead-Op"

@@ -6,7 +6,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from fairlead_bus.jetstream import MSG_ID
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 _ACKED_ON = "$JS.ACK."
 _TOKENS = 9

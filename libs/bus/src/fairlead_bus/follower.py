@@ -11,7 +11,7 @@ from fairlead_bus.bus import Bus
 from fairlead_bus.delivery import Delivery, read_delivery
 from fairlead_bus.errors import RetryableBusError
 from fairlead_bus.feed import NEW, Feed
-from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import Micros, to_datetime
 
 BACKLOG = 65_536
 """Messages held for a slow reader; beyond it the feed ends and resumes where the reader stands."""

@@ -26,7 +26,7 @@ from fairlead_bus.errors import (
     WrongLastSequenceError,
 )
 from fairlead_bus.wire import Wire, says_nobody
-from fairlead_contracts.instants import Micros, from_datetime
+from fairlead_contracts.base.instants import Micros, from_datetime
 from fairlead_contracts.topology import cluster_of
 
 API_TIMEOUT_SECONDS = 5.0

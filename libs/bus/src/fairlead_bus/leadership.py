@@ -10,18 +10,11 @@ from fairlead_bus.errors import BusError, RetryableBusError
 from fairlead_bus.jetstream import MSG_ID
 from fairlead_bus.mirror import Mirror, is_deletion
 from fairlead_bus.swap import SwapRefusedError, new_msg_id, swap
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.instants import from_seconds
-from fairlead_contracts.members import (
-    LEADER_LEASE,
-    LEASE_SECONDS,
-    RENEW_SECONDS,
-    Followed,
-    LeaderLease,
-    Reserved,
-)
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.messages.members import LEADER_LEASE, RENEW_SECONDS, Followed, LeaderLease, Reserved
 from fairlead_contracts.subjects import kv_subject, leader_key
-from fairlead_contracts.topology import MEMBERS
+from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
 
 TRUSTED_SECONDS = LEASE_SECONDS * 2 / 3
 """A leader stops believing in itself well before the server lets anybody else in."""

@@ -8,10 +8,10 @@ from fairlead_bus.bus import Bus
 from fairlead_bus.errors import BusError, RetryableBusError
 from fairlead_bus.jetstream import Ack
 from fairlead_bus.roster import Roster
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.members import LEASE_SECONDS, RENEW_SECONDS, MemberLease
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.members import RENEW_SECONDS, MemberLease
 from fairlead_contracts.subjects import kv_subject, member_key
-from fairlead_contracts.topology import MEMBERS
+from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
 
 _LEAVE_SECONDS = 1.0
 _DELETED = {"KV-Operation": "DEL"}

@@ -21,7 +21,7 @@ from fairlead_bus.errors import (
 from fairlead_bus.feed import Feed
 from fairlead_bus.jetstream import API_TIMEOUT_SECONDS, Stored
 from fairlead_bus.observer import SparingNotes
-from fairlead_contracts.errors import ContractError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 
 REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_bus.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.tokens import encode_token
+from fairlead_contracts.base.tokens import encode_token
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import asyncio
 from fairlead_bus.bucket import bucket_stream
 from fairlead_bus.bus import Bus
 from fairlead_bus.mirror import Mirror
-from fairlead_contracts.members import LEADER_LEASE, MEMBER_LEASE, LeaderLease, MemberLease
+from fairlead_contracts.messages.members import LEADER_LEASE, MEMBER_LEASE, LeaderLease, MemberLease
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import MEMBERS
 

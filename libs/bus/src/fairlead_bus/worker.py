@@ -24,8 +24,8 @@ from fairlead_bus.errors import (
 )
 from fairlead_bus.turns import Turns, Waiting
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.submissions import DeadLetter
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.submissions import DeadLetter
 
 MAX_DELIVER = "fairlead-max-deliver"
 """Key of the limit in the consumer's metadata; the server's own limit is off, see `Worker`."""

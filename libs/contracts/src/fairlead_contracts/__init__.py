@@ -4,7 +4,9 @@ Nothing here does I/O. A message is a frozen msgspec struct whose field `v` is i
 accepts fields that it does not know and refuses a major version that it does not know. Golden files in the tests
 break when a schema changes.
 
-Messages by who writes them: `state` and `events` (clusters), `decisions` and `members` (scorers, leaders), `submissions`
-and their answers, `questions`, `control` (operators), `simulation` (to the simulated cluster). `document` is the policy.
-`subjects` and `topology` say where they go; `codec`, `quantities`, `instants` and `tokens` what their parts look like.
+Rooms, each using those after it alone: `snapshot` (all that an order is made from, as a file), `policyfile` (the policy
+document) and `messages` (by who writes them: `state` and `events` clusters, `decisions` and `members` scorers and
+leaders, `submissions` their senders, `questions` people, `control` operators), `frontend` (verbs to the simulated
+cluster, cards, marks) and `topology` (streams, buckets, durables), `subjects` (where messages go), `base` (encoding,
+errors, quantities, instants, tokens).
 """

@@ -3,8 +3,8 @@
 import hashlib
 from typing import Literal, NamedTuple
 
-from fairlead_contracts.errors import MalformedError
-from fairlead_contracts.tokens import MAX_TOKEN, NO_NAME, decode_token, encode_key, encode_token
+from fairlead_contracts.base.errors import MalformedError
+from fairlead_contracts.base.tokens import MAX_TOKEN, NO_NAME, decode_token, encode_key, encode_token
 
 ROOT = "fairlead.v1"
 ANY_CLUSTER = "any"

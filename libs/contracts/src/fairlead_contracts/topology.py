@@ -10,9 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.members import LEASE_SECONDS
-from fairlead_contracts.tokens import decode_key, encode_key
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.tokens import decode_key, encode_key
 
 STATE = "state"
 DECISION = "decision"
@@ -32,6 +31,8 @@ LEAST_AGE_SECONDS = 600.0
 """The shortest age that an operator may give a stream: answers must find those who wait for them."""
 MOST_OF_A_TENANT = 100_000
 """Submissions of one tenant that may lie in the stream; its next publish is refused by the server then."""
+LEASE_SECONDS = 3.0
+"""A lease that is not renewed for so long is gone: the bucket of leases lets its keys go."""
 TOMBSTONE_SECONDS = HOUR
 """How long a delete stays: longer than any reader is expected to be away without replaying from scratch."""
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from fairlead_contracts.instants import Micros, from_datetime
+from fairlead_contracts.base.instants import Micros, from_datetime
 
 type Amount = str | int | float
 """A quantity as it stands in JSON: "500m", "64Gi", or a bare number where a CRD allows one. See `quantities`."""

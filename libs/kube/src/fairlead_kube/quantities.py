@@ -7,8 +7,8 @@ of Kueue's `pkg/resources`).
 
 from decimal import ROUND_CEILING, Context
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import MAX_QUANTITY, base_units, exact_quantity
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, exact_quantity
 from fairlead_kube.objects import Amount
 
 NANO = 10**9

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.state import CohortQuota, JobState, QueueState
+from fairlead_contracts.messages.state import CohortQuota, JobState, QueueState
 from fairlead_policy.free_quota import FreeQuota, Held
 
 HINDERED_SECONDS = 30.0

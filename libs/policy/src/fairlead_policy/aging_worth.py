@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.quantities import base_units
+from fairlead_contracts.base.quantities import base_units
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.figures import percent
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.rules import exactly

@@ -11,9 +11,9 @@ from heapq import nlargest, nsmallest
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.prospects import Around, Holder
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Around, Holder
 from fairlead_policy.lane import Lane
 from fairlead_policy.places import (
     SortKey,

@@ -8,8 +8,8 @@ tree each level from the leaf up adds its own tag: the two ways may meet at any 
 from fractions import Fraction
 from math import ceil
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import DAY, FIRST_NAMED, LAST_NAMED, MINUTE, Micros, to_datetime
+from fairlead_contracts.base.instants import DAY, FIRST_NAMED, LAST_NAMED, MINUTE, Micros, to_datetime
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.figures import duration
 from fairlead_policy.ranking import ratio
 from fairlead_policy.rules import NOTHING, PoolRules

@@ -5,10 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.cards import CARD_RESOURCES
-from fairlead_contracts.errors import DocumentError, FieldError
-from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_contracts.snapshot import Snapshot, SnapshotGang, SnapshotJob, SnapshotNode, SnapshotRunning
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.frontend.cards import CARD_RESOURCES
+from fairlead_contracts.snapshot.types import (
+    Snapshot,
+    SnapshotGang,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotRunning,
+)
 from fairlead_policy.fit.facts import gang_of, read_cards, shapes_of
 from fairlead_policy.fractions import Card, CardPool
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.prospects import Prospects
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.explanations import Prospects
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.foretelling import prospects_in_words
 from fairlead_policy.order import PoolOrder
 from fairlead_policy.prospects import prospects_in

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.flips import first_flip
 from fairlead_policy.jobs import Queue
 from fairlead_policy.lane import Lane, QueueNumbers, counted_amount

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.ranking import Flags, Ints, Multipliers, Ranking, Rows, ratio
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.terms import compared_rows

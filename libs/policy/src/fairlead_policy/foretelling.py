@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from math import ceil
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
-from fairlead_contracts.prospects import Holder, Makeup, Move, Prospects, Room
-from fairlead_contracts.quantities import base_units, format_quantity
+from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
+from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Prospects, Room
 from fairlead_policy.bound import bound_in_words
 from fairlead_policy.figures import duration, percent, share_of
 from fairlead_policy.neighbours import before_in_words

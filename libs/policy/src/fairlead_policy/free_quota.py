@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.state import CohortQuota, FlavorQuota, JobState, QueueState
+from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobState, QueueState
 
 type FlavorResource = tuple[str, str]
 """A resource of one flavor: what quota is given for."""

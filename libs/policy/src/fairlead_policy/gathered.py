@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_contracts.decisions import Lift, Place, Within
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Lift, Place, Within
 from fairlead_policy.gathering import NOBODY, Depth, Gathered, Gathering
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane

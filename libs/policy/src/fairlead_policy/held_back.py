@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from fairlead_contracts.decisions import Place, Within
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.decisions import Place, Within
 from fairlead_policy.figures import MANY, percent, share_of
 from fairlead_policy.rules import PoolRules
 from fairlead_policy.terms import counted_as

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 type Queue = tuple[str, str]
 """(cluster, queue)."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.jobs import Queue, WaitingJob
 from fairlead_policy.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.rules import FARTHEST, LARGEST, PoolRules, override_of

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from fairlead_contracts.prospects import Makeup
+from fairlead_contracts.messages.explanations import Makeup
 from fairlead_policy.ahead import Chain
 from fairlead_policy.lane import Lane
 from fairlead_policy.ranking import ratio

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.lane import Columns, Lane
 from fairlead_policy.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.scoring import Facing, Measure, Scale, Scores, sums_before

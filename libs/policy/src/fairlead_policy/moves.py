@@ -8,9 +8,9 @@ not enough.
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.prospects import Makeup
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Makeup
 from fairlead_policy.places import sort_key
 from fairlead_policy.rules import NOTHING, PoolRules
 from fairlead_policy.terms import Terms, leading_of, lifters_of, tag_of, top_of, worth_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.prospects import Neighbour, Term
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Neighbour, Term
 from fairlead_policy.figures import percent
 from fairlead_policy.held_back import used_up_of
 from fairlead_policy.rules import PoolRules

@@ -7,7 +7,8 @@ Readers of the bucket give each key that changed, and ask what holds.
 from typing import NamedTuple
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import (
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.clearance import (
     CLEARANCE,
     LEVER_FOUND,
     REVOCATION,
@@ -15,8 +16,7 @@ from fairlead_contracts.clearance import (
     LeverFound,
     Revocation,
 )
-from fairlead_contracts.control import CONTROL, STRICTNESS, Control, Mode
-from fairlead_contracts.errors import ContractError
+from fairlead_contracts.messages.control import CONTROL, STRICTNESS, Control, Mode
 
 _CONTROL = subjects.kv_subject(topology.POLICY, "control.")
 _ALL = subjects.kv_subject(topology.POLICY, subjects.control_key(None))

@@ -11,9 +11,9 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.prospects import Around, Makeup, Promoted
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.explanations import Around, Makeup, Promoted
 from fairlead_policy.ahead import Chain, around, holders_of
 from fairlead_policy.columns import by_tenant
 from fairlead_policy.family import Family

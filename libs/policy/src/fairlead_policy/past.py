@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from decimal import Context, Decimal
 from typing import NamedTuple
 
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_policy.rules import LARGEST
 
 _ONE = 2**64

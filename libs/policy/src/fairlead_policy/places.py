@@ -10,8 +10,8 @@ from itertools import chain
 
 import msgspec
 
-from fairlead_contracts.decisions import Lift, Place, Within
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Lift, Place, Within
 from fairlead_policy.lane import Lane
 from fairlead_policy.ranking import Ranking, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules

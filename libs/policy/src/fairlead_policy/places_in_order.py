@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.ranking import Ints
 
 AT_ONCE = 1024

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.nearest import Figures, Fractions
 from fairlead_policy.ranking import Ints, Rows, aged_at
 from fairlead_policy.rules import PoolRules

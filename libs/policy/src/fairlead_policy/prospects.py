@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from fairlead_contracts.decisions import Lift, Place, UnboundedBy
-from fairlead_contracts.instants import LAST_NAMED, MINUTE, Micros, to_datetime
-from fairlead_contracts.prospects import (
+from fairlead_contracts.base.instants import LAST_NAMED, MINUTE, Micros, to_datetime
+from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
+from fairlead_contracts.messages.explanations import (
     Around,
     Makeup,
     Move,

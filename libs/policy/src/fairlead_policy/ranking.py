@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.rules import NOTHING, PoolRules
 
 type Ints = NDArray[np.int64]

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.instants import DAY, HOUR, SECOND, Micros
-from fairlead_contracts.quantities import format_quantity, quantity_format
+from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
+from fairlead_contracts.base.quantities import format_quantity, quantity_format
+from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_policy.figures import duration, percent
 from fairlead_policy.held_back import (
     held_back_in_words,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.shadow import Run, Shadow
 
 

@@ -33,8 +33,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.reservation import (
     Breach,
     Cause,

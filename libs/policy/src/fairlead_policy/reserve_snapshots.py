@@ -9,8 +9,8 @@ from itertools import takewhile
 
 import msgspec
 
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotRunning
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotRunning
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.reservation import InPlace, Obstacle, Scene, Standing, Timing, Waiting
 from fairlead_policy.reserve import reserve, reserves, timing_of

@@ -5,18 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from fairlead_contracts.document import (
-    LARGEST_CLASS_WEIGHT,
-    LEAST_WEIGHT,
-    Grant,
-    Match,
-    PolicyDocument,
-)
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import DAY, HOUR, Micros
-from fairlead_contracts.quantities import format_quantity
-from fairlead_contracts.state import JobState
-from fairlead_contracts.submissions import Submission
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import DAY, HOUR, Micros
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument
+from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_policy.entitlements import Entitlements, Weights, as_stated, in_relation
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules, exactly

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import lcm
 from typing import Literal
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 NOTHING = Fraction(0)
 FULL = Fraction(1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_contracts.decisions import UnboundedBy
+from fairlead_contracts.messages.decisions import UnboundedBy
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.ranking import Flags, Floats, Ints, Multipliers, Rows, ratio
 from fairlead_policy.rules import FULL, LARGEST, NOTHING, PoolRules, override_of

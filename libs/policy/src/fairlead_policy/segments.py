@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.bands import class_bands
 from fairlead_policy.levels import Band
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.jobs import WaitingJob
 from fairlead_policy.lane import Lane
 from fairlead_policy.merging import Field, Stretch, ranked

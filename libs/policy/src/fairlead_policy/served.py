@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.merging import Field, Node, Stretch, leaf_stretch, ranked, score
 from fairlead_policy.ranking import Ints, Rows, join
 from fairlead_policy.rescaling import scored

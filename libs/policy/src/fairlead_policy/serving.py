@@ -15,7 +15,7 @@ from copy import copy
 from operator import mul
 from typing import NamedTuple, Protocol
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.lane import Lane, counted_amount
 from fairlead_policy.least import Least
 from fairlead_policy.ranking import ratio

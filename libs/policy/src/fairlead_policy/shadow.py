@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

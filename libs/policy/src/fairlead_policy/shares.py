@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.plain_places import PlaceColumns, PlacedJob
 from fairlead_policy.ranking import ratio
 from fairlead_policy.rules import NOTHING, PoolRules

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.lane import Lane
 from fairlead_policy.places import SortKey, sort_key_at
 from fairlead_policy.ranking import Flags, Ints, aged_at, join

@@ -8,9 +8,9 @@ of now: an autoscaler may add larger ones.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fairlead_contracts.cards import CARD_RESOURCES, PER_VGPU, VGPUS
-from fairlead_contracts.errors import FieldError, shown
-from fairlead_contracts.state import JobShape, JobState, NodeState
+from fairlead_contracts.base.errors import FieldError, shown
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU, VGPUS
+from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit import AskRefused, Gang, Node, Obstacle, PodShape, Unfit, place
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fractions import AskError, card_of, vgpu_asks, wishes_of

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotQueue
-from fairlead_contracts.state import QueueState
+from fairlead_contracts.messages.state import QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
 from fairlead_policy.jobs import Queue
 from fairlead_policy.levels import Band, LabelledJob, plan_levels
 from fairlead_policy.segments import Changes, Segment, in_safe_order, segments_by

@@ -7,11 +7,11 @@ from operator import attrgetter
 
 import msgspec
 
-from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.document import PolicyDocument, Tenant
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.snapshot import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_contracts.snapshot_tenants import pools_of_tenants
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
+from fairlead_contracts.snapshot.tenants import pools_of_tenants
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_policy.card_shares import with_card_shares
 from fairlead_policy.gathered import GatheredPlaces
 from fairlead_policy.jobs import WaitingJob

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from fairlead_contracts.decisions import Standing
+from fairlead_contracts.messages.decisions import Standing
 from fairlead_policy.lane import Lane
 from fairlead_policy.ranking import ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules

@@ -10,11 +10,17 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_RESOURCES, VGPUS, CardState
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.snapshot import CardUse, SnapshotCard, SnapshotGang, SnapshotRunning, SnapshotShape
-from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
-from fairlead_contracts.state import JobShape, JobState, NodeState, PoolState
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_RESOURCES, VGPUS, CardState
+from fairlead_contracts.messages.state import JobShape, JobState, NodeState, PoolState
+from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
+from fairlead_contracts.snapshot.types import (
+    CardUse,
+    SnapshotCard,
+    SnapshotGang,
+    SnapshotRunning,
+    SnapshotShape,
+)
 from fairlead_policy.card_shares import CardCharges, weighed
 from fairlead_policy.fractions import CardPool, card_of
 from fairlead_policy.saturation import Room, whole_room

@@ -5,9 +5,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.snapshot import (
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import (
+    ClassState,
+    JobState,
+    NodeState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+)
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotClassValue,
     SnapshotJob,
@@ -16,15 +25,6 @@ from fairlead_contracts.snapshot import (
     SnapshotQueue,
     SnapshotRunning,
     SnapshotTenant,
-)
-from fairlead_contracts.state import (
-    ClassState,
-    JobState,
-    NodeState,
-    Phase,
-    PoolState,
-    QueueState,
-    State,
 )
 from fairlead_policy.rulebook import Rulebook
 from fairlead_policy.saturation import Part, Room, Saturation, whole_room

@@ -7,7 +7,7 @@ above it. What is found is tried from both sides: the end moves the job, and one
 from collections.abc import Callable, Mapping
 from math import ceil
 
-from fairlead_contracts.quantities import base_units
+from fairlead_contracts.base.quantities import base_units
 
 GIBIBYTE = 2**30
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fairlead_contracts.decisions import Lift, Place
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Lift, Place
 from fairlead_policy.ranking import Multipliers, Rows, ratio
 from fairlead_policy.rules import NOTHING, PoolRules, override_of
 

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Container, Iterator
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 type Tie = tuple[Micros, str]
 """What a frontend compares between equal levels, the lower first: the queue time, then the uid, or a text that is unlike

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.family import Family
 from fairlead_policy.flips import first_flip
 from fairlead_policy.gathered import GatheredPlaces

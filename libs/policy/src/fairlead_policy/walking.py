@@ -14,9 +14,9 @@ from enum import StrEnum
 
 import msgspec
 
-from fairlead_contracts.errors import DocumentError, FieldError, shown
-from fairlead_contracts.snapshot import Snapshot, SnapshotJob
-from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
+from fairlead_contracts.base.errors import DocumentError, FieldError, shown
+from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.card_shares import pools_with_cards, with_card_shares
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards

@@ -13,7 +13,7 @@ from math import gcd
 
 import numpy as np
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.ranking import Flags, Floats, Ints, Ranking, Rows, ratio
 from fairlead_policy.rules import LARGEST, NOTHING, PoolRules
 from fairlead_policy.scoring import Measure

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fairlead_contracts.decisions import Place, UnboundedBy
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, UnboundedBy
 from fairlead_policy.columns import bounded
 from fairlead_policy.nearest import Fractions
 from fairlead_policy.places_in_order import PlacesInOrder

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.clearance import Clearance, LeverFound, Revocation
-from fairlead_contracts.control import Mode
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import JobState, QueueState
+from fairlead_contracts.messages.clearance import Clearance, LeverFound, Revocation
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.bands import NarrowBand, narrow_bands
 from fairlead_policy.operators import ControlWord
 from fairlead_policy.preemption import preempting_settings

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
-from fairlead_contracts.instants import from_seconds
+from fairlead_contracts.base.instants import from_seconds
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster

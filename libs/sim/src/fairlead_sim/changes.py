@@ -2,8 +2,8 @@
 
 import msgspec
 
-from fairlead_contracts.events import AnyEvent
-from fairlead_contracts.instants import HOUR, Micros
+from fairlead_contracts.base.instants import HOUR, Micros
+from fairlead_contracts.messages.events import AnyEvent
 from fairlead_sim.jobs import JobName, SimJob
 
 

@@ -9,9 +9,9 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.simulation import CreateJob, CreateOutcome, CreateReply, SetLevel
-from fairlead_contracts.state import Outcome, Phase
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, SetLevel
+from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import lifecycle
 from fairlead_sim.changes import Changes, Known, Ledger, Retention
 from fairlead_sim.config import ClusterConfig, QueueConfig

@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 import yaml
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.lines import Strategy
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_contracts.document import Aging
-from fairlead_contracts.instants import SECOND, from_seconds
+from fairlead_contracts.base.instants import SECOND, from_seconds
+from fairlead_contracts.policyfile.document import Aging
 from fairlead_sim.config import NODE, NodeGroup
 from fairlead_sim.errors import TraceError
 from fairlead_sim.meter import quantile

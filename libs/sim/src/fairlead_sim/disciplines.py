@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.simulation import SetLevel
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.verbs import SetLevel
 from fairlead_sim.changes import Changes
 from fairlead_sim.jobs import SimJob
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import JobState, Outcome, Phase
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import JobState, Outcome, Phase
 
 
 class JobName(NamedTuple):

@@ -1,8 +1,8 @@
 """The events of a simulated job's life. Their ids are made of its uid: each happens once, in every copy the same."""
 
-from fairlead_contracts.events import JobEnded, JobQueued, JobStarted, Run, about
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.state import Outcome
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted, Run, about
+from fairlead_contracts.messages.state import Outcome
 from fairlead_sim.jobs import SimJob
 
 

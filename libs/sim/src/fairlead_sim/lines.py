@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, Protocol
 
-from fairlead_contracts.state import Phase
+from fairlead_contracts.messages.state import Phase
 from fairlead_sim.jobs import Shape, SimJob, shape_of
 
 type Strategy = Literal["best-effort", "strict"]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.instants import Micros, from_datetime
-from fairlead_contracts.state import Phase
+from fairlead_contracts.base.instants import Micros, from_datetime
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.state import Phase
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -13,12 +13,11 @@ import msgspec
 
 from fairlead_bus import Asked, Outgoing, Rejected
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import Codec, Message, to_json, to_packed
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.events import JobEnded, JobStarted
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.quantities import MAX_QUANTITY
-from fairlead_contracts.simulation import (
+from fairlead_contracts.base.codec import Codec, Message, to_json, to_packed
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.frontend.verbs import (
     CREATE_JOB,
     DELETE_JOB,
     SET_LEVEL,
@@ -28,7 +27,8 @@ from fairlead_contracts.simulation import (
     SetLevel,
     SetLevelReply,
 )
-from fairlead_contracts.state import HIGHEST_LEVEL, Phase
+from fairlead_contracts.messages.events import JobEnded, JobStarted
+from fairlead_contracts.messages.state import HIGHEST_LEVEL, Phase
 from fairlead_sim import statements
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster

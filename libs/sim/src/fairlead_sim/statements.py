@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from fairlead_contracts import subjects
-from fairlead_contracts.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
+from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.jobs import JobName

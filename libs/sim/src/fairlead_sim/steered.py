@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.simulation import SetLevel
-from fairlead_contracts.state import Phase
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.verbs import SetLevel
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import Band, LabelledJob, PoolOrder, Rulebook, TieIndex, plan_levels
 from fairlead_sim.changes import Changes
 from fairlead_sim.config import QueueConfig

@@ -4,10 +4,10 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.events import JobStarted
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.simulation import SetLevel
-from fairlead_contracts.state import Phase
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.frontend.verbs import SetLevel
+from fairlead_contracts.messages.events import JobStarted
+from fairlead_contracts.messages.state import Phase
 from fairlead_sim.changes import Changes, Retention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.errors import StuckError

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_contracts.document import Aging, Grant, PolicyDocument, Pool, Tenant
-from fairlead_contracts.instants import Micros, from_seconds, to_seconds
-from fairlead_contracts.simulation import CreateJob
-from fairlead_contracts.submissions import Submission
+from fairlead_contracts.base.instants import Micros, from_seconds, to_seconds
+from fairlead_contracts.frontend.verbs import CreateJob
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
 from fairlead_sim.config import ClusterConfig, NodeGroup, QueueConfig
 from fairlead_sim.lines import Strategy
 

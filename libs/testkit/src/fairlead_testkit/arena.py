@@ -13,10 +13,9 @@ import msgspec
 
 from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect, provision
 from fairlead_contracts import subjects
-from fairlead_contracts.decisions import DECISION, Basis, Decision, Place, is_decided_at
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.members import MEMBER_LEASE, MemberLease
-from fairlead_contracts.state import (
+from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Place, is_decided_at
+from fairlead_contracts.messages.members import MEMBER_LEASE, MemberLease
+from fairlead_contracts.messages.state import (
     JobState,
     Phase,
     PoolState,
@@ -25,6 +24,7 @@ from fairlead_contracts.state import (
     encode_state,
     subject_of,
 )
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, topology
 from fairlead_policy import PoolOrder, Rulebook, cards_by_pool, merge_places, part_capacity

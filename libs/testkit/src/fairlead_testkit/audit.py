@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.events import EVENT, AnyEvent, JobEnded, JobStarted
+from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobStarted
 from fairlead_sim.jobs import SimJob
 
 

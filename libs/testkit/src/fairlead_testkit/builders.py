@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_contracts import control, decisions, document, events, members, questions, simulation, state
-from fairlead_contracts import submissions as submitted
-from fairlead_contracts.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.frontend import verbs
+from fairlead_contracts.messages import control, decisions, events, members, questions, state
+from fairlead_contracts.messages import submissions as submitted
+from fairlead_contracts.policyfile import document
 
 NOW: Micros = 1_800_000_000 * SECOND
 """The instant that builders speak of: some time in January 2027."""
@@ -216,7 +218,7 @@ a_policy_pool = Builder(document.Pool(name="gpu", members=["c1/gpu"]))
 a_grant = Builder(document.Grant(tenant="team-a", classes=["urgent"], by="somebody", why="a test"))
 
 a_create = Builder(
-    simulation.CreateJob(
+    verbs.CreateJob(
         scope="team-a",
         id="train-1",
         digest="d",
@@ -229,11 +231,11 @@ a_create = Builder(
         run=600 * SECOND,
     )
 )
-a_create_reply = Builder(simulation.CreateReply(outcome=simulation.CreateOutcome.CREATED, queue="main"))
-a_set_level = Builder(simulation.SetLevel(scope="team-a", id="job-1", uid="team-a/job-1", level=10))
-a_set_level_reply = Builder(simulation.SetLevelReply(rev=2))
-a_delete = Builder(simulation.DeleteJob(scope="team-a", id="job-1"))
-a_delete_reply = Builder(simulation.DeleteReply(deleted=True))
+a_create_reply = Builder(verbs.CreateReply(outcome=verbs.CreateOutcome.CREATED, queue="main"))
+a_set_level = Builder(verbs.SetLevel(scope="team-a", id="job-1", uid="team-a/job-1", level=10))
+a_set_level_reply = Builder(verbs.SetLevelReply(rev=2))
+a_delete = Builder(verbs.DeleteJob(scope="team-a", id="job-1"))
+a_delete_reply = Builder(verbs.DeleteReply(deleted=True))
 
 a_queue_question = Builder(questions.QueueQuestion())
 a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place(), share=0.0, entitled=1.0))

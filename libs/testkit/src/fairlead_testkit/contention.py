@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import lcm
 from typing import NamedTuple, Protocol
 
-from fairlead_contracts.instants import DAY, HOUR, Micros
+from fairlead_contracts.base.instants import DAY, HOUR, Micros
 
 ENDLESS: Micros = 10**6 * DAY
 """How long a job runs that does not end in any test."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy import PoolOrder, PoolRules
 from fairlead_testkit.contention import ByFormula, Job
 from fairlead_testkit.waiting import a_waiting_job

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import decode_snapshot, read_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000

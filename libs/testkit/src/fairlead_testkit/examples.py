@@ -13,15 +13,15 @@ import msgspec
 from msgspec import inspect
 
 import fairlead_contracts
-from fairlead_contracts.codec import Codec, Message
+from fairlead_contracts.base.codec import Codec, Message
 
 MOMENT = datetime(2026, 11, 21, 12, 34, 56, 789012, tzinfo=UTC)
 
 
 def codecs() -> Iterator[Codec[Message]]:
     """Every codec that the contracts define, by module and name."""
-    for module in pkgutil.iter_modules(fairlead_contracts.__path__):
-        members = vars(importlib.import_module(f"fairlead_contracts.{module.name}"))
+    for module in pkgutil.walk_packages(fairlead_contracts.__path__, f"{fairlead_contracts.__name__}."):
+        members = vars(importlib.import_module(module.name))
         yield from (found for _, found in sorted(members.items()) if isinstance(found, Codec))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from fairlead_contracts.instants import DAY, Micros
+from fairlead_contracts.base.instants import DAY, Micros
 
 
 class _Fact(NamedTuple):

@@ -7,9 +7,9 @@ import msgspec
 
 from fairlead_bus import Bus, Publisher, RetryableBusError
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.process_fleet import ProcessFleet
 

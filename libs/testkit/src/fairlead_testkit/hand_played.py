@@ -14,11 +14,8 @@ import msgspec
 
 from fairlead_bus import Asked, Bus, Endpoint, Membership, OwnedSubject, Roster, provision
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json, to_packed
-from fairlead_contracts.decisions import Basis, Decision, Front
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.members import Holding, MemberLease
-from fairlead_contracts.simulation import (
+from fairlead_contracts.base.codec import to_json, to_packed
+from fairlead_contracts.frontend.verbs import (
     CREATE_JOB,
     SET_LEVEL,
     CreateJob,
@@ -26,7 +23,10 @@ from fairlead_contracts.simulation import (
     CreateReply,
     SetLevelReply,
 )
-from fairlead_contracts.state import JobState, Phase, State
+from fairlead_contracts.messages.decisions import Basis, Decision, Front
+from fairlead_contracts.messages.members import Holding, MemberLease
+from fairlead_contracts.messages.state import JobState, Phase, State
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.builders import (
     NOW,
     a_document,

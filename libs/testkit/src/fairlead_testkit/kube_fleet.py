@@ -6,9 +6,9 @@ from pathlib import Path
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, Lever
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority
 from fairlead_testkit.fleet import whole_queue

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate

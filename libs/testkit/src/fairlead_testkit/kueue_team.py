@@ -3,8 +3,8 @@
 from uuid import uuid4
 
 from fairlead_bus import Bus
-from fairlead_contracts.document import Tenant
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.policyfile.document import Tenant
 from fairlead_testkit.builders import a_demand, a_document, a_job, a_mark, a_pool, a_queue, a_tenant_state
 from fairlead_testkit.hand_played import HandPlayedCluster
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, KubeObject, things

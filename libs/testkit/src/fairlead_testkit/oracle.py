@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import DAY, Micros
+from fairlead_contracts.base.instants import DAY, Micros
+from fairlead_contracts.policyfile.document import PolicyDocument
 
 ZERO, ONE = Fraction(0), Fraction(1)
 

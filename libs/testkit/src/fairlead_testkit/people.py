@@ -2,9 +2,10 @@
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import Mode
-from fairlead_contracts.document import PolicyDocument, encode_document
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit.builders import a_control
 
 

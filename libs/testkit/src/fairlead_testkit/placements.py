@@ -11,7 +11,7 @@ from datetime import datetime
 from statistics import median
 from typing import Literal, NamedTuple
 
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_testkit.kubelab import GPU, KubeObject, things
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 

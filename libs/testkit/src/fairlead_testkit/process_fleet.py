@@ -10,7 +10,7 @@ from pathlib import Path
 from fairlead_bus import Bus, ConnectionSettings, connect, provision
 from fairlead_bus.accounts import Layout
 from fairlead_contracts import topology
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.guarded import ROOT, issue_keys
 from fairlead_testkit.nats_cluster import NatsCluster
 from fairlead_testkit.nats_server import NatsServer

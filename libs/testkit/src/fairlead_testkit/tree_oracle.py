@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 ZERO, ONE = Fraction(0), Fraction(1)
 GRID = 2**64

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy import PoolOrder, PoolRules, WaitingJob
 from fairlead_testkit.tree_oracle import Pick, TreeJob, TreeRules, picks_of
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy.jobs import Queue, WaitingJob
 
 

@@ -15,10 +15,10 @@ from fairlead_admitter.fronts import Fronts, Holders, PoolFront, Unsettled
 from fairlead_admitter.merging import MergedFront
 from fairlead_admitter.observing import Sight
 from fairlead_admitter.policy_view import PolicyView
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.members import Followed
-from fairlead_contracts.quantities import base_units
-from fairlead_contracts.state import JobState, Phase, QueueState
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import base_units
+from fairlead_contracts.messages.members import Followed
+from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_policy import Adherence, Holdings, Look, Rulebook, reserves
 from fairlead_runtime import Metrics
 

@@ -13,14 +13,14 @@ from fairlead_admitter.policy_view import PolicyView
 from fairlead_admitter.pressure import Objection
 from fairlead_bus import Delivery
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import (
+from fairlead_contracts.base.errors import (
     SHOWN_CHARACTERS,
     FieldError,
     MalformedError,
     UnsupportedVersionError,
     shown,
 )
-from fairlead_contracts.submissions import (
+from fairlead_contracts.messages.submissions import (
     RefusalReason,
     Submission,
     answer_id,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fairlead_admitter.applying import Applied
 from fairlead_admitter.rests import Rests
 from fairlead_admitter.setbacks import Setbacks
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 
 
 class Aftermath:

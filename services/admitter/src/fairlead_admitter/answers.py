@@ -14,11 +14,11 @@ from fairlead_admitter.desk import Desk, Sender, Stage
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_bus import Delivery, PoisonError
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.events import EVENT, JobEnded, JobEvicted, JobStarted
-from fairlead_contracts.instants import to_datetime, to_seconds
-from fairlead_contracts.state import JobState
-from fairlead_contracts.submissions import Accepted, Ended, Started
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.base.instants import to_datetime, to_seconds
+from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted, JobStarted
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import Accepted, Ended, Started
 
 
 class AnswerLane:

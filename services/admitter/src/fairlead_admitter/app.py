@@ -33,8 +33,8 @@ from fairlead_admitter.steersman import Carrier, Steersman
 from fairlead_admitter.written import Written
 from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, require_durables
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.events import JobEvicted
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.events import JobEvicted
 from fairlead_policy import Rulebook
 from fairlead_runtime import Lifecycle, wall_clock
 

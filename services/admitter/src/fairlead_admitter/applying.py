@@ -26,7 +26,7 @@ from fairlead_admitter.errors import (
 )
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Landed, Sighting, Written
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 
 _ENOUGH_OF_A_SCOPE = 2
 """Writes of one scope that balked, after which a pass tries no more of them."""

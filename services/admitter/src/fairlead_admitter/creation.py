@@ -12,9 +12,9 @@ import msgspec
 
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
 from fairlead_bus import NotYetError
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.submissions import Submission
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.submissions import Submission
 from fairlead_runtime import pause_after
 
 _FIRST_WAIT = 0.05

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.submissions import ANSWER, Accepted, AnyAnswer, Ended, Started
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Ended, Started
 from fairlead_runtime import pause_after
 
 REMEMBERED = 65_536

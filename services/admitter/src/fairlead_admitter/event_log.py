@@ -8,8 +8,8 @@ import asyncio
 from fairlead_admitter.record import Record
 from fairlead_bus import Bus, BusError, Publisher
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.events import Event
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.events import Event
 
 
 class EventLog:

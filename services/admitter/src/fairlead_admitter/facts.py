@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_admitter.queued import QueuedJobs
 from fairlead_admitter.running import RunningSizes
-from fairlead_contracts.state import (
+from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,
     JobState,

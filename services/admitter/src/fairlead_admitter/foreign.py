@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 
 UNSURE_SECONDS = 30.0
 """After the lead began, a level that nobody here wrote may be the leader's before: longer than its writes last."""

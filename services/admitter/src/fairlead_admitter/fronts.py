@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.decisions import Basis, Decision, Place
-from fairlead_contracts.members import MemberLease
+from fairlead_contracts.messages.decisions import Basis, Decision, Place
+from fairlead_contracts.messages.members import MemberLease
 
 
 class Verdict(enum.StrEnum):

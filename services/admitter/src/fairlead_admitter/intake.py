@@ -20,8 +20,8 @@ from fairlead_admitter.pressure import Pressure
 from fairlead_bus import Delivery, PoisonError
 from fairlead_bus.trace import extract, inject
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.submissions import Accepted, Refused, Submission, unheeded
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.submissions import Accepted, Refused, Submission, unheeded
 
 _tracer = trace.get_tracer("fairlead.admitter")
 

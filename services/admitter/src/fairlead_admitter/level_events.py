@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_admitter.steering import LevelWrite
-from fairlead_contracts.decisions import Decision
-from fairlead_contracts.events import LevelWritten
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.events import LevelWritten
 
 
 class LevelEvents:

@@ -17,7 +17,7 @@ import structlog
 
 from fairlead_admitter.errors import AdmitterError
 from fairlead_bus import BusError
-from fairlead_contracts.clearance import Clearance, Lever, LeverFound
+from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
 from fairlead_policy import why_ineffective
 from fairlead_runtime import Metrics
 

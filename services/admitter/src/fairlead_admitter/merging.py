@@ -8,8 +8,8 @@ place that is the last of a prefix that was cut. What lies behind is merged only
 import msgspec
 
 from fairlead_admitter.fronts import Origin, PoolFront
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy import PoolRules, merge_places
 
 _DEEPER = 4

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from fairlead_admitter.facts import JobChange
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.messages.state import JobState, Phase
 
 NEW_SECONDS = 1.0
 """A job that no decision has placed after this long is not at the front. Far above a reaction, and a burst of arrivals

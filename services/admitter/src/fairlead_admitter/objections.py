@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
-from fairlead_contracts.document import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
-from fairlead_contracts.errors import shown
-from fairlead_contracts.quantities import format_quantity
-from fairlead_contracts.state import Fault, JobState, Phase
+from fairlead_contracts.base.errors import shown
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.state import Fault, JobState, Phase
+from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_kube import PRIORITY_BOOST
 from fairlead_policy import Rulebook
 

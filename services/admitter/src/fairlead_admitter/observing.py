@@ -15,10 +15,10 @@ from fairlead_admitter.fronts import Fronts, Holders, Verdict
 from fairlead_admitter.policy_view import DOCUMENT_SUBJECT, PolicyView
 from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import Codec
-from fairlead_contracts.decisions import DECISION, Decision, is_decided_at
-from fairlead_contracts.document import decode_document
-from fairlead_contracts.state import STATE, JobState, Phase, QueueState, State, is_stated_at
+from fairlead_contracts.base.codec import Codec
+from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
+from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
+from fairlead_contracts.policyfile.read import decode_document
 from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, revocation_of, words_on
 
 SCORER = "scorer"

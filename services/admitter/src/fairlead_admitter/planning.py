@@ -19,9 +19,9 @@ from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, t
 from fairlead_admitter.wakes import Wakes, spared
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
-from fairlead_contracts.clearance import Lever
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import JobState, QueueState
+from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import Fate, Rulebook, Segment, Withholding, judge_withholding, may_preempt, segments_by
 from fairlead_runtime import wall_clock
 

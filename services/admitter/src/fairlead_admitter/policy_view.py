@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import Clearance, LeverFound, Revocation
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.state import JobState, QueueState
+from fairlead_contracts.messages.clearance import Clearance, LeverFound, Revocation
+from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import ControlWord, OperatorWords, Rulebook
 
 DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)

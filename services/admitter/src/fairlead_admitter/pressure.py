@@ -11,9 +11,9 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead_bus import Delivery
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.submissions import RefusalReason
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.submissions import RefusalReason
 
 _REMEMBERED = 65_536
 """Tenants and submissions of which it is known."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from fairlead_admitter.facts import ClusterFacts, JobChange
 from fairlead_admitter.steering import GONE, Cause, LevelWrite
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy import Segment
 
 REFUSED_SECONDS = 300.0

@@ -6,7 +6,7 @@ at the first jobs of each level and never at all jobs.
 
 from collections.abc import Iterator
 
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy import TieIndex
 
 

@@ -10,9 +10,9 @@ from fairlead_admitter.fronts import Unsettled, Verdict
 from fairlead_admitter.restraints import Restraints
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Sighting
-from fairlead_contracts.decisions import Decision
-from fairlead_contracts.state import JobState
-from fairlead_contracts.submissions import AnyAnswer, RefusalReason
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import AnyAnswer, RefusalReason
 from fairlead_runtime import Metrics
 
 _REFUSALS: frozenset[str] = frozenset(get_args(RefusalReason.__value__))

@@ -11,7 +11,7 @@ from typing import Protocol
 from fairlead_admitter.errors import AdmitterError
 from fairlead_admitter.record import Record
 from fairlead_admitter.setbacks import Setbacks
-from fairlead_contracts.clearance import Lever
+from fairlead_contracts.messages.clearance import Lever
 
 
 class Sweep(Protocol):

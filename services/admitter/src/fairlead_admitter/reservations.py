@@ -8,10 +8,10 @@ import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
-from fairlead_contracts.events import Reserving
-from fairlead_contracts.instants import SECOND, Micros, to_datetime
-from fairlead_contracts.members import Reserved
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.messages.events import Reserving
+from fairlead_contracts.messages.members import Reserved
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy import Breach, Cause, Obstacle, Pass, Promise, Reservation
 from fairlead_runtime import Metrics
 

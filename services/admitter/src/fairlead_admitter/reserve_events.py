@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_admitter.reservations import News
-from fairlead_contracts.events import JobReserved
-from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.events import JobReserved
 from fairlead_runtime import wall_clock
 
 

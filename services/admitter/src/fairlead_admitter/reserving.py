@@ -15,9 +15,9 @@ from fairlead_admitter.standings import FrontendOrder
 from fairlead_admitter.steering import GONE
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import SECOND, Micros
-from fairlead_contracts.state import JobState, Phase, PoolState, QueueState
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.state import JobState, Phase, PoolState, QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import (
     Band,
     Reservation,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from prometheus_client import Counter, Gauge
 
-from fairlead_contracts.instants import Moment
+from fairlead_contracts.base.instants import Moment
 from fairlead_policy import Fate, Withholding
 from fairlead_runtime import Metrics
 

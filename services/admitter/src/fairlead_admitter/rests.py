@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 from fairlead_runtime import pause_after
 
 _ENOUGH = 2

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 
 type _Size = frozenset[tuple[str, int]]
 

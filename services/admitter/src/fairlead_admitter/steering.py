@@ -18,8 +18,8 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.queued import QueuedJobs
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy import (
     Band,
     Changes,

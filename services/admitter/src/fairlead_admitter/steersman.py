@@ -22,8 +22,8 @@ from fairlead_admitter.reserve_events import ReserveEvents
 from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan
 from fairlead_admitter.written import Written
-from fairlead_contracts.decisions import Decision
-from fairlead_contracts.state import Phase
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.state import Phase
 from fairlead_runtime import wake_or_timeout
 
 _QUEUED = (Phase.WAITING, Phase.HELD)

@@ -21,7 +21,7 @@ from fairlead_admitter.waking import (
 )
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
-from fairlead_contracts.state import JobState, Phase, QueueState
+from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_policy import FreeQuota, Segment
 
 PARKING = "BestEffortFIFO"

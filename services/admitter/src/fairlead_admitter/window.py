@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.merging import Beginning
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import JobState, Phase
 
 
 class Ranked(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ import msgspec
 
 from fairlead_admitter.foreign import ForeignLevels
 from fairlead_admitter.rests import Rests
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 
 FIGHT_ROUNDS = 3
 """A job that somebody else relabelled more often than this within the period is left alone."""

@@ -8,7 +8,7 @@ from fairlead_checker.desk import Desk
 from fairlead_checker.instruments import Instruments
 from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.sources import Sources
-from fairlead_contracts.instants import from_seconds
+from fairlead_contracts.base.instants import from_seconds
 from fairlead_kube import KubeSettings
 from fairlead_kube import connect as connect_kube
 from fairlead_policy.fractions import Strategy

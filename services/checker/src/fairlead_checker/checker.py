@@ -13,7 +13,7 @@ from fairlead_checker.instruments import Instruments
 from fairlead_checker.placing import Answer, Placing
 from fairlead_checker.steps import Step, our_checks, step_of
 from fairlead_checker.words import Entry
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_kube import AdmissionCheck, CheckState, ResourceFlavor, instant
 from fairlead_policy.fractions import Strategy
 from fairlead_runtime import wake_or_timeout

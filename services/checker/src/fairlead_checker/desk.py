@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fairlead_checker.facts import Checked
 from fairlead_checker.words import Entry
-from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_kube import (
     ADMISSION_CHECKS,
     WORKLOADS,

@@ -5,9 +5,9 @@ from itertools import chain
 
 import msgspec
 
-from fairlead_contracts.cards import ALLOCATED, HOLDER, Allocation
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation
 from fairlead_kube import (
     PRIORITY_BOOST,
     CheckState,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_checker.facts import Checked, CheckedPods
-from fairlead_contracts.cards import CARD_RESOURCES, PER_VGPU, VGPUS, WISHES
-from fairlead_contracts.marks import ZONE_KEY
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU, VGPUS, WISHES
+from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube import Container, PodSpec, ResourceFlavor, in_base_units, pod_demand
 from fairlead_kube import Toleration as KubeToleration
 from fairlead_policy import fit

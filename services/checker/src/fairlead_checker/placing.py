@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_checker.facts import Checked
 from fairlead_checker.gangs import asks_for_parts, asks_of, gang_of, goes_by_cards, with_whole_cards
-from fairlead_contracts.cards import VGPUS
-from fairlead_contracts.errors import FieldError, shown
+from fairlead_contracts.base.errors import FieldError, shown
+from fairlead_contracts.frontend.cards import VGPUS
 from fairlead_kube import ResourceFlavor
 from fairlead_policy import fit
 from fairlead_policy.fractions import AskError, Strategy

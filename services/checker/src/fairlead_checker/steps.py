@@ -11,7 +11,7 @@ import enum
 from collections.abc import Collection
 
 from fairlead_checker.facts import Checked
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_kube import CheckState, instant
 
 RESET = "Reset to Pending after eviction"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fairlead_checker.facts import Checked
 from fairlead_checker.gangs import zone_key_of
 from fairlead_checker.steps import our_checks
-from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import Micros, to_datetime
 
 LONGEST = 1000
 """Characters of a message; Kueue cuts an Event at 1024."""

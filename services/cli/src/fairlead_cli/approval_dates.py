@@ -5,9 +5,10 @@ from datetime import datetime
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import Grant, decode_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.policyfile.document import Grant
+from fairlead_contracts.policyfile.read import decode_document
 
 
 async def granted_since(bus: Bus, names: Collection[str]) -> datetime | None:

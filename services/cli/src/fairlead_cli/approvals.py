@@ -10,7 +10,7 @@ from typing import overload
 import msgspec
 
 from fairlead_cli.errors import InputError
-from fairlead_contracts.document import Grant, PolicyDocument, Tenant
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
 
 _MOST_LINES = 8
 """Of each kind of note; the rest is counted."""

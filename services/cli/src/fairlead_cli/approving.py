@@ -15,14 +15,10 @@ from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.policy_store import in_force, swap, unread
-from fairlead_contracts.document import (
-    Grant,
-    PolicyDocument,
-    Tenant,
-    check_document,
-)
-from fairlead_contracts.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
-from fairlead_contracts.state import Phase
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
+from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
+from fairlead_contracts.policyfile.validate import check_document
 
 _ATTEMPTS = 5
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,8 +9,8 @@ from fairlead_cli.connection import ask, connected
 from fairlead_cli.console import output, write_line
 from fairlead_cli.errors import CommandError
 from fairlead_cli.tables import explain_view, queue_view, tenants_view
-from fairlead_contracts.codec import Message, to_json
-from fairlead_contracts.questions import (
+from fairlead_contracts.base.codec import Message, to_json
+from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     QUEUE_REPLY,
     TENANTS_REPLY,

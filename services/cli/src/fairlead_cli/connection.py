@@ -23,9 +23,9 @@ from fairlead_bus import (
 from fairlead_cli.errors import CommandError, NoScorerAnswersError, NotRunningError
 from fairlead_cli.instance import find_url
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import Codec, Message, to_json
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.questions import PROBLEM
+from fairlead_contracts.base.codec import Codec, Message, to_json
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.questions import PROBLEM
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = (3.0, 2.0)

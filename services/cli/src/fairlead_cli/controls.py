@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.control import CONTROL, STRICTNESS, Control, Mode
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.instants import to_datetime
-from fairlead_contracts.tokens import NO_NAME, decode_key
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.base.tokens import NO_NAME, decode_key
+from fairlead_contracts.messages.control import CONTROL, STRICTNESS, Control, Mode
 
 _KEYS = "control."
 _SUBJECTS = subjects.kv_subject(topology.POLICY, _KEYS)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fairlead_bus import Bus, Follower
-from fairlead_contracts.codec import Codec
-from fairlead_contracts.errors import ContractError
+from fairlead_contracts.base.codec import Codec
+from fairlead_contracts.base.errors import ContractError
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from fairlead_cli.tables import NARROW_COLUMNS, SLIM_COLUMNS, WIDE_COLUMNS, places_table, tenants_table
 from fairlead_cli.words import steering_lines
-from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
-from fairlead_contracts.questions import QueueReply, TenantsReply
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.messages.questions import QueueReply, TenantsReply
 
 WINDOW_SECONDS = 10.0
 """Throughput is a mean over so long."""

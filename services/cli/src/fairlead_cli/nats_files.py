@@ -15,7 +15,7 @@ from fairlead_bus.claims import Signers, account_token, credentials, operator_co
 from fairlead_bus.errors import InvalidCredentialsError
 from fairlead_bus.identity import KeyKind, new_seed, public_key
 from fairlead_cli.errors import InputError
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology
 
 LAYOUT_FILE = "layout.json"

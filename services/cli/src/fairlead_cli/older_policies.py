@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_cli.approvals import apart_from_approvals
 from fairlead_cli.policy_files import PolicyFile
-from fairlead_contracts.document import Grant, PolicyDocument
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 
 
 def over(file: PolicyFile, standing: PolicyDocument | None) -> PolicyDocument:

@@ -20,7 +20,8 @@ from fairlead_cli.older_policies import over, told_of
 from fairlead_cli.policy_effects import without_effect
 from fairlead_cli.policy_files import PolicyFile, differences, read_file
 from fairlead_cli.policy_store import Standing, in_force, kept, swap, unread, writers_since
-from fairlead_contracts.document import PolicyDocument, check_document
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.validate import check_document
 from fairlead_policy import reserves
 
 _ATTEMPTS = 5

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.policyfile.document import PolicyDocument
 
 
 def without_effect(document: PolicyDocument) -> Iterator[str]:

@@ -11,9 +11,10 @@ import yaml
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.yaml_files import read_yaml
-from fairlead_contracts.document import PolicyDocument, read_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.older_formats import from_environment, in_our_words
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.legacy.formats import from_environment, in_our_words
+from fairlead_contracts.policyfile.read import read_document
 
 MADE_FROM = "# policy revision "
 """Above a policy that was printed, before its revision: a file that has it is put over that one alone."""

@@ -17,10 +17,11 @@ from fairlead_cli.policy_applying import Terms, apply_file
 from fairlead_cli.policy_files import PolicyFile, differences
 from fairlead_cli.policy_store import in_force
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.control import Mode
-from fairlead_contracts.document import PolicyDocument, decode_document
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.instants import to_datetime
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document
 
 _NONE = "there is no policy yet"
 _MOST_LINES = 8

@@ -12,7 +12,7 @@ from fairlead_cli.policy_effects import without_effect
 from fairlead_cli.policy_files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy_store import in_force, kept, stored_policy
 from fairlead_cli.policy_worth import Capacities, capacities, worth_of_waiting
-from fairlead_contracts.document import encode_document
+from fairlead_contracts.policyfile.read import encode_document
 
 
 def check_file(path: Path, known: Capacities) -> None:

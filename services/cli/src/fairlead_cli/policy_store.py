@@ -6,8 +6,9 @@ from fairlead_bus import Bucket, Bus, KeyExistsError, WrongRevisionError, is_del
 from fairlead_cli.console import warn
 from fairlead_cli.errors import UnreadPolicyError
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.document import PolicyDocument, decode_document, encode_document
-from fairlead_contracts.errors import ContractError, DocumentError
+from fairlead_contracts.base.errors import ContractError, DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document, encode_document
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

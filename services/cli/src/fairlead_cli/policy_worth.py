@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from fairlead_bus import Bus, DeniedError
 from fairlead_cli.connection import ask, connected
 from fairlead_cli.errors import CommandError, NotRunningError
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.questions import TENANTS_REPLY, TenantsQuestion
+from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import aging_in_words, worth_in_words
 
 type Capacities = Mapping[str, Mapping[str, int]]

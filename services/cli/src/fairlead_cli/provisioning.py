@@ -10,8 +10,8 @@ from fairlead_bus import Change, RefusedError, find_changes, make
 from fairlead_cli.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import parse_quantity
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_contracts.topology import Topology, limited, topology
 
 DONE, UNDONE = 0, 1

@@ -7,7 +7,7 @@ import time
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_cli.connection import ask
 from fairlead_cli.errors import CommandError
-from fairlead_contracts.questions import TENANTS_REPLY, TenantsQuestion
+from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
 
 PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1

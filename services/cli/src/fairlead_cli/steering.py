@@ -10,9 +10,9 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.controls import Controls, control_words
 from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.control import STRICTNESS, Control, Mode
-from fairlead_contracts.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.control import STRICTNESS, Control, Mode
+from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
 
 EFFECT = {
     Mode.ACTIVE: "levels follow the order again",

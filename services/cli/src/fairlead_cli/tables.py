@@ -22,10 +22,10 @@ from fairlead_cli.words import (
     steering_lines,
     waited,
 )
-from fairlead_contracts.decisions import Standing
-from fairlead_contracts.instants import from_datetime, to_seconds
-from fairlead_contracts.quantities import format_quantity
-from fairlead_contracts.questions import (
+from fairlead_contracts.base.instants import from_datetime, to_seconds
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.decisions import Standing
+from fairlead_contracts.messages.questions import (
     ExplainReply,
     Explanation,
     PoolQueue,

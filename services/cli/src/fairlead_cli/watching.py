@@ -19,8 +19,8 @@ from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_cli.hearing import hearing
 from fairlead_cli.live import Pulse, dashboard, places_that_fit
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.events import EVENT, AnyEvent
-from fairlead_contracts.questions import (
+from fairlead_contracts.messages.events import EVENT, AnyEvent
+from fairlead_contracts.messages.questions import (
     QUEUE_REPLY,
     TENANTS_REPLY,
     QueueQuestion,

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from rich.text import Text
 
-from fairlead_contracts.decisions import Lift, Place, UnboundedBy
-from fairlead_contracts.instants import from_datetime, to_seconds
-from fairlead_contracts.quantities import base_units, format_quantity
-from fairlead_contracts.questions import Adherence, Approval, Steering
+from fairlead_contracts.base.instants import from_datetime, to_seconds
+from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
+from fairlead_contracts.messages.questions import Adherence, Approval, Steering
 
 BAR_WIDTH = 28
 _MANY = 10.0

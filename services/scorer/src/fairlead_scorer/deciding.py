@@ -5,9 +5,9 @@ Pure. The same state and policy give the same content, byte for byte, whichever 
 
 import msgspec
 
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.decisions import Basis, Decision, Front, KeptPast, Place, Standing
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Basis, Decision, Front, KeptPast, Place, Standing
 from fairlead_scorer.pools import Pool
 
 PAYLOAD_LIMIT = 900_000

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.questions import Explanation, ShardQuestion, ShardReply
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_scorer import words
 from fairlead_scorer.fitting import misfit_of
 from fairlead_scorer.foreseeing import Foreseer, concealed, concealed_place

@@ -7,8 +7,8 @@ it, and without quota it does not matter what is free.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fairlead_contracts.questions import Shortfall
-from fairlead_contracts.state import JobState, NodeState, Phase
+from fairlead_contracts.messages.questions import Shortfall
+from fairlead_contracts.messages.state import JobState, NodeState, Phase
 from fairlead_policy.fit import CardRefusals, CardShort, NoCards, Obstacle, PoolFull, TooFewCards, in_words
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool

@@ -4,9 +4,9 @@ import asyncio
 
 from fairlead_bus import Bus, Delivery, Follower, RetryableBusError
 from fairlead_contracts import subjects
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.events import EVENT, JobEnded, JobEvicted
-from fairlead_contracts.instants import SECOND, Micros
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted
 from fairlead_contracts.topology import EVENT as EVENT_STREAM
 from fairlead_scorer.past import Over
 

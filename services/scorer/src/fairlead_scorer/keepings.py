@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fairlead_contracts.decisions import Keeping
+from fairlead_contracts.messages.decisions import Keeping
 
 
 class Keepings:

@@ -10,11 +10,10 @@ from itertools import chain
 
 import msgspec
 
-from fairlead_contracts.decisions import Keeping
-from fairlead_contracts.document import PolicyDocument
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.questions import Approval
-from fairlead_contracts.state import (
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Keeping
+from fairlead_contracts.messages.questions import Approval
+from fairlead_contracts.messages.state import (
     ClassState,
     JobState,
     NodeState,
@@ -25,6 +24,7 @@ from fairlead_contracts.state import (
     SyncMark,
     TenantState,
 )
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy import (
     PoolCards,
     Rulebook,

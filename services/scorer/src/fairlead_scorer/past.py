@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairlead_contracts.decisions import Keeping, KeptPast
-from fairlead_contracts.events import Run, run_of
-from fairlead_contracts.instants import SECOND, Micros
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.decisions import Keeping, KeptPast
+from fairlead_contracts.messages.events import Run, run_of
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy import Decay, PastUse, Rulebook, RunKey, tick_of
 
 SETTLE_AFTER = 60 * SECOND

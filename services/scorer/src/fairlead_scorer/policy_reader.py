@@ -6,7 +6,8 @@ import msgspec
 
 from fairlead_bus import Bucket, Bus, Mirror, Readable, RetryableBusError, bucket_stream
 from fairlead_contracts import subjects
-from fairlead_contracts.document import PolicyDocument, decode_document
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document
 from fairlead_contracts.topology import POLICY
 from fairlead_policy import OperatorWords
 from fairlead_scorer.record import Record

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import msgspec
 
-from fairlead_contracts.decisions import Basis, Keeping, KeptPast, Place, Standing
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, Standing
 from fairlead_policy import Part, PoolOrder, PoolRules, Room, Rulebook, RunKey, Saturation, WaitingJob
 from fairlead_scorer.past import PoolPast
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from fairlead_bus import Asked, Rejected
-from fairlead_contracts.codec import Codec, Message, to_json
-from fairlead_contracts.decisions import Place, Standing
-from fairlead_contracts.errors import ContractError, shown
-from fairlead_contracts.instants import Micros, to_datetime
-from fairlead_contracts.questions import (
+from fairlead_contracts.base.codec import Codec, Message, to_json
+from fairlead_contracts.base.errors import ContractError, shown
+from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.tokens import NO_NAME, decode_token
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.questions import (
     EXPLAIN_QUESTION,
     QUEUE_QUESTION,
     TENANTS_QUESTION,
@@ -25,7 +26,6 @@ from fairlead_contracts.questions import (
     TenantLine,
     TenantsReply,
 )
-from fairlead_contracts.tokens import NO_NAME, decode_token
 from fairlead_policy import PoolRules, cause_in_words, merge_places, neighbour_of, quotient_of
 from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.foreseeing import concealed_place

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_runtime import wake_or_timeout
 from fairlead_scorer.deciding import Content, decide, same
 from fairlead_scorer.record import Record

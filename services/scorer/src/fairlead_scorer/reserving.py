@@ -2,10 +2,10 @@
 
 from typing import Protocol
 
-from fairlead_contracts.instants import SECOND, Micros, to_datetime
-from fairlead_contracts.members import LeaderLease, Reserved
-from fairlead_contracts.questions import Explanation
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.messages.members import LeaderLease, Reserved
+from fairlead_contracts.messages.questions import Explanation
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_scorer.ledger import Ledger
 
 ADMITTER = "admitter"

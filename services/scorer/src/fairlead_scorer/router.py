@@ -14,10 +14,16 @@ import msgspec
 
 from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, PoisonError, Worker
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.errors import ContractError, FieldError, shown
-from fairlead_contracts.instants import Micros, to_datetime
-from fairlead_contracts.submissions import Refused, Submission, answer_id, fallback_id, read_submission
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.errors import ContractError, FieldError, shown
+from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.messages.submissions import (
+    Refused,
+    Submission,
+    answer_id,
+    fallback_id,
+    read_submission,
+)
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer import routing
 from fairlead_scorer.ledger import Ledger, Stated

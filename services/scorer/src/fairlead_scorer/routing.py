@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.submissions import Submission
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.submissions import Submission
 from fairlead_policy import Rulebook
 from fairlead_scorer.ledger import Ledger, Stated
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
-from fairlead_contracts.decisions import KEEPING, Keeping, is_decided_at
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import STATE, State, is_stated_at
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import KEEPING, Keeping, is_decided_at
+from fairlead_contracts.messages.state import STATE, State, is_stated_at
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
 from fairlead_policy import OperatorWords, tick_of

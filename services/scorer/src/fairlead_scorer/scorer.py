@@ -13,11 +13,11 @@ from opentelemetry.trace import get_tracer
 from fairlead_bus import Asked, Bus, Membership, OwnedSubject, Rejected, Roster
 from fairlead_bus.trace import inject
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.instants import SECOND, Micros
-from fairlead_contracts.members import Holding, MemberLease
-from fairlead_contracts.questions import SHARD_QUESTION
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.members import Holding, MemberLease
+from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
 from fairlead_runtime import wake_or_timeout
 from fairlead_scorer import deciding, shard_answers

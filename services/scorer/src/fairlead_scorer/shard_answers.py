@@ -2,10 +2,10 @@
 
 import msgspec
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.prospects import Promoted
-from fairlead_contracts.questions import AheadOf, ShardQuestion, ShardReply
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Promoted
+from fairlead_contracts.messages.questions import AheadOf, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import Question
 from fairlead_policy import NEIGHBOURS, PoolOrder, ended_of, higher_classes, merge_places
 from fairlead_scorer.pools import Pool

@@ -8,9 +8,9 @@ import msgspec
 
 from fairlead_bus import RemoteError, RetryableBusError
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_packed
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.questions import SHARD_REPLY, ShardQuestion, ShardReply
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.questions import SHARD_REPLY, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import Question
 from fairlead_scorer import shard_answers
 from fairlead_scorer.pools import Pool

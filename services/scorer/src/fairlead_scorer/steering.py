@@ -1,9 +1,9 @@
 """How far each cluster follows a pool's order, for people: by the same judgement as the admitter's."""
 
-from fairlead_contracts.instants import to_datetime
-from fairlead_contracts.members import LeaderLease
-from fairlead_contracts.questions import Adherence, Steering
-from fairlead_contracts.state import PoolState, QueueState
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.members import LeaderLease
+from fairlead_contracts.messages.questions import Adherence, Steering
+from fairlead_contracts.messages.state import PoolState, QueueState
 from fairlead_policy import Fate, OperatorWords, Withholding, judge_withholding
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.reserving import ADMITTER, Leaders

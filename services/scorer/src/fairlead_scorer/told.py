@@ -6,9 +6,9 @@ import msgspec
 
 from fairlead_bus import Asked, Bus, Rejected, RetryableBusError, Stored
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.questions import ANSWER_QUESTION, AnswerQuestion, AnswerReply
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.questions import ANSWER_QUESTION, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import ANSWER
 from fairlead_scorer.questions import read_question, refuse, tenant_asked
 

@@ -1,8 +1,8 @@
 """Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
 
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.questions import AheadOf, Explanation
-from fairlead_contracts.state import JobState, Outcome
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.questions import AheadOf, Explanation
+from fairlead_contracts.messages.state import JobState, Outcome
 from fairlead_policy import PoolRules, class_in_words, duration, prospects_in_words, terms_in_words
 
 _TENANTS_NAMED = 3

@@ -7,7 +7,7 @@ import structlog
 from msgspec import to_builtins
 
 from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
-from fairlead_contracts.instants import from_seconds
+from fairlead_contracts.base.instants import from_seconds
 from fairlead_kube import KubeClient, KubeSettings
 from fairlead_kube import connect as connect_kube
 from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock

@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.card_annotations import AllocatedError, RegisterError, cards_of, decode_allocated
-from fairlead_contracts.cards import ALLOCATED, HOLDER, Allocation, CardState
-from fairlead_contracts.state import NodeState
+from fairlead_contracts.frontend.card_annotations import (
+    AllocatedError,
+    RegisterError,
+    cards_of,
+    decode_allocated,
+)
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation, CardState
+from fairlead_contracts.messages.state import NodeState
 from fairlead_kube import Key, KubeObserver, PartialObject
 
 

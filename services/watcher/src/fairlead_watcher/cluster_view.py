@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from fairlead_contracts import subjects
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import JobState, NodeState, Phase, State, subject_of
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS, Key
 from fairlead_watcher import pools
 from fairlead_watcher.cards import CardBook, Holding

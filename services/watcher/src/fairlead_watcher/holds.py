@@ -2,9 +2,9 @@
 
 import msgspec
 
-from fairlead_contracts.instants import Micros, to_datetime
-from fairlead_contracts.quantities import format_quantity
-from fairlead_contracts.state import Fault
+from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.state import Fault
 from fairlead_watcher.surroundings import DoorFacts, QueueView, Surroundings
 from fairlead_watcher.workload_facts import WorkloadFacts
 

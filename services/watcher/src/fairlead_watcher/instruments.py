@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
-from fairlead_contracts.state import Phase
+from fairlead_contracts.messages.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted
+from fairlead_contracts.messages.state import Phase
 from fairlead_runtime import Metrics
 from fairlead_watcher.cluster_view import ClusterView
 

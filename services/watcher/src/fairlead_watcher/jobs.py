@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.marks import SUBMISSION, TRACEPARENT
-from fairlead_contracts.quantities import MAX_QUANTITY, base_units
-from fairlead_contracts.state import Fault, JobState, Phase
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
+from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
+from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.holds import Hold, hold_on
 from fairlead_watcher.metadata import LONGEST_VALUE, Words, merged

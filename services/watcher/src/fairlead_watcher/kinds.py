@@ -13,9 +13,9 @@ Discovery (`get` on /apis) everybody signed in may do. Nothing is written.
 import asyncio
 from collections.abc import Callable
 
-from fairlead_contracts.cards import HOLDER
-from fairlead_contracts.instants import Micros
-from fairlead_contracts.state import NodeState
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.cards import HOLDER
+from fairlead_contracts.messages.state import NodeState
 from fairlead_kube import (
     CLUSTER_QUEUES,
     COHORTS,

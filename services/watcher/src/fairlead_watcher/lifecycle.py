@@ -8,10 +8,18 @@ from collections.abc import Callable
 
 from fairlead_bus import Outgoing, Step
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.events import Event, JobEnded, JobEvicted, JobQueued, JobStarted, about, run_of
-from fairlead_contracts.instants import Micros, to_seconds
-from fairlead_contracts.state import JobState, Outcome, Phase
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.events import (
+    Event,
+    JobEnded,
+    JobEvicted,
+    JobQueued,
+    JobStarted,
+    about,
+    run_of,
+)
+from fairlead_contracts.messages.state import JobState, Outcome, Phase
 from fairlead_kube import Key
 from fairlead_watcher.cluster_view import ClusterView
 

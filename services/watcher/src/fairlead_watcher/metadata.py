@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.marks import ASK_PREFIX, OWN_PREFIX
+from fairlead_contracts.frontend.marks import ASK_PREFIX, OWN_PREFIX
 from fairlead_kube import ObjectMeta
 
 LONGEST_VALUE = 256

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import (
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,
     FlavorQuota,

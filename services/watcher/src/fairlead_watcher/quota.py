@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import MAX_QUANTITY
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_kube import (
     Amount,
     ClusterQueue,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 
 
 class Revisions:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_contracts.cards import CARD_RESOURCES, VGPUS, WISHES
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.state import JobShape
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, VGPUS, WISHES
+from fairlead_contracts.messages.state import JobShape
 from fairlead_kube import Container, PodSet, Workload, in_base_units, pod_demand, pods_left
 from fairlead_watcher.metadata import LONGEST_VALUE
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from fairlead_contracts.instants import Micros, to_seconds
+from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_runtime import wake_or_timeout
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.marks import ASK_PREFIX
-from fairlead_contracts.state import Fault
+from fairlead_contracts.frontend.marks import ASK_PREFIX
+from fairlead_contracts.messages.state import Fault
 from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, int32
 from fairlead_watcher.metadata import Texts
 

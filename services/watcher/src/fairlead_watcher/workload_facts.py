@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_contracts.errors import FieldError, shown
-from fairlead_contracts.instants import SECOND, Micros
-from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.state import Fault, JobShape, Outcome
+from fairlead_contracts.base.errors import FieldError, shown
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
+from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube import (
     PRIORITY_BOOST,
     Condition,

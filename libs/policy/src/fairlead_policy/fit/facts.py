@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from fairlead_contracts.cards import ALLOCATED, CARD_RESOURCES, PER_VGPU, REGISTER, VGPUS
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import base_units
-from fairlead_contracts.snapshot import (
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import base_units
+from fairlead_contracts.frontend.cards import ALLOCATED, CARD_RESOURCES, PER_VGPU, REGISTER, VGPUS
+from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
+from fairlead_contracts.snapshot.types import (
     SnapshotCard,
     SnapshotJob,
     SnapshotNode,
@@ -14,7 +15,6 @@ from fairlead_contracts.snapshot import (
     SnapshotShape,
     SnapshotToleration,
 )
-from fairlead_contracts.snapshot_gangs import ONLY_SHAPE
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
 from fairlead_policy.fractions import (
     AllocatedError,

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.diagnosis import obstacles_of
 from fairlead_policy.fit.filling import fillings

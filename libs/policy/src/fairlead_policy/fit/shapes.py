@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import MAX_QUANTITY
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_policy.fractions import Card, CardWishes, VgpuAsk
 
 PODS = "pods"

@@ -1,6 +1,6 @@
 """Obstacles in words: every number is one that the obstacle carries."""
 
-from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_policy.fit.obstacles import (
     AskRefused,
     BehindHead,

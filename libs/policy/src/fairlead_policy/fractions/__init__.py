@@ -9,8 +9,8 @@ is named. Units are HAMi's: MiB of card memory, percent of a card's cores. Not m
 told apart, so that no answer rests on them), HAMi's quota of a namespace, asks of init containers, the handshake.
 """
 
-from fairlead_contracts.card_annotations import AllocatedError, RegisterError, decode_allocated
-from fairlead_contracts.cards import ALLOCATED, CORDON, REGISTER, Allocation
+from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
+from fairlead_contracts.frontend.cards import ALLOCATED, CORDON, REGISTER, Allocation
 from fairlead_policy.fractions.admission import Refusal, refusal_of
 from fairlead_policy.fractions.allocations import with_use
 from fairlead_policy.fractions.asks import HamiDefaults, HamiNames, VgpuAsk, vgpu_ask, vgpu_asks

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fairlead_contracts.cards import Allocation
+from fairlead_contracts.frontend.cards import Allocation
 from fairlead_policy.fractions.cards import Card
 
 

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT, MOST_COUNTED, VGPUS
+from fairlead_contracts.frontend.cards import (
+    CARD_CORES,
+    CARD_MEMORY,
+    CARD_MEMORY_PERCENT,
+    MOST_COUNTED,
+    VGPUS,
+)
 from fairlead_policy.fractions.cards import Card
 from fairlead_policy.fractions.errors import AskError
 

@@ -1,6 +1,6 @@
 """What of HAMi's notation cannot be taken. All are field errors: the same bytes will never be right later."""
 
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 
 
 class AskError(FieldError):

@@ -1,9 +1,9 @@
-"""The cards that a node registers, as the fit looks at them; `fairlead_contracts.card_annotations` decodes them."""
+"""The cards that a node registers, as the fit looks at them; `fairlead_contracts.frontend.card_annotations` decodes them."""
 
 from collections.abc import Mapping
 
-from fairlead_contracts import card_annotations
-from fairlead_contracts.cards import REGISTER, CardState
+from fairlead_contracts.frontend import card_annotations
+from fairlead_contracts.frontend.cards import REGISTER, CardState
 from fairlead_policy.fractions.cards import Card
 
 

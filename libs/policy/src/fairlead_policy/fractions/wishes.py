@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from fairlead_contracts.cards import (
+from fairlead_contracts.frontend.cards import (
     AVOID_MODEL,
     AVOID_UUID,
     CARD_POLICY,

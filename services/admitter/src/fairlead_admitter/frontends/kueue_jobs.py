@@ -22,8 +22,8 @@ from fairlead_admitter.frontends.kueue_names import name_of
 from fairlead_admitter.frontends.kueue_pods import Document, template_of
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_tenants import AnyResource, TenantCalls
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.marks import DIGEST, SUBMISSION
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
 from fairlead_kube import JOBS, PODS, PYTORCH_JOBS, KubeClient, PartialObject
 
 _MANAGED = "kueue.x-k8s.io/managed"

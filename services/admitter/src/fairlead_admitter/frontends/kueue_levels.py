@@ -13,9 +13,9 @@ import msgspec
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.written import Landed
-from fairlead_contracts.clearance import Lever
-from fairlead_contracts.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.state import JobState, Phase
+from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
+from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, InternalError, Workload, int32
 
 _REMEMBERED = 4096

@@ -2,7 +2,7 @@
 
 from fairlead_admitter.frontends.kueue_calls import telling
 from fairlead_admitter.lever_watch import Obeyed
-from fairlead_contracts.clearance import Lever
+from fairlead_contracts.messages.clearance import Lever
 from fairlead_kube import PROBED_NAMESPACES, KubeClient, LeverProbe, probe_lever
 from fairlead_kube import Lever as Found
 

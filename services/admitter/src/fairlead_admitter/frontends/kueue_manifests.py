@@ -13,8 +13,8 @@ import msgspec
 from fairlead_admitter.creation import JobOrder
 from fairlead_admitter.frontends.kueue_names import check_annotations, check_labels, is_key, is_value, name_of
 from fairlead_admitter.frontends.kueue_pods import Document, pod_spec, template_of
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.marks import ASK_PREFIX, DIGEST, SUBMISSION, TRACEPARENT
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.marks import ASK_PREFIX, DIGEST, SUBMISSION, TRACEPARENT
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"

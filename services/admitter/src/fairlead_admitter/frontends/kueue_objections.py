@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from fairlead_admitter.frontends.kueue_calls import KueueCalls, telling
 from fairlead_admitter.objections import Objection
-from fairlead_contracts.state import JobState
+from fairlead_contracts.messages.state import JobState
 from fairlead_kube import EVENTS, AlreadyExistsError, KubeClient, ObjectReference, Workload
 
 _COMPONENT = "fairlead-admitter"

@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 
 from fairlead_admitter.frontends.kueue_names import check_key, is_value
-from fairlead_contracts.errors import FieldError
-from fairlead_contracts.quantities import base_units, format_quantity
-from fairlead_contracts.submissions import Submission
-from fairlead_contracts.templates import JobTemplate
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.messages.templates import JobTemplate
 
 type Document = dict[str, object]
 

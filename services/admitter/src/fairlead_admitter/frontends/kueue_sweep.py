@@ -11,8 +11,8 @@ import msgspec
 from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, FrontendRefusedError
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_levels import noted_priority
-from fairlead_contracts.clearance import Lever
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.messages.clearance import Lever
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
 _MARKS: Mapping[Lever | None, frozenset[str]] = {

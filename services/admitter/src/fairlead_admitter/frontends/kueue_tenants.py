@@ -8,7 +8,7 @@ from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
 from fairlead_admitter.frontends.kueue_calls import is_about
 from fairlead_admitter.frontends.kueue_pods import Document
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals, Right
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (
     WORKLOADS,
     AlreadyExistsError,

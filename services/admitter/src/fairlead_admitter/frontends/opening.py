@@ -23,7 +23,7 @@ from fairlead_admitter.observing import Watch
 from fairlead_admitter.releasing import Sweep
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
-from fairlead_contracts.clearance import Lever
+from fairlead_contracts.messages.clearance import Lever
 from fairlead_kube import KubeClient, KubeObserver, KubeSettings, Throttle
 from fairlead_kube import connect as connect_kube
 

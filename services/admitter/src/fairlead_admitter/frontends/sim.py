@@ -5,10 +5,10 @@ from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, Fro
 from fairlead_admitter.written import Landed
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import Message, to_packed
-from fairlead_contracts.instants import from_seconds
-from fairlead_contracts.simulation import CREATE_REPLY, SET_LEVEL_REPLY, CreateJob, SetLevel
-from fairlead_contracts.state import JobState
+from fairlead_contracts.base.codec import Message, to_packed
+from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.frontend.verbs import CREATE_REPLY, SET_LEVEL_REPLY, CreateJob, SetLevel
+from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.subjects import SimVerb
 
 UNSTATED_RUN_SECONDS = 60.0

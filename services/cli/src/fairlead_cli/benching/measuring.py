@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_cli.benching.heap import PlainPool, order_by_heap
 from fairlead_cli.benching.pools import NOW, MadePool, uid_of, waiting_jobs
-from fairlead_contracts.instants import HOUR
+from fairlead_contracts.base.instants import HOUR
 from fairlead_policy import PLAIN_BAND, LabelledJob, PoolOrder, WaitingJob, plan_levels
 from fairlead_policy.scoring import Measure
 from fairlead_policy.whole import Whole, order_whole

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fairlead_contracts.instants import DAY, Micros
+from fairlead_contracts.base.instants import DAY, Micros
 from fairlead_policy import PoolRules, WaitingJob
 from fairlead_policy.entitlements import Weights, in_relation
 from fairlead_policy.whole import Holdings, PoolColumns

@@ -154,6 +154,6 @@ def revert(
 def schema() -> None:
     """Print the JSON Schema of policy files, for editors and CI."""
     from fairlead_cli.console import write_line
-    from fairlead_contracts.document_schema import schema_text
+    from fairlead_contracts.policyfile.schema import schema_text
 
     write_line(schema_text().rstrip())

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from fairlead_cli.commands.options import HERE, Reach
 
 if TYPE_CHECKING:
-    from fairlead_contracts.control import Mode
+    from fairlead_contracts.messages.control import Mode
 
 
 def pause(pool: str | None = None, /, *, by: str | None = None, why: str = "", reach: Reach = HERE) -> None:
@@ -22,7 +22,7 @@ def pause(pool: str | None = None, /, *, by: str | None = None, why: str = "", r
     why:
         The reason, for those who come after.
     """
-    from fairlead_contracts.control import Mode
+    from fairlead_contracts.messages.control import Mode
 
     _steer(Mode.PAUSED, pool, by, why, reach)
 
@@ -39,7 +39,7 @@ def resume(pool: str | None = None, /, *, by: str | None = None, why: str = "", 
     why:
         The reason, for those who come after.
     """
-    from fairlead_contracts.control import Mode
+    from fairlead_contracts.messages.control import Mode
 
     _steer(Mode.ACTIVE, pool, by, why, reach)
 
@@ -56,7 +56,7 @@ def release(pool: str | None = None, /, *, by: str | None = None, why: str = "",
     why:
         The reason, for those who come after.
     """
-    from fairlead_contracts.control import Mode
+    from fairlead_contracts.messages.control import Mode
 
     _steer(Mode.RELEASED, pool, by, why, reach)
 

@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_bus import Bus, Publisher
 from fairlead_contracts import subjects
-from fairlead_contracts.instants import to_seconds
-from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_sim import Workload, WorkloadJob
 
 

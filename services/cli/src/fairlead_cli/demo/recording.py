@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from fairlead_contracts.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
-from fairlead_contracts.instants import SECOND, Micros, from_datetime, to_datetime, to_seconds
-from fairlead_contracts.state import Outcome
-from fairlead_contracts.submissions import AnyAnswer, Refused
+from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, to_datetime, to_seconds
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.submissions import AnyAnswer, Refused
 from fairlead_sim import JobResult, RunResult, ShareMeter, Workload
 
 _STEPS: tuple[type[AnyEvent], ...] = (JobQueued, JobStarted, JobEnded)

@@ -26,8 +26,8 @@ from fairlead_cli.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.upping import ending_on_signals
 from fairlead_cli.watching import events
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.events import AnyEvent
-from fairlead_contracts.submissions import ANSWER
+from fairlead_contracts.messages.events import AnyEvent
+from fairlead_contracts.messages.submissions import ANSWER
 from fairlead_sim import SimError, Workload, demo_workload, render_config
 
 CLUSTER = "sim"

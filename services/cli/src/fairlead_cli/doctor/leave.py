@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from fairlead_bus import Bucket, Bus
 from fairlead_cli.console import warn
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.clearance import CLEARANCE, Clearance, Lever, Revocation
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.errors import ContractError
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.clearance import CLEARANCE, Clearance, Lever, Revocation
 
 
 async def standing(bus: Bus, cluster: str) -> Clearance | None:

@@ -17,8 +17,8 @@ from fairlead_cli.doctor.kinds import (
 from fairlead_cli.doctor.kueue_config import KueueSeen, seen
 from fairlead_cli.doctor.rights import rights_of
 from fairlead_cli.doctor.survey import GANG_LABELS, Survey
-from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,

@@ -11,7 +11,7 @@ from rich.text import Text
 from fairlead_cli.doctor.findings import Finding, Severity, counted, listed
 from fairlead_cli.doctor.survey import Survey
 from fairlead_cli.doctor.verdict import Verdict
-from fairlead_contracts.clearance import Clearance
+from fairlead_contracts.messages.clearance import Clearance
 
 _MARKS = {
     Severity.ERROR: ("✗ error  ", "bold red"),

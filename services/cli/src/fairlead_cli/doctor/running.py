@@ -20,8 +20,8 @@ from fairlead_cli.doctor.verdict import Verdict, judge
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.policy_files import read_policy, shipped_policy
 from fairlead_cli.policy_store import stored_policy
-from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever
 
 DEFAULT_POLICY = "kubernetes"

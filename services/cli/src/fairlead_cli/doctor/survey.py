@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_cli.doctor.kinds import Deployment, Written
 from fairlead_cli.doctor.kueue_config import KueueSeen
-from fairlead_contracts.clearance import Clearance
-from fairlead_contracts.document import PolicyDocument
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import (
     AdmissionCheck,
     ClusterQueue,

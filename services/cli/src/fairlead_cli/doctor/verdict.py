@@ -7,8 +7,8 @@ import msgspec
 from fairlead_cli.doctor.checks.lever import lever_of
 from fairlead_cli.doctor.findings import Finding, Severity
 from fairlead_cli.doctor.survey import Survey
-from fairlead_contracts.clearance import Clearance, Lever
-from fairlead_contracts.instants import Moment
+from fairlead_contracts.base.instants import Moment
+from fairlead_contracts.messages.clearance import Clearance, Lever
 
 EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 3}

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from fairlead_cli.ordering.fitting import walked
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import OrderedPool, Walk, order_snapshot
 from fairlead_policy.reserve_snapshots import PaperReservation, in_reserved_order, reserve_snapshot
 

@@ -14,9 +14,9 @@ from fairlead_cli.ordering.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.reserving import reserve_reasons
 from fairlead_cli.words import ahead_in_words
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import ExplainedJob, JobFit, explain_in_snapshot
 from fairlead_policy.reserve import reserves
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import Answer, JobFit, NodeFit, OrderedPool, Walk, walk
 from fairlead_policy.fit import Obstacle, in_words
 from fairlead_policy.fractions import Strategy

@@ -8,9 +8,9 @@ from fairlead_cli.ordering.planned import PlannedPool, ids_of, jobs_of
 from fairlead_cli.ordering.reserving import reserve_words
 from fairlead_cli.ordering.results import withheld_lines
 from fairlead_cli.words import duration, reason, share_in_words, short_resource, tree_reason
-from fairlead_contracts.decisions import Place
-from fairlead_contracts.instants import HOUR, SECOND, Micros, to_seconds
-from fairlead_contracts.snapshot import Snapshot, SnapshotJob
+from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, quotient_of, quotients_of
 from fairlead_policy.plain_places import PlacedJob
 from fairlead_policy.terms import counted_as

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.decisions import Place
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy import JobFit, OrderedPool, PlaceColumns, PlannedLevels
 from fairlead_policy.plain_places import PlacedJob
 from fairlead_policy.reserve_snapshots import PaperReservation

@@ -7,8 +7,9 @@ import yaml
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.yaml_files import read_yaml
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot, decode_snapshot, read_snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
 
 STANDARD_INPUT = "-"
 MOST_PROBLEMS = 200

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_policy import Obstacle
 from fairlead_policy.reserve_snapshots import PaperReservation
 

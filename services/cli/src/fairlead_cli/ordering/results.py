@@ -8,7 +8,7 @@ import msgspec
 from fairlead_cli.ordering.fitting import FitLine, fit_line
 from fairlead_cli.ordering.planned import Part, PlannedPool, ids_of, jobs_of
 from fairlead_cli.ordering.reserving import reserve_line, reserve_reasons
-from fairlead_contracts.instants import Micros
+from fairlead_contracts.base.instants import Micros
 from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, Wording, quotient_of, quotients_of
 
 

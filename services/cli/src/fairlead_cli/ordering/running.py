@@ -11,8 +11,8 @@ from fairlead_cli.ordering.planned import PlannedPool
 from fairlead_cli.ordering.reading import read_file, refused
 from fairlead_cli.ordering.results import as_json
 from fairlead_cli.policy_effects import without_effect
-from fairlead_contracts.errors import DocumentError
-from fairlead_contracts.snapshot import Snapshot
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy import plan_snapshot_levels, steering_of
 
 

@@ -9,9 +9,10 @@ from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import CommandError
 from fairlead_cli.policy_store import stored_policy
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.decisions import DECISION, Decision, is_decided_at
-from fairlead_contracts.snapshot import Snapshot, encode_snapshot
-from fairlead_contracts.state import STATE, NodeState, State, SyncMark, is_stated_at
+from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
+from fairlead_contracts.messages.state import STATE, NodeState, State, SyncMark, is_stated_at
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy import Rulebook, snapshot_of
 
 REPLAY_SECONDS = 30.0

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import msgspec
 
-from fairlead_contracts.instants import to_seconds
+from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim import RunResult, Sample, Waits
 
 BINS = 120

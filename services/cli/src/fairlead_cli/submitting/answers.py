@@ -14,10 +14,10 @@ from itertools import batched, groupby
 from fairlead_bus import Asked, Bus, NobodyAnswersError, RemoteError, RetryableBusError
 from fairlead_cli.submitting.following import Name
 from fairlead_contracts import subjects
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.errors import ContractError
-from fairlead_contracts.questions import ANSWER_REPLY, MOST_ANSWERS, AnswerQuestion
-from fairlead_contracts.submissions import ANSWER, AnyAnswer
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.questions import ANSWER_REPLY, MOST_ANSWERS, AnswerQuestion
+from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
 
 QUIET_SECONDS = 5.0
 MOST_QUIET_SECONDS = 300.0

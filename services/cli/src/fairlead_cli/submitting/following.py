@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_contracts.submissions import Accepted, AnyAnswer, Ended, Refused, Started
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
 
 type Name = tuple[str, str]
 """Tenant and submission id."""

@@ -19,7 +19,7 @@ from fairlead_bus import (
 )
 from fairlead_cli.submitting.reading import Draft
 from fairlead_contracts import subjects
-from fairlead_contracts.submissions import peek_id
+from fairlead_contracts.messages.submissions import peek_id
 
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5

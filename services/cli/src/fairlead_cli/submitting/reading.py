@@ -14,7 +14,7 @@ import yaml
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.yaml_files import read_yaml_documents
-from fairlead_contracts.given_twice import parse_json
+from fairlead_contracts.base.duplicate_keys import parse_json
 
 _LINES = (".jsonl", ".ndjson")
 

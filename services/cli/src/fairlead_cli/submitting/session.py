@@ -10,8 +10,8 @@ from fairlead_cli.submitting.answers import hearing_answers
 from fairlead_cli.submitting.following import Following, answer_line
 from fairlead_cli.submitting.publishing import Parcel, Sent, pack, publish_all
 from fairlead_cli.submitting.reading import Draft
-from fairlead_contracts.codec import to_json
-from fairlead_contracts.submissions import AnyAnswer, Ended, Refused
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.submissions import AnyAnswer, Ended, Refused
 
 
 class Session:

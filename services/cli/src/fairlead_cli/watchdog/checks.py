@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from fairlead_contracts.instants import Micros, from_seconds, to_datetime
+from fairlead_contracts.base.instants import Micros, from_seconds, to_datetime
 from fairlead_kube import (
     ADMISSION_CHECKS,
     WORKLOADS,

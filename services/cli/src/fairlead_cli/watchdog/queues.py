@@ -6,7 +6,7 @@ Kueue takes the change of `spec.queueingStrategy` on a living queue, and acts by
 from datetime import UTC, datetime
 
 from fairlead_cli.watchdog.vigil import Verdict
-from fairlead_contracts.marks import WATCHDOG
+from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube import CLUSTER_QUEUES, KubeClient
 
 STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.doctor.findings import Check, Finding, info, warning
 from fairlead_cli.doctor.making import makers
 from fairlead_cli.doctor.survey import Survey, usable_nodes
-from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube import ResourceFlavor, ResourceGroup, in_base_units
 
 _NOT_OF_NODES = ("pods",)

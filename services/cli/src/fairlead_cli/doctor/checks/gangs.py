@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_cli.doctor.findings import Check, Finding, counted, info, listed, warning
 from fairlead_cli.doctor.survey import GANG_LABELS, Survey
-from fairlead_contracts.errors import FieldError
+from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (
     ClusterQueue,
     LabelRequirement,

@@ -8,7 +8,7 @@ from fairlead_cli.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.doctor.findings import Check, Finding, info, listed, warning
 from fairlead_cli.doctor.making import Misfit, makers, misfits
 from fairlead_cli.doctor.survey import Survey, usable_nodes
-from fairlead_contracts.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube import NodePool, ResourceFlavor, Taint, in_base_units
 
 

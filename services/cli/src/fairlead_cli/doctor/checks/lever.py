@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.doctor.findings import Check, Finding, error, info
 from fairlead_cli.doctor.survey import Survey
-from fairlead_contracts import clearance
+from fairlead_contracts.messages import clearance
 from fairlead_kube import Lever
 
 _GATE = """apiVersion: config.kueue.x-k8s.io/v1beta2

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.doctor.findings import Check, Finding, counted, error, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
-from fairlead_contracts.marks import BASE_PRIORITY
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
 from fairlead_policy import preempting_settings
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from fairlead_cli.doctor.findings import Check, Finding, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
-from fairlead_contracts.marks import WATCHDOG
+from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube import ClusterQueue
 from fairlead_policy import Rulebook, reserves
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from fairlead_cli.doctor.findings import Check, Finding, counted, info, listed, warning
 from fairlead_cli.doctor.survey import Survey
-from fairlead_contracts.document import Match, Tenant
+from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube import LabelSelector, LocalQueue
 from fairlead_policy import Rulebook
 

@@ -1,0 +1,1 @@
+"""What every contract is made of: encoding, errors, and the reading of single values. Knows no message."""

@@ -1,0 +1,103 @@
+"""Resource quantities: integers in base units inside, Kubernetes notation where people write.
+
+Base units: `memory`, `ephemeral-storage` and `hugepages-*` in bytes, everything else in thousandths (millicores of
+`cpu`, thousandths of a card). Integers keep sums and comparisons exact until the final division. The notation is
+that of Kubernetes' `resource.Quantity`: decimal suffixes n u m k M G T P E, binary suffixes Ki Mi Gi Ti Pi Ei,
+decimal exponents. A value finer than the base unit is rounded up, as Kubernetes does. A fraction that JSON gives as
+a number means its shortest decimal notation: 0.1 is a tenth.
+"""
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import lru_cache
+
+from fairlead_contracts.base.errors import FieldError
+
+MAX_QUANTITY = 2**60
+"""The largest quantity of one job or node, in base units: an exbibyte of memory, 10^15 cards."""
+
+_BYTES = ("memory", "ephemeral-storage")
+_SUFFIXES = {
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
+    **{suffix + "i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
+}
+# Digits are bounded: an exponent such as 1e999999999 must not cost a second of arithmetic.
+_NOTATION = re.compile(
+    r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Z]{0,2})"
+)
+_EXACT = Context(prec=120)
+"""Room for 60 digits, the largest suffix and the base unit: nothing is rounded before the rounding that we mean."""
+
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+@lru_cache(maxsize=1024)
+def base_units(resource: str) -> int:
+    """How many base units make one unit of the resource: 1 for bytes, 1000 for everything counted."""
+    return 1 if resource in _BYTES or resource.startswith("hugepages-") else 1000
+
+
+def is_extended(resource: str) -> bool:
+    """Whether Kubernetes takes whole numbers of the resource alone: devices, named under a domain that is not its own.
+
+    As `IsExtendedResourceName` in k8s.io/kubernetes/pkg/apis/core/v1/helper.
+    """
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
+
+
+def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> int:
+    """The quantity in base units of the resource.
+
+    Raises:
+        FieldError: not a number in Kubernetes notation, negative, not finite, or above MAX_QUANTITY.
+    """
+    amount = _EXACT.multiply(exact_quantity(value, field=field), base_units(resource))
+    if amount < 0 or amount > MAX_QUANTITY:
+        raise FieldError(field, value, _out_of_range(amount))
+    return int(amount.to_integral_value(rounding=ROUND_CEILING))
+
+
+def exact_quantity(value: object, *, field: str = "quantity") -> Decimal:
+    """The quantity as it is written, in whole units (cores, bytes, cards), with its sign and nothing rounded.
+
+    Raises:
+        FieldError: not a number in Kubernetes notation, not finite, or an integer far above MAX_QUANTITY.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise FieldError(field, value, 'a quantity is a number or a string such as "500m" or "64Gi"')
+    if isinstance(value, int) and abs(value) > MAX_QUANTITY:
+        raise FieldError(field, value, _out_of_range(value))
+    match = _NOTATION.fullmatch(value.strip() if isinstance(value, str) else repr(value))
+    if match is None or match[2] not in _SUFFIXES:
+        raise FieldError(field, value, 'a quantity is a finite number or a string such as "500m" or "64Gi"')
+    return _EXACT.multiply(Decimal(match[1]), _SUFFIXES[match[2]])
+
+
+def _out_of_range(amount: Decimal | int) -> str:
+    return "a quantity may not be negative" if amount < 0 else "the quantity is larger than any cluster"
+
+
+def format_quantity(resource: str, amount: int) -> str:
+    """The quantity as a person reads it: `1500m`, `64Gi`, `8`. Parses back to the same amount."""
+    return quantity_format(resource)(amount)
+
+
+def quantity_format(resource: str) -> Callable[[int], str]:
+    """How quantities of the resource are written: for whoever writes many of them."""
+    return _written_bytes if base_units(resource) == 1 else _written_count
+
+
+def _written_bytes(amount: int) -> str:
+    # The largest power of 1024 that divides it: a tenth of the zeros that its binary notation ends with.
+    power = min(((amount & -amount).bit_length() - 1) // 10, 6) if amount else 0
+    return f"{amount >> 10 * power}{_BINARY[power]}"
+
+
+def _written_count(amount: int) -> str:
+    return f"{amount}m" if amount % 1000 else str(amount // 1000)

@@ -1,0 +1,142 @@
+"""Reading our own documents key by key: what can be read is kept, everything else is a problem with its place."""
+
+from collections.abc import Mapping
+from typing import get_args, get_origin
+
+import msgspec
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.exponents import exponent_hint
+from fairlead_contracts.base.kinds import choices_of, in_words
+
+
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parts of our own configuration: a misspelled key is an error, not a silent default."""
+
+
+class StructReader:
+    """Reads what can be read, and collects a problem with its place for everything else.
+
+    Attributes:
+        problems: all that were found.
+        kept: by list, the positions of the entries that could be read: problems of their sense name these.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[FieldError] = []
+        self.kept: dict[str, list[int]] = {}
+
+    def struct[S: Strict](self, kind: type[S], found: Mapping[object, object], where: str) -> S | None:
+        """The struct, with its default where a field cannot be read; None where that field has no default."""
+        fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        self.problems += [
+            FieldError(
+                f"{where}{_named(key)}", value, f"is not a key here; keys are {', '.join(sorted(fields))}"
+            )
+            for key, value in found.items()
+            if key not in fields
+        ]
+        values: dict[str, object] = {}
+        for key, field in fields.items():
+            name = f"{where}{key}"
+            if key in found:
+                before = len(self.problems)
+                value = self._value(field.type, found[key], name)
+                if value is not None or len(self.problems) == before:
+                    values[field.name] = value
+            elif field.required:
+                self.problems.append(FieldError(name, None, "is missing"))
+        whole = all(field.name in values for field in fields.values() if field.required)
+        return kind(**values) if whole else None
+
+    def _value(self, hint: object, found: object, where: str) -> object:
+        """The value as its type; None, and a problem, where it cannot be read."""
+        kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+        struct = next((kind for kind in kinds if issubclass(kind, Strict)), None)
+        if struct is not None and get_origin(hint) is list and isinstance(found, list):
+            return self._entries(struct, found, where)
+        if struct is not None and get_origin(hint) is dict and isinstance(found, dict):
+            return self._named(struct, found, where)
+        if struct is not None and isinstance(found, dict) and get_origin(hint) is not list:
+            return self.struct(struct, found, f"{where}.")
+        if not _is_text(found):
+            self.problems.append(
+                FieldError(where, found, "must be printable: half of a surrogate pair is no text")
+            )
+            return None
+        try:
+            return msgspec.convert(found, hint)
+        except msgspec.ValidationError:
+            self._refuse(hint, found, where)
+            return None
+
+    def _refuse(self, hint: object, found: object, where: str) -> None:
+        """Tells what of a value is not of its type: the value, or those parts of a list or mapping that are wrong."""
+        known = len(self.problems)
+        for choice in choices_of(hint):
+            inner = get_args(choice)
+            if get_origin(choice) is list and isinstance(found, list):
+                for number, part in enumerate(found):
+                    self._value(inner[0], part, f"{where}[{number}]")
+            elif get_origin(choice) is dict and isinstance(found, dict):
+                self._refuse_parts(inner, found, where)
+        if len(self.problems) == known:
+            self.problems.append(FieldError(where, found, _reason(hint, found)))
+
+    def _refuse_parts(self, hints: tuple[object, ...], found: dict[object, object], where: str) -> None:
+        for key, part in found.items():
+            if isinstance(key, str):
+                self._value(hints[1], part, f"{where}.{_named(key)}")
+            else:
+                self.problems.append(FieldError(where, key, "has a name that is no text: write it in quotes"))
+
+    def _named(self, struct: type[Strict], found: Mapping[object, object], where: str) -> dict[str, object]:
+        parts = {str(name): self._value(struct, entry, f"{where}.{name}") for name, entry in found.items()}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def _entries(self, struct: type[Strict], found: list[object], where: str) -> list[object]:
+        """The entries that can be read. Most can, and at once: only the others are read key by key."""
+        parts: list[object] = []
+        kept = self.kept[where] = list[int]()
+        for number, entry in enumerate(found):
+            part: object
+            try:
+                part = msgspec.convert(entry, struct) if _is_text(entry) else None
+            except msgspec.ValidationError:
+                part = None
+            if part is None:
+                part = self._value(struct, entry, f"{where}[{number}]")
+            if part is not None:
+                parts.append(part)
+                kept.append(number)
+        return parts
+
+
+def _reason(hint: object, found: object) -> str:
+    choices = choices_of(hint)
+    if type(found) is int and float in choices:
+        return "is too large for a number here"
+    how = exponent_hint(found, whole=float not in choices) if int in choices or float in choices else ""
+    return f"must be {in_words(hint)}{how}"
+
+
+def _named(key: object) -> object:
+    """The key as a path shows it: one without a name would leave no trace there."""
+    return '""' if key == "" else key
+
+
+def _is_text(found: object) -> bool:
+    """Whether all strings in it can be written: parsers take escapes of lone surrogates, which UTF-8 cannot hold."""
+    left = [found]
+    while left:
+        match left.pop():
+            case str() as text:
+                if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                    return False
+            case dict() as entries:
+                left += [*entries.keys(), *entries.values()]
+            case list() | tuple() | set() as entries:
+                left += entries
+            case _:
+                pass
+    return True

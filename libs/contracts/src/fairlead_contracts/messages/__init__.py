@@ -1,0 +1,1 @@
+"""The messages between services, a module for each kind of writer."""

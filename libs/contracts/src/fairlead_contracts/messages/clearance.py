@@ -1,0 +1,60 @@
+"""An operator's leave to steer a cluster: given by `fairlead doctor`, without it nothing is written there.
+
+Stored in the `policy` bucket under `clearance.<cluster>`. A simulated cluster needs none. Beside it, under
+`lever.<cluster>`, stands what the cluster's admitter found since: the leave names a lever, and a frontend that was
+restarted may obey another.
+"""
+
+from typing import Literal
+
+from fairlead_contracts.base.codec import Codec, Message
+from fairlead_contracts.base.instants import Moment
+
+type Lever = Literal["boost", "priority"]
+"""What is written: the annotation `kueue.x-k8s.io/priority-boost`, or `spec.priority`."""
+
+
+class Clearance(Message, frozen=True, kw_only=True):
+    """What was found of a cluster, and that it may be steered all the same."""
+
+    cluster: str
+    lever: Lever
+    at: Moment
+    by: str = ""
+    accepted: list[str] = []
+    """The findings that stand against it and were accepted, by name."""
+    replaced: Lever | None = None
+    """The lever of the leave before this one, where it was another: what was written by it is taken away first."""
+
+
+class Revocation(Message, frozen=True, kw_only=True):
+    """That leave to steer a cluster was taken back, as long as none is given again: levels that stand are taken away.
+
+    Stored under `revocation.<cluster>`. A leave that is merely gone is none: it may have been lost, and without leave
+    nothing is written, not even a level taken away.
+    """
+
+    cluster: str
+    lever: Lever
+    """By which they were written."""
+    at: Moment
+    by: str = ""
+
+
+REVOCATION: Codec[Revocation] = Codec(Revocation, "revocation", packed=False)
+
+CLEARANCE: Codec[Clearance] = Codec(Clearance, "clearance", packed=False)
+
+
+class LeverFound(Message, frozen=True, kw_only=True):
+    """The lever that a cluster was last found to obey. A leave that was given later knows better."""
+
+    cluster: str
+    lever: Lever
+    """`boost` where both are obeyed."""
+    at: Moment
+    evidence: str = ""
+    """For people."""
+
+
+LEVER_FOUND: Codec[LeverFound] = Codec(LeverFound, "lever found", packed=False)

@@ -1,0 +1,211 @@
+"""Decisions: the front of the order, the state that it was made from, and the terms behind each place.
+
+One message per (pool, shard) on `fairlead.v1.decision.<pool>.<shard>`. The shards' fronts merge into the pool's front
+without coordination: each place carries its exact terms (integers), so that keys of different shards compare exactly.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import Codec, Message
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import Micros
+
+type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
+"""What makes a share infinite: the tenant's weight is 0; it holds a resource of which the pool has none; its jobs before
+this one ask for one; or its use is larger than can be counted. The first of these that is so is told."""
+
+
+class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The exact terms of a job that stands before another of the same top-level tenant, and holds it back.
+
+    A top-level tenant serves its jobs in one sequence. Where the next in it would go before its predecessor by its own
+    terms, it stands right behind it instead: it counts as the largest (class, key, submitted, uid) up to its place.
+    """
+
+    uid: str
+    id: str = ""
+    """Empty in places of earlier releases."""
+    urgency: str
+    override: float | None = None
+    dominant: str
+    use: int
+    share: str = ""
+    submitted: Micros
+    unbounded: bool = False
+    blocked: bool = False
+
+
+class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Where one tenant below the top stands among its siblings just before the job."""
+
+    tenant: str
+    dominant: str
+    use: int
+    tag: float
+    """Its start tag, counted by its own entitlement; 0 where it is infinite."""
+    share: str = ""
+    """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
+    unbounded_by: UnboundedBy | None = None
+    """What makes its tag infinite: its siblings' jobs of the class go first."""
+    lifted: Lift | None = None
+    """The job of this tenant that is served before and counts for this one among the siblings; None where that is itself."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One waiting job's place, with the terms that put it there.
+
+    `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / entitlement`, r being
+    the dominant resource. `tag` and `key` are the floats for people; `use` and `submitted` are the exact terms.
+
+    In a tree of tenants the terms are those of the top-level tenant: pools are shared between these. The order goes
+    by the largest (class, key, submitted, uid) up to the job along that tenant's sequence, then by `position`. What is
+    largest may move with the clock beyond the aging cap, between two jobs only: the one with the largest key as
+    submitted, and the one with the largest tag.
+    """
+
+    uid: str
+    scope: str
+    id: str
+    tenant: str
+    urgency: str
+    """Its class, as granted."""
+    dominant: str
+    """The resource that gives the tag; empty where the tenant uses nothing yet and asks for nothing."""
+    use: int
+    """Base units of the dominant resource that the tenant's use and its jobs before this one come to."""
+    tag: float
+    key: float
+    """Both are finite, and 0 where `unbounded`: JSON has no infinity."""
+    submitted: Micros
+    unbounded: bool = False
+    """The tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its class."""
+    unbounded_by: UnboundedBy | None = None
+    """What makes it so; None in places of earlier releases."""
+    demand: dict[str, int] = {}
+    override: float | None = None
+    """A granted number in place of its class's weight."""
+    share: str = ""
+    """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
+    blocked: bool = False
+    """It asks for a resource that is saturated (H-DRF): it stands behind the others of its class."""
+    top: str = ""
+    """The top-level tenant; empty where that is `tenant` itself."""
+    position: int = 0
+    """Along the top-level tenant's sequence."""
+    lifted: Lift | None = None
+    """The job with the largest key, as submitted, up to this one; None where that is itself."""
+    lifted_late: Lift | None = None
+    """The job with the largest tag up to this one; None where that is the same as the one above."""
+    within: list[Within] = []
+    """The tenants below the top-level one, the leaf first; empty where there is no tree."""
+
+
+class Front(msgspec.Struct, frozen=True, kw_only=True):
+    """The first waiting jobs of one queue, in order."""
+
+    cluster: str
+    queue: str
+    waiting: int
+    """How many wait in this shard's part of the queue, labelled or not."""
+    places: list[Place]
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What keys are computed with. Only decisions of one basis are merged: keys of two would not compare."""
+
+    policy: int
+    """Revision of the policy document."""
+    capacity: dict[str, int]
+    saturated: list[str] = []
+    """The resources that are used up (H-DRF), sorted: keys of two such sets do not compare either."""
+    past: int = 0
+    """The tick that past use was decayed to; 0 where it does not count."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One tenant in a pool: what it may have, what it has."""
+
+    tenant: str
+    weight: float
+    """As the policy states it."""
+    entitled: float = 0.0
+    """The part of the pool that its weight comes to among its siblings', from the top: its tag is its share over it. 0 puts
+    its jobs last."""
+    use: dict[str, int]
+    share: float
+    """Dominant share, not divided by what the tenant is entitled to: what it has of `dominant`, past use too, as a fraction of what
+    the pool has, times that resource's weight. Finite: a resource that the pool has none of is left out."""
+    dominant: str
+    waiting: int
+    running: int
+    parent: str | None = None
+    """The tenant that its use counts towards."""
+    past: dict[str, int] = {}
+    """Decayed past use that counts beside `use`, base units."""
+
+
+class KeptPast(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tenants of a shard used up to an instant, decayed to it: whoever takes the shard over goes on from here.
+
+    All use before the instant is in it, and none after: facts told again about what came before change nothing.
+    """
+
+    at: Micros
+    half_life: Micros
+    tenants: dict[str, dict[str, str]] = {}
+    """Of each resource, in parts of a base unit (see `PastUse`): integers as text, for they may pass 64 bits."""
+
+
+class Decision(Message, frozen=True, kw_only=True):
+    """One shard's decision."""
+
+    pool: str
+    shard: int
+    owner: str
+    epoch: int
+    """Sequence of the owner's claim; 0 in the claim itself. Readers drop lower epochs."""
+    turn: int
+    """Counts the decisions of this epoch."""
+    at: Micros
+    basis: Basis | None
+    """None in a claim that has not decided yet."""
+    revision: dict[str, int]
+    """For each cluster joined into the pool, the state-stream sequence that this was decided from."""
+    fronts: list[Front] = []
+    standings: list[Standing] = []
+    kept: KeptPast | None = None
+    """None where past use does not count."""
+    traceparent: str | None = None
+
+
+class Keeping(Message, frozen=True, kw_only=True):
+    """The part of a decision that other scorers read."""
+
+    pool: str
+    shard: int
+    basis: Basis | None = None
+    """By whose policy the shard's tenants are its own."""
+    kept: KeptPast | None = None
+
+
+def is_decided_at(subject: str, told: Decision | Keeping, seq: int) -> bool:
+    """Whether a decision stands where its shard's belongs, and is none of an epoch that is yet to come.
+
+    Args:
+        subject: where it stands.
+        told: the decision.
+        seq: its own stream sequence: a claim stands before what is decided under it.
+    """
+    if isinstance(told, Decision) and told.epoch > seq:
+        return False
+    try:
+        return subjects.decision(told.pool, told.shard) == subject
+    except FieldError:  # it names a pool that no subject can hold
+        return False
+
+
+DECISION: Codec[Decision] = Codec(Decision, "decision", packed=True)
+KEEPING: Codec[Keeping] = Codec(Keeping, "keeping", packed=True)

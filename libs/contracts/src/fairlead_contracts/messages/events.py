@@ -1,0 +1,208 @@
+"""Events: the lifecycle of jobs and the log of what was written, for audit, replay and learning.
+
+JSON on `fairlead.v1.event.<tenant>.<cluster>.<job>`, kept for a limited age. Delivery is at least once: an event's
+`id` is the same in each copy.
+"""
+
+import enum
+from datetime import datetime
+from typing import Protocol, TypedDict
+
+import msgspec
+
+from fairlead_contracts.base.codec import Codec, Message
+from fairlead_contracts.base.instants import Micros, Moment, to_datetime
+from fairlead_contracts.messages.state import JobShape, JobState, Outcome
+
+
+class Event(Message, frozen=True, kw_only=True):
+    """What every event has."""
+
+    id: str
+    at: Moment
+    cluster: str
+    tenant: str
+    """The tenant, where the writer knows it, else the job's scope."""
+    scope: str
+    job: str
+    uid: str
+    submission: str | None = None
+    traceparent: str | None = None
+
+
+class JobQueued(Event, frozen=True, kw_only=True, tag_field="kind", tag="queued"):
+    """The job stands in its frontend's queue."""
+
+    queue: str
+    demand: dict[str, int]
+    requested_class: str | None = None
+
+
+class JobStarted(Event, frozen=True, kw_only=True, tag_field="kind", tag="started"):
+    """The frontend admitted the job."""
+
+    waited_seconds: float
+    level: int
+    demand: dict[str, int]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run used that is over, and by what policy tells whose it was: the job itself may be forgotten by then."""
+
+    queue: str
+    started: Micros
+    ended: Micros
+    demand: dict[str, int]
+    pods: int = 1
+    shapes: list[JobShape] = []
+    """What its pods asked of cards, where the demand does not say it."""
+    local_queue: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+def run_of(job: JobState, started: Micros, ended: Micros) -> Run:
+    """A run of a job, by what its cluster states of the job."""
+    return Run(
+        queue=job.queue,
+        started=started,
+        ended=ended,
+        demand=job.demand,
+        pods=job.pods,
+        shapes=job.shapes,
+        local_queue=job.local_queue,
+        labels=job.labels,
+        annotations=job.annotations,
+    )
+
+
+class JobEvicted(Event, frozen=True, kw_only=True, tag_field="kind", tag="evicted"):
+    """The frontend stopped the job and put it back into its queue."""
+
+    ran_seconds: float
+    reason: str
+    """The frontend's own word for it, such as `Preempted`."""
+    run: Run | None = None
+    """None from a writer that does not tell it."""
+
+
+class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
+    """The job ended."""
+
+    outcome: Outcome
+    ran_seconds: float
+    run: Run | None = None
+    """None where it never ran, and from a writer that does not tell it."""
+
+
+class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="level"):
+    """The admitter wrote a level, and from which decision."""
+
+    before: int
+    level: int
+    pool: str
+    shard: int
+    epoch: int
+    turn: int
+    rank: int
+    """Place in the pool's merged front, from 0; -1 where the job left the front and went back to the default."""
+    because: str
+
+
+class Reserving(enum.StrEnum):
+    """What happened to a job in reserve mode."""
+
+    PROMISED = "promised"
+    """It heads its line, and starts by `by` at the latest."""
+    KEPT = "kept"
+    """It started in time."""
+    BROKEN = "broken"
+    """It did not, or will not: something that no promise is made against."""
+    LET_GO = "let-go"
+    """It waits no more, or starts are not promised there any more."""
+    PASSED = "passed"
+    """It may start before the head."""
+    TAKEN = "taken"
+    """It did."""
+    WITHDRAWN = "withdrawn"
+    """It did not, and stands behind the head again."""
+
+
+class JobReserved(Event, frozen=True, kw_only=True, tag_field="kind", tag="reserved"):
+    """A promise or a pass of reserve mode: made, kept, taken back."""
+
+    what: Reserving
+    pool: str
+    by: Moment | None = None
+    """Of a promise: when it starts at the latest. Of a pass: when it has ended at the latest; None for one beside which
+    the head fits."""
+    head: str | None = None
+    """Of a pass: the uid of the job that it goes before."""
+    because: str
+
+
+type AnyEvent = JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten | JobReserved
+
+EVENT: Codec[AnyEvent] = Codec(
+    JobQueued | JobStarted | JobEvicted | JobEnded | LevelWritten | JobReserved, "event", packed=False
+)
+
+
+class About(TypedDict):
+    """What every event says of its job."""
+
+    id: str
+    at: datetime
+    cluster: str
+    tenant: str
+    scope: str
+    job: str
+    uid: str
+    submission: str | None
+    traceparent: str | None
+
+
+class Subject(Protocol):
+    """A job that events are about, as a frontend knows it."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def scope(self) -> str:
+        """Namespace or account."""
+
+    @property
+    def id(self) -> str:
+        """Its name in its scope."""
+
+    @property
+    def submission(self) -> str | None:
+        """The id under which it was submitted, where it was."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace that it belongs to."""
+
+
+def about(cluster: str, job: Subject, at: Micros, what: str) -> About:
+    """The common part of an event of a frontend, which knows no tenants: it names the scope.
+
+    Args:
+        cluster: of the job.
+        job: that it happened to.
+        at: when.
+        what: makes the event's id with the job's uid: each thing happens once, in every copy the same.
+    """
+    return About(
+        id=f"{job.uid}-{what}",
+        at=to_datetime(at),
+        cluster=cluster,
+        tenant=job.scope,
+        scope=job.scope,
+        job=job.id,
+        uid=job.uid,
+        submission=job.submission,
+        traceparent=job.traceparent,
+    )

@@ -1,0 +1,85 @@
+"""Leases in the `members` bucket: which replicas live, and who leads where.
+
+A lease is renewed each second and expires after three. Keys: `member.<role>.<replica>` for replicas that share work,
+`leader.<role>.<cluster>` for the one that leads. An owner's lease is also its "alive": quiet and dead differ.
+"""
+
+import msgspec
+
+from fairlead_contracts.base.codec import Codec, Message
+from fairlead_contracts.base.instants import Micros
+
+RENEW_SECONDS = 1.0
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """The shards of one pool that a replica owns, and what it has decided from."""
+
+    pool: str
+    shards: list[int]
+    current: bool
+    """Whether its state is complete and the pool's sync marks are current; otherwise its decisions stand still."""
+
+
+class MemberLease(Message, frozen=True, kw_only=True):
+    """One live replica of a role."""
+
+    role: str
+    replica: str
+    renewed: Micros
+    holdings: list[Holding] = []
+    state_seq: int = 0
+    """The state-stream sequence up to which the replica has decided."""
+
+
+class Reserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an admitter promises in a pool of its cluster (reserve mode). Jobs by uid."""
+
+    pool: str
+    why_not: str = ""
+    """Why nothing can be promised there although the policy wants it; empty where it can."""
+    head: str | None = None
+    """The first job that does not fit; None where all of them do."""
+    shadow: Micros | None = None
+    """When it starts at the latest; None where nothing is promised to it."""
+    obstacle: str = ""
+    """Why nothing is, in words."""
+    passing: list[str] = []
+    """Those that may start before it: the first ones, where they are many."""
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How well the admissions of a pool of its cluster followed the order, as an admitter saw it since it leads."""
+
+    pool: str
+    since: Micros
+    admissions: int = 0
+    """Those that could be judged."""
+    missed: int = 0
+    """Those of them that went before a waiting job for which there was room."""
+    idle: dict[str, float] = {}
+    """By resource, base units times seconds that stood free while a job waited that would have fitted."""
+    hindered: int = 0
+    """Waiting jobs that fit by quota, and that something else holds back: not counted."""
+
+
+class LeaderLease(Message, frozen=True, kw_only=True):
+    """The one replica that leads its role for a cluster. The sequence of the key's first write is its epoch."""
+
+    role: str
+    cluster: str
+    replica: str
+    epoch: int
+    """0 in the write that acquires the lease: the epoch is that write's own sequence."""
+    renewed: Micros
+    reserved: list[Reserved] = []
+    """Of an admitter."""
+    followed: list[Followed] = []
+    """Of an admitter."""
+    preemptions_by_left_levels: dict[str, int] = {}
+    """Of an admitter: by pool, running jobs that the frontend stopped for others while levels stood that should have been
+    gone; without those that have none."""
+
+
+MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)
+LEADER_LEASE: Codec[LeaderLease] = Codec(LeaderLease, "leader lease", packed=False)

@@ -1,0 +1,318 @@
+"""Questions that people ask, and their answers: JSON over request-reply.
+
+`fairlead.v1.ask.<question>.<tenant>` is answered by one scorer, which asks the owners of the shards on the internal
+`fairlead.v1.shard.<pool>.<shard>.<question>`. `_` as tenant asks about all tenants.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from fairlead_contracts.base.codec import Codec, Message
+from fairlead_contracts.base.instants import Micros, Moment
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.explanations import Around, Makeup, Promoted, Prospects
+
+
+class Adherence(msgspec.Struct, frozen=True, kw_only=True):
+    """How well admissions followed a pool's order, as one cluster's admitter saw it since it leads."""
+
+    since: Moment
+    admissions: int
+    missed: int
+    """Those that went before a waiting job for which there was room."""
+    idle: dict[str, float]
+    """By resource, base units times seconds that stood free while a job waited that would have fitted."""
+    hindered: int = 0
+    """Waiting jobs that fit by quota, and that something else holds back: not counted."""
+
+
+class Steering(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one cluster follows a pool's order."""
+
+    cluster: str
+    frontend: str
+    enforcement: str
+    """`exact`, `within-queue` or `tie-break`."""
+    enforcement_why: str = ""
+    withheld: str = ""
+    """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""
+    levels_left: int = 0
+    """Levels that stand there all the same: they are being taken away, or a pause keeps them."""
+    preemptions_by_left_levels: int = 0
+    """Running jobs that the frontend stopped for others while such levels stood, as far as the admitter that leads
+    heard; said for as long as it leads, though the levels are gone by then."""
+    adherence: Adherence | None = None
+    """None where nobody measures it: without a leading admitter, or where queues state no quota."""
+
+
+class QueueQuestion(Message, frozen=True, kw_only=True):
+    """Who waits, in order?"""
+
+    pool: str | None = None
+    """None for all pools."""
+    tenant: str | None = None
+    limit: Annotated[int, msgspec.Meta(ge=0)] = 50
+    """At most so many places a pool; 0 for as many as an answer holds."""
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """Who granted a class to one job, and why."""
+
+    urgency: str
+    by: str = ""
+    why: str = ""
+    since: Moment | None = None
+    """When; None where whoever answers does not know: the policy keeps who and why, its history when."""
+
+
+class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A place with its rank in the pool, from 0."""
+
+    rank: int
+    place: Place
+    share: float | None = None
+    """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
+    entitled: float = 0.0
+    """The part of the pool that this tenant is entitled to: the place's tag is the one over the other."""
+    owner: str | None = None
+    """What the job was made for, as `<kind>/<name>`: people know that name."""
+    approved: Approval | None = None
+    """Of a class that was granted to this job alone."""
+    why: str = ""
+    """In words, what lets the job at the rank before this one go first (`it` and `its tenant` are that job's); empty of
+    the first, and where it is not told: of one tenant's jobs alone, and far down."""
+
+
+class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's order, or its beginning."""
+
+    pool: str
+    waiting: int
+    places: list[RankedPlace]
+    steering: list[Steering] = []
+    """Of each cluster that is joined into the pool."""
+    silent_shards: list[int] = []
+    """Shards whose owner did not answer: the order lacks their tenants."""
+    more: int = 0
+    """Jobs that wait, too, and that the places leave out: of the tenant, where one was asked for."""
+    most: int | None = None
+    """So many places an answer holds at most, whatever the limit; None from a scorer that does not say."""
+
+
+class QueueReply(Message, frozen=True, kw_only=True):
+    """The order of each pool asked for."""
+
+    at: Moment
+    pools: list[PoolQueue]
+
+
+class TenantsQuestion(Message, frozen=True, kw_only=True):
+    """Who has what, of what they may have?"""
+
+    pool: str | None = None
+
+
+class TenantLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One tenant of a pool."""
+
+    standing: Standing
+    tag: float | None
+    """Its share over what it is entitled to: 1 is exactly its part. None where it is infinite."""
+    part_now: float
+    """The part of the pool that its weight comes to among the tenants that run or wait; 0 for one that does neither."""
+
+
+class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's tenants, who is entitled to most first."""
+
+    pool: str
+    capacity: dict[str, int]
+    tenants: list[TenantLine]
+    steering: list[Steering] = []
+    """Of each cluster that is joined into the pool."""
+    silent_shards: list[int] = []
+
+
+class TenantsReply(Message, frozen=True, kw_only=True):
+    """The tenants of each pool asked for."""
+
+    at: Moment
+    pools: list[PoolTenants]
+
+
+class ExplainQuestion(Message, frozen=True, kw_only=True):
+    """Why does this job stand where it stands?"""
+
+    job: str
+    """Id, uid, submission id, `<scope>/<id>`, or the name of what it was made for, with or without its scope."""
+    tenant: str | None = None
+
+
+class AheadOf(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs of a tenant stand before the job."""
+
+    tenant: str
+    jobs: int
+
+
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
+    """What is too little for a job, by how much."""
+
+    answer: str
+    """`never`: not even if nothing else ran; `no-quota`: its pool has not enough left; `no-room`: its cluster has not."""
+    term: str
+    """A resource; or of cards `card-memory`, `card-cores` and `cards`; or `pods` of the job."""
+    wanted: int
+    most: int
+    """Of cards and nodes, on the one that has most of it now, or ever where `never` is said; of a pool, what is left."""
+    total: int | None = None
+    """Free in all; None where nobody summed it up."""
+    unit: str = ""
+    """`MiB` and `%` of cards, `cards`, `pods`; empty for base units of the resource."""
+    who: str
+    """The pods that it is too little for, by their name in the job, or the pool that has too little."""
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """One job and everything that its place is made of."""
+
+    cluster: str
+    scope: str
+    id: str
+    uid: str
+    phase: str
+    queue: str
+    submission: str | None = None
+    pool: str | None = None
+    tenant: str | None = None
+    rank: int | None = None
+    waiting: int | None = None
+    place: Place | None = None
+    standing: Standing | None = None
+    level: int = 0
+    base: int = 0
+    owner: str | None = None
+    said: str = ""
+    """What the frontend last said of why it waits."""
+    steering: Steering | None = None
+    ahead: list[AheadOf] = []
+    waited_seconds: float = 0.0
+    refused_class: str | None = None
+    """A class that it asked for and was not granted."""
+    approved: Approval | None = None
+    """Of a class that was granted to this job alone."""
+    prospects: Prospects | None = None
+    """Of a waiting job: what its place is made of, its neighbours, and what would move it."""
+    reasons: list[str] = []
+    """The same in words."""
+    never: list[str] = []
+    """In words, why the nodes of its cluster could not hold it even if nothing ran; empty where they could, or where
+    that is not known."""
+    no_quota: list[str] = []
+    """In words, what its pool has too little of after what runs; of a job that could run otherwise."""
+    no_room: list[str] = []
+    """In words, why the cards of its cluster cannot hold it now though its pool has quota left; empty where they could, or
+    where that is not known."""
+    shortfalls: list[Shortfall] = []
+    """The numbers of these three."""
+
+
+class ExplainReply(Message, frozen=True, kw_only=True):
+    """What is known of the job; several where the name is not unique, none where nobody knows it."""
+
+    at: Moment
+    found: list[Explanation]
+
+
+MOST_ANSWERS = 100
+"""Answers to submissions, and submissions asked about, in one message."""
+
+
+class AnswerQuestion(Message, frozen=True, kw_only=True):
+    """What was our submissions' fate? For senders that were away while it was told: answers are kept for an hour."""
+
+    tenant: str | None = None
+    """The subject's, unless that is `_`."""
+    submissions: Annotated[list[str], msgspec.Meta(max_length=MOST_ANSWERS)] | None = None
+    """Their ids; None for all of the tenant."""
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Only what was told behind this place: the `after` of the reply before; 0 for all that is kept."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ANSWERS)] = MOST_ANSWERS
+
+
+class AnswerReply(Message, frozen=True, kw_only=True):
+    """Answers, oldest first; of several submissions one after the other."""
+
+    answers: list[msgspec.Raw]
+    """As they were published, see `submissions`."""
+    after: int
+    """Ask again from here."""
+    more: bool
+    """Whether there is more behind them now."""
+
+
+class ShardQuestion(Message, frozen=True, kw_only=True):
+    """From a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
+
+    at: Micros
+    limit: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tenant: str | None = None
+    below: Place | None = None
+    """Count the places that stand before this one, by tenant."""
+    uid: str | None = None
+    """Give this job's place alone."""
+    among: list[Place] = []
+    """For each of these places, count how many of the shard's jobs stand before it."""
+    prospects: bool = False
+    """With `uid`, also what its place is made of and where it would stand in higher classes; with `below`, also what
+    stands around it; with `higher`, these counts."""
+    higher: list[Place] = []
+    """For each of these, places that the job would have, count the jobs of other top-level tenants before it."""
+    passing: list[Place] = []
+    """With `uid`: for each of these, what of its tenant's running jobs has to end before the job passes it."""
+
+
+class ShardReply(Message, frozen=True, kw_only=True):
+    """One shard's part of an answer."""
+
+    pool: str
+    shard: int
+    policy: int
+    capacity: dict[str, int]
+    waiting: int
+    places: list[Place] = []
+    standings: list[Standing] = []
+    ahead: list[AheadOf] = []
+    before: list[int] = []
+    """The counts for the question's `among`, in its order."""
+    makeup: Makeup | None = None
+    promoted: list[Promoted] = []
+    around: Around | None = None
+    higher: list[int] = []
+    """The counts for the question's `higher`, in its order."""
+    ends: list[dict[str, int] | None] = []
+    """Base units by resource for the question's `passing`, in its order; None where no end does it."""
+    ended: list[Promoted | None] = []
+    """Where the job would stand after each of these, where its rank has to be tried."""
+
+
+class Problem(Message, frozen=True, kw_only=True):
+    """A question that could not be answered: the field, what was found, why."""
+
+    field: str
+    value: str
+    reason: str
+
+
+QUEUE_QUESTION: Codec[QueueQuestion] = Codec(QueueQuestion, "queue question", packed=False)
+QUEUE_REPLY: Codec[QueueReply] = Codec(QueueReply, "queue reply", packed=False)
+TENANTS_QUESTION: Codec[TenantsQuestion] = Codec(TenantsQuestion, "tenants question", packed=False)
+TENANTS_REPLY: Codec[TenantsReply] = Codec(TenantsReply, "tenants reply", packed=False)
+EXPLAIN_QUESTION: Codec[ExplainQuestion] = Codec(ExplainQuestion, "explain question", packed=False)
+EXPLAIN_REPLY: Codec[ExplainReply] = Codec(ExplainReply, "explain reply", packed=False)
+ANSWER_QUESTION: Codec[AnswerQuestion] = Codec(AnswerQuestion, "answer question", packed=False)
+ANSWER_REPLY: Codec[AnswerReply] = Codec(AnswerReply, "answer reply", packed=False)
+SHARD_QUESTION: Codec[ShardQuestion] = Codec(ShardQuestion, "shard question", packed=True)
+SHARD_REPLY: Codec[ShardReply] = Codec(ShardReply, "shard reply", packed=True)
+PROBLEM: Codec[Problem] = Codec(Problem, "problem", packed=False)

@@ -1,0 +1,288 @@
+"""The state of clusters, as their watcher states it on NATS: facts only, no policy.
+
+One message per object on `fairlead.v1.state.<cluster>.<kind>.<scope>.<id>`, last value per subject. Each carries its
+writer's leadership epoch and a revision that only grows per object; a reader drops what is lower than what it has.
+All quantities are integers in base units (see quantities), all instants microseconds since the Unix epoch.
+"""
+
+import enum
+
+import msgspec
+
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import Codec, Message, to_packed
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.cards import CardState
+
+HIGHEST_LEVEL = 2**31 - 1
+"""Of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
+
+
+class Phase(enum.StrEnum):
+    """Where a job stands in its frontend."""
+
+    WAITING = "waiting"
+    """Queued and eligible: it has a place in the order."""
+    HELD = "held"
+    """Queued, but not eligible to start: inactive, gated, backing off or on hold. It has no place in the order."""
+    RUNNING = "running"
+    """Admitted: its demand counts as its tenant's use."""
+    ENDED = "ended"
+    """Finished, failed or cancelled; stated for a while so that questions can still be answered, then deleted."""
+
+
+class Outcome(enum.StrEnum):
+    """How a job ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Stated(Message, frozen=True, kw_only=True):
+    """What every object of the state has."""
+
+    cluster: str
+    epoch: int
+    """Leadership epoch of the writer."""
+    rev: int
+    """Grows with each change of this object."""
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What tells which of two statements of one object is the newer."""
+        return self.epoch, self.rev
+
+
+class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node"):
+    """One node of a cluster."""
+
+    name: str
+    allocatable: dict[str, int]
+    labels: dict[str, str] = {}
+    ready: bool = True
+    taints: list[str] = []
+    """As kubectl writes them: `key=value:effect`."""
+    unschedulable: bool = False
+    cards: list[CardState] = []
+    """Those that HAMi registers here, with what its pods hold of them. Empty where it registers none, and for older watchers."""
+    cards_refused: str = ""
+    """Why what is registered cannot be read: the node is stated without cards then, as HAMi has none of it either."""
+
+
+class FlavorQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one flavor gives a queue or a cohort: of each resource, in base units."""
+
+    flavor: str
+    nominal: dict[str, int]
+    borrowing: dict[str, int] = {}
+    """The most that may be borrowed; a resource that is not named has no limit."""
+    lending: dict[str, int] = {}
+    """The most that is lent; of a resource that is not named, all."""
+
+
+class CohortQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node above queues that share quota."""
+
+    name: str
+    parent: str = ""
+    quotas: list[FlavorQuota] = []
+
+
+class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool"):
+    """One fairness domain as the cluster has it: the capacity that a set of queues competes for."""
+
+    name: str
+    capacity: dict[str, int]
+    flavors: dict[str, dict[str, int]] = {}
+    """The same by flavor, where several give one resource: a job takes each of its resources from one of them. Else empty."""
+    enforcement: str = "exact"
+    """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
+    enforcement_why: str = ""
+    """What makes it no better than that, in words; empty where it is exact."""
+    reservable: bool = False
+    """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody else."""
+    reservable_why: str = ""
+    """Why not, in words; empty where it is so, or where nobody says."""
+    cohorts: list[CohortQuota] = []
+    """The nodes above its queues; empty where its queues share nothing, and for older watchers."""
+
+
+class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
+    """One queue of a frontend: where its jobs stand, and the levels that it takes."""
+
+    name: str
+    pool: str
+    frontend: str
+    default_level: int = 0
+    """The level of a job that nobody labelled."""
+    lowest_level: int = 1
+    highest_level: int = 1_000_000
+    """The band in which levels may be written."""
+    bands_by_class: bool = False
+    """Whether each class has levels of its own here, above the value that the cluster gives it (see ClassState)."""
+    preemption: dict[str, str] = {}
+    """What the frontend may stop for a waiting job, by the frontend's own words: for Kueue `withinClusterQueue`,
+    `reclaimWithinCohort` and `borrowWithinCohort`. Empty where it never preempts."""
+    strategy: str = ""
+    """What happens behind a job that does not fit: Kueue's `StrictFIFO` or `BestEffortFIFO`; empty where unknown."""
+    active: bool = True
+    """Whether it starts jobs at all just now."""
+    cohort: str = ""
+    """The node of the pool that it stands under; empty for none."""
+    quotas: list[FlavorQuota] = []
+    """What its jobs can have, in the order in which its frontend tries the flavors; empty where nobody says."""
+    by_quota_alone: bool = False
+    """Whether its jobs start as soon as there is quota, whatever a single node could hold: nodes keep none waiting."""
+
+
+class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):
+    """What a cluster itself says of a class: the level that a job of it has when nobody steers."""
+
+    name: str
+    value: int
+
+
+class TenantState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="tenant"):
+    """One account or local queue through which jobs enter a queue."""
+
+    name: str
+    scope: str
+    queue: str
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in a job's own words that cannot be followed: which field, what stands there, what to do."""
+
+    field: str
+    value: str
+    remedy: str
+
+
+class JobShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Some pods of a job, all alike."""
+
+    name: str
+    pods: int
+    """Of which the job starts no fewer."""
+    demand: dict[str, int]
+    """Of one pod."""
+    selector: dict[str, str] = {}
+    """Labels that their nodes must have."""
+    card_asks: list[dict[str, int]] = []
+    """Of one pod, what each container that asks for cards says of them (`CARD_RESOURCES`). In `demand` they are summed up.
+    Empty where the demand says it all: one container that asks for whole cards."""
+    card_wishes: dict[str, str] = {}
+    """Annotations of the pods by which HAMi chooses cards (`cards.WISHES`)."""
+
+
+class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """One job: the unit of admission."""
+
+    id: str
+    """Its name, unique in its scope."""
+    uid: str
+    """Unique over all clusters and all time; the last tie-breaker of the order."""
+    scope: str
+    """Namespace or account."""
+    queue: str
+    demand: dict[str, int]
+    """Of the whole job, all pods together."""
+    phase: Phase
+    submitted: Micros
+    queue_time: Micros
+    """The instant by which the frontend breaks ties between equal levels."""
+    level: int = 0
+    base: int = 0
+    """The level that it has when nobody steers: its class's value in the cluster. Never read back from a level."""
+    pods: int = 1
+    shapes: list[JobShape] = []
+    """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
+    alike, select no nodes and ask for no parts of cards. Of one that runs, or ran, the same where its pods ask for cards."""
+    requested_class: str | None = None
+    priority_override: int | None = None
+    """A priority that it asks for in its class's place."""
+    local_queue: str | None = None
+    """The tenant's own door to the queue, where the frontend has one: a Kueue LocalQueue of the scope."""
+    owner: str | None = None
+    """What it was made for, as `<kind>/<name>`: people know that name."""
+    submission: str | None = None
+    """The id under which it was submitted on NATS, where it was."""
+    flavors: dict[str, str] = {}
+    """Of a running job, by resource: the flavor that it holds it of, where several give it."""
+    charged: dict[str, dict[str, int]] = {}
+    """What a running job holds of its queue's quota: by flavor, of each resource. Empty where nobody says."""
+    started: Micros | None = None
+    ended: Micros | None = None
+    outcome: Outcome | None = None
+    run_limit: Micros | None = None
+    """How long it may run from its next start, or from its last; None for as long as it likes."""
+    ends_by: Micros | None = None
+    """When the frontend stops it at the latest, while it runs; None where it has no limit, or its time does not run yet."""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    """Short ones, of the job and what it was made for: policy may tell tenants by them."""
+    said: str = ""
+    """What the frontend last said of why it waits."""
+    held_by: str = ""
+    """Why it is held, in words; empty where it is not, and from writers that do not say."""
+    faults: list[Fault] = []
+    traceparent: str | None = None
+
+
+class SyncMark(Stated, frozen=True, kw_only=True, tag_field="kind", tag="mark"):
+    """The watcher has made the state on NATS equal to its cluster, on this incarnation of the server.
+
+    A server crash can bring deleted objects back. The watcher reconciles after each (re)connect and then publishes a
+    mark with the incarnation that it is connected to; a pool is scored only while the marks of its clusters carry
+    the reader's own incarnation.
+    """
+
+    incarnation: str
+    at: Micros
+
+
+type State = NodeState | PoolState | QueueState | ClassState | TenantState | JobState | SyncMark
+
+STATE: Codec[State] = Codec(
+    NodeState | PoolState | QueueState | ClassState | TenantState | JobState | SyncMark,
+    "state",
+    packed=True,
+)
+
+encode_state = to_packed
+
+
+_KINDS: dict[type[State], subjects.StateKind] = {
+    NodeState: "node",
+    PoolState: "pool",
+    QueueState: "queue",
+    ClassState: "class",
+}
+"""Those that are known by their names alone."""
+
+
+def subject_of(state: State) -> str:
+    """Where the object is stated."""
+    match state:
+        case JobState():
+            return subjects.state(state.cluster, "job", state.id, scope=state.scope)
+        case TenantState():
+            return subjects.state(state.cluster, "tenant", state.name, scope=state.scope)
+        case SyncMark():
+            return subjects.mark(state.cluster)
+        case _:
+            return subjects.state(state.cluster, _KINDS[type(state)], state.name)
+
+
+def is_stated_at(subject: str, state: State, seq: int = 0) -> bool:
+    """Whether an object is stated where it belongs: who may write one subject may not speak of another's object.
+
+    Its stream sequence tells nothing: epochs of state are sequences of another stream.
+    """
+    del seq
+    try:
+        return subject_of(state) == subject
+    except FieldError:  # it has a name that no subject can hold
+        return False

@@ -1,0 +1,349 @@
+"""Jobs published on NATS, and what their senders hear.
+
+A submission is JSON on `fairlead.v1.submit.<cluster>.<tenant>`. The tenant of the subject counts. Its id is the
+body's `id`, else the header Nats-Msg-Id, else `seq-<stream sequence>`: malformed input can be answered too. Answers
+are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
+"""
+
+import difflib
+import hashlib
+import re
+from itertools import islice
+from typing import Literal
+
+import msgspec
+
+from fairlead_contracts.base.codec import Codec, Message
+from fairlead_contracts.base.duplicate_keys import parse_json
+from fairlead_contracts.base.errors import FieldError, MalformedError, UnsupportedVersionError, shown
+from fairlead_contracts.base.instants import Moment
+from fairlead_contracts.base.quantities import base_units, is_extended, parse_quantity
+from fairlead_contracts.base.tokens import encode_token
+from fairlead_contracts.messages.state import Outcome
+from fairlead_contracts.messages.templates import JobTemplate, read_template
+
+MAX_PAYLOAD = 256 * 1024
+"""Bytes of a submission's body. Larger ones are refused with an answer, up to what the server lets through."""
+
+MAX_ID = 128
+_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_RESOURCE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
+MAX_PODS = 100_000
+_MOST_WARNINGS = 8
+"""Of each kind in one answer: a body may have any number of odd fields."""
+_OFTEN_MEANT = {
+    "priority": "class",
+    "resources": "demand",
+    "requests": "demand",
+    "name": "id",
+    "gpus": "demand",
+}
+"""What people call fields elsewhere, and our word for it."""
+MAX_RUN_SECONDS = 366 * 86_400.0
+
+
+class Submission(Message, frozen=True, kw_only=True):
+    """One job that somebody asks for, as checked: quantities are in base units."""
+
+    id: str
+    tenant: str
+    demand: dict[str, int]
+    """Of the whole job, all pods together."""
+    pods: int = 1
+    urgency: str | None = None
+    """The class asked for; None takes the policy's last one."""
+    queue: str | None = None
+    """None takes the tenant's queue."""
+    run_seconds: float | None = None
+    """How long it is expected to run. A simulated cluster runs it so long; others take it as an estimate."""
+    run_limit_seconds: float | None = None
+    labels: dict[str, str] = {}
+    template: JobTemplate | None = None
+    """What to run. A simulated cluster runs nothing; a Kubernetes cluster refuses a submission without it."""
+    traceparent: str | None = None
+
+    def digest(self) -> str:
+        """Identifies the body: the same id with another digest is another job and is refused.
+
+        Fields at their default do not count, so that a release with one more field gives the same digest to a
+        submission that an older release has already made a job of.
+        """
+        plain = msgspec.structs.replace(self, traceparent=None)
+        told = {
+            field.name: value
+            for field in msgspec.structs.fields(self)
+            if (value := getattr(plain, field.name)) != _default_of(field)
+        }
+        return hashlib.blake2b(msgspec.json.encode(told, order="sorted"), digest_size=16).hexdigest()
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> object:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
+    """The body as people write it; the types of the fields before their own rules."""
+
+    v: int = 1
+    id: str | None = None
+    tenant: str | None = None
+    demand: dict[str, msgspec.Raw]
+    pods: int = 1
+    urgency: str | None = None
+    queue: str | None = None
+    run_seconds: float | None = None
+    run_limit_seconds: float | None = None
+    labels: dict[str, str] = {}
+    template: dict[str, object] | None = None
+    traceparent: str | None = None
+
+
+_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(_Body)}
+_DECODERS = {name: msgspec.json.Decoder(field.type) for name, field in _FIELDS.items()}
+_EXPECTED = {
+    "v": "must be a whole number",
+    "demand": "must be an object of resources and quantities",
+    "pods": "must be a whole number",
+    "labels": "must be an object of strings",
+    "template": "must be an object; it needs at least an image",
+    "run_seconds": "must be a number of seconds",
+    "run_limit_seconds": "must be a number of seconds",
+}
+_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# Values stay as they were written until their field's turn: a number that fits nowhere must not hide the other fields.
+_raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def peek_id(payload: bytes) -> str | None:
+    """The body's `id` where one can be read, however wrong the rest is: the answer must reach its sender."""
+    try:
+        found = _DECODERS["id"].decode(_raw_object.decode(payload)["id"])
+    except (*_ERRORS, KeyError):
+        return None
+    return found if found and len(found) <= MAX_ID else None
+
+
+def fallback_id(msg_id: str | None, stream_seq: int) -> str:
+    """The submission's id where its body has none: the publisher's Nats-Msg-Id, else the place in the stream."""
+    return msg_id or f"seq-{stream_seq}"
+
+
+def answer_id(payload: bytes, msg_id: str | None, stream_seq: int) -> str:
+    """The id under which the sender listens, however wrong the submission is."""
+    for candidate in (peek_id(payload), msg_id):
+        if candidate and len(candidate) <= MAX_ID and _is_token(candidate):
+            return candidate
+    return f"seq-{stream_seq}"
+
+
+def _is_token(name: str) -> bool:
+    try:
+        encode_token(name)
+    except FieldError:
+        return False
+    return True
+
+
+def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submission:
+    """The submission in a payload, checked as far as the message alone tells.
+
+    Args:
+        payload: the body as published.
+        tenant: of the subject that it was published on.
+        fallback_id: the Nats-Msg-Id or `seq-<stream sequence>`, used where the body has no id.
+
+    Raises:
+        MalformedError: not a JSON object.
+        UnsupportedVersionError: of another major schema version.
+        FieldError: a field is missing or wrong; says which, what was found, and why.
+    """
+    body = _typed(_object(payload))
+    if body.tenant is not None and body.tenant != tenant:
+        raise FieldError(
+            "tenant", body.tenant, f"the subject names tenant {tenant!r}, and the subject counts"
+        )
+    return Submission(
+        id=_checked_id(body.id if body.id is not None else fallback_id),
+        tenant=tenant,
+        demand=_checked_demand(body.demand),
+        pods=_checked_pods(body.pods),
+        urgency=body.urgency,
+        queue=body.queue,
+        run_seconds=_checked_seconds("run_seconds", body.run_seconds),
+        run_limit_seconds=_checked_seconds("run_limit_seconds", body.run_limit_seconds),
+        labels=body.labels,
+        template=None if body.template is None else read_template(body.template),
+        traceparent=body.traceparent,
+    )
+
+
+def unheeded(payload: bytes) -> list[str]:
+    """What of a body that was read counts for nothing, in words: unknown fields, and keys that are given twice.
+
+    Unknown fields are taken, so that a sender may be newer than who reads; but one that is misspelt is worth a word.
+    """
+    found = _raw_object.decode(payload)
+    unknown = islice((name for name in found if name not in _FIELDS), _MOST_WARNINGS)
+    _, twice = parse_json(payload)
+    return [*map(_unknown, unknown), *(f"{one.field}: {one.reason}" for one in twice[:_MOST_WARNINGS])]
+
+
+def _unknown(name: str) -> str:
+    meant = difflib.get_close_matches(name[:MAX_ID], [*_FIELDS, *_OFTEN_MEANT], 1)
+    known = _OFTEN_MEANT.get(meant[0], meant[0]) if meant else ""
+    hint = f"; did you mean {known}?" if known else ""
+    return f"{shown(name)} is no field of a job and counts for nothing{hint}"
+
+
+def _object(payload: bytes) -> dict[str, msgspec.Raw]:
+    if len(payload) > MAX_PAYLOAD:
+        raise FieldError("body", f"{len(payload)} bytes", f"a submission may have {MAX_PAYLOAD} bytes")
+    try:
+        return _raw_object.decode(payload)
+    except msgspec.ValidationError as error:
+        raise MalformedError("the body must be a JSON object") from error
+    except _ERRORS as error:
+        raise MalformedError(f"the body is not valid JSON: {error}") from error
+
+
+def _typed(found: dict[str, msgspec.Raw]) -> _Body:
+    """Each field by itself, the version first, so that the error can name the field and show its value."""
+    values: dict[str, object] = {}
+    for name, field in _FIELDS.items():
+        if name not in found:
+            if field.required:
+                raise FieldError(name, None, "is missing")
+            continue
+        try:
+            values[field.name] = _DECODERS[name].decode(found[name])
+        except _ERRORS as error:
+            raise FieldError(name, _readable(found[name]), _EXPECTED.get(name, "must be a string")) from error
+        if name == "v" and values["v"] != Submission.VERSION:
+            raise UnsupportedVersionError("submission", values["v"], Submission.VERSION)
+    return _Body(**values)  # type: ignore[arg-type] # each value was decoded as its field's type above
+
+
+def _readable(raw: msgspec.Raw) -> object:
+    """A refused value for its error: as Python has it, else as it was written."""
+    try:
+        return msgspec.json.decode(raw)
+    except _ERRORS:
+        return bytes(raw).decode(errors="replace")
+
+
+def _checked_id(found: str) -> str:
+    if len(found) > MAX_ID or not _ID.fullmatch(found):
+        raise FieldError(
+            "id",
+            found,
+            f"an id has up to {MAX_ID} letters, digits, '.', '-' or '_' and starts and ends with one of the first two",
+        )
+    return found
+
+
+def _checked_demand(found: dict[str, msgspec.Raw]) -> dict[str, int]:
+    demand: dict[str, int] = {}
+    for resource, raw in found.items():
+        field = f"demand.{resource}"
+        value = _readable(raw)
+        if len(resource) > MAX_ID or not _RESOURCE.fullmatch(resource):
+            raise FieldError(field, value, "is not the name of a resource")
+        amount = parse_quantity(resource, value, field=field)
+        if is_extended(resource) and amount % base_units(resource):
+            raise FieldError(field, value, "must be a whole number: Kubernetes divides no extended resource")
+        if amount:
+            demand[resource] = amount
+    if not demand:
+        raise FieldError("demand", sorted(found), "a job must ask for something")
+    return demand
+
+
+def _checked_pods(found: int) -> int:
+    if not 1 <= found <= MAX_PODS:
+        raise FieldError("pods", found, f"must lie between 1 and {MAX_PODS}")
+    return found
+
+
+def _checked_seconds(field: str, found: float | None) -> float | None:
+    if found is not None and not 0 < found <= MAX_RUN_SECONDS:
+        raise FieldError(field, found, f"must be positive and at most {MAX_RUN_SECONDS:.0f}")
+    return found
+
+
+class Answer(Message, frozen=True, kw_only=True):
+    """What the sender of a submission hears."""
+
+    id: str
+    tenant: str
+    cluster: str
+    at: Moment
+
+
+class Accepted(Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted"):
+    """The job stands in a queue."""
+
+    job: str
+    queue: str
+    urgency: str
+    warnings: list[str] = []
+    """What of the body counts for nothing: fields that nobody knows, and keys that are given twice."""
+
+
+class Refused(Answer, frozen=True, kw_only=True, tag_field="kind", tag="refused"):
+    """The job was not taken: which field, what was found there, why, and what to do."""
+
+    field: str
+    value: str
+    reason: str
+
+
+class Started(Answer, frozen=True, kw_only=True, tag_field="kind", tag="started"):
+    """The frontend admitted the job."""
+
+    job: str
+    waited_seconds: float
+
+
+class Ended(Answer, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
+    """The job ended. The last answer of a submission."""
+
+    job: str
+    outcome: Outcome
+    ran_seconds: float
+
+
+type AnyAnswer = Accepted | Refused | Started | Ended
+
+ANSWER: Codec[AnyAnswer] = Codec(Accepted | Refused | Started | Ended, "answer", packed=False)
+
+
+class DeadLetter(Message, frozen=True, kw_only=True):
+    """A message that failed its last delivery, put aside with the reason."""
+
+    subject: str
+    stream_seq: int
+    deliveries: int
+    reason: str
+    payload: bytes
+    at: Moment
+
+
+DEAD_LETTER: Codec[DeadLetter] = Codec(DeadLetter, "dead letter", packed=False)
+
+type RefusalReason = Literal[
+    "malformed",
+    "version",
+    "field",
+    "tenant",
+    "class",
+    "resource",
+    "size",
+    "conflict",
+    "queue",
+    "rate",
+    "backlog",
+    "storage",
+]
+"""The bounded label of the refusal counter."""

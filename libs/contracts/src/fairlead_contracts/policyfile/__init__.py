@@ -1,0 +1,1 @@
+"""The policy file: its types, its reading and its schema."""

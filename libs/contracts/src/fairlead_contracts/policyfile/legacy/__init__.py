@@ -1,0 +1,1 @@
+"""Policies as older releases and the two older controllers have them."""

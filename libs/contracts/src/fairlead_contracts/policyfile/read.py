@@ -1,0 +1,90 @@
+"""The policy document: one YAML or JSON file that says who may have what.
+
+Stored in the `policy` bucket under `document`; the key's revision is the policy's revision. Reading checks everything
+at once: an operator sees every problem of a file, not one a run. First the shape, key by key, down to each field of each entry; then the sense of what could be read.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.reading import StructReader
+from fairlead_contracts.policyfile.document import POLICY_VERSION, PolicyDocument
+from fairlead_contracts.policyfile.legacy.aging import without_old_aging
+from fairlead_contracts.policyfile.legacy.formats import in_our_words
+from fairlead_contracts.policyfile.presets import PRESETS, written_out
+from fairlead_contracts.policyfile.validate import check_document
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode_document(document: PolicyDocument) -> bytes:
+    """The document as it is stored: JSON."""
+    return _encoder.encode(document)
+
+
+def decode_document(payload: bytes) -> PolicyDocument:
+    """The document as stored or as sent.
+
+    Raises:
+        DocumentError: with every problem found.
+    """
+    try:
+        found = msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DocumentError([FieldError("document", "", f"is not valid JSON: {error}")]) from error
+    return read_document(found)
+
+
+def read_document(
+    found: object,
+    *,
+    tenants: Collection[str] = (),
+    pools: Collection[str] = (),
+    beside: Collection[Mapping[str, object]] = (),
+) -> PolicyDocument:
+    """The document in plain values, as a YAML or JSON parser gives them.
+
+    Args:
+        found: the values; a configuration of one of the two older controllers is read as what its formula means.
+        tenants: names that it may grant classes to beside its own tenants.
+        pools: names that its tenants may have as pools beside its own.
+        beside: tenants with what is stated of them elsewhere, which counts before the document's own word.
+
+    Raises:
+        DocumentError: with every problem found; of another version, with that alone.
+    """
+    if not isinstance(found, dict):
+        raise DocumentError([FieldError("document", found, "must be a mapping of keys and values")])
+    version = found.get("version", POLICY_VERSION)
+    if type(version) is not int or version != POLICY_VERSION:
+        reason = f"this release reads policies of version {POLICY_VERSION}"
+        raise DocumentError([FieldError("version", version, reason)])
+    translation = in_our_words(found)
+    reader = StructReader()
+    keys, old_aging = without_old_aging(written_out(translation.keys), beside)
+    reader.problems += old_aging
+    document = reader.struct(PolicyDocument, keys, "")
+    if document is not None:
+        stated = names_of(found.get("tenants"))
+        reader.problems += check_document(document, reader.kept, tenants, stated, pools)
+    problems = translation.told(reader.problems)
+    if problems or document is None:
+        raise DocumentError([_with_presets(problem) for problem in problems])
+    return document
+
+
+def _with_presets(problem: FieldError) -> FieldError:
+    """The modes of classes have more names than their type."""
+    if problem.field != "class_mode":
+        return problem
+    return FieldError(problem.field, problem.value, f"{problem.reason}, or a preset: {', '.join(PRESETS)}")
+
+
+def names_of(entries: object) -> set[str]:
+    """Names of entries, also of those that cannot be read: who refers to one made no mistake."""
+    if not isinstance(entries, list):
+        return set()
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    return {name for name in names if isinstance(name, str)}

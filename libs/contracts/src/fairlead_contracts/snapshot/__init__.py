@@ -1,0 +1,1 @@
+"""Snapshots: all that an order is made from, as one document."""

@@ -1,0 +1,114 @@
+"""Snapshots: all that an order is made from, as one JSON or YAML document.
+
+    {"now": 1760000000,
+     "policy": {the policy document},
+     "pools": [{"name": "gpu", "capacity": {"cpu": "512", "memory": "4Ti", "nvidia.com/gpu": 64}}],
+     "tenants": [{"name": "org-a", "weight": 2, "pool": "gpu"},
+                 {"name": "team-1", "parent": "org-a", "weight": 1, "past_use": {"nvidia.com/gpu": 12.5}}],
+     "nodes": [{"name": "n1", "allocatable": {...}, "labels": {...}, "used": {...},
+                "cards": [{"uuid": "GPU-1", "memory": 24576, "used": {"count": 1, "memory": 8000, "cores": 30}}]}],
+     "queues": [{"name": "cq-1", "pool": "gpu", "frontend": "kueue", "default_level": 0, "lowest_level": 1,
+                 "highest_level": 1000000, "bands_by_class": true, "preemption": {"withinClusterQueue": "Never"}}],
+     "class_values": [{"class": "urgent", "value": 1000000}],
+     "running": [{"id": "r1", "tenant": "team-1", "class": "normal", "demand": {...}, "started": ..., "ends": ...}],
+     "jobs": [{"id": "j1", "tenant": "team-1", "class": "normal", "submitted": ..., "demand": {...},
+               "gang": {"pods": 4, "per_pod": {...}}, "frontend": "kueue", "queue": "cq-1", "queue_time": ...,
+               "level": 3, "runtime_limit": 3600}]}
+
+Quantities are integers, decimals or Kubernetes strings; times are Unix seconds or RFC 3339. `demand` is the whole
+job's. A tenant's weight, pool and parent count before those that the policy gives it. Beside the format above, a job may
+say its `pool` (for a tenant with jobs in several), its `cluster` (where one frontend runs on several), its `uid` (where
+that is not its id) and a granted `priority_override` (a number in place of its class's weight). Of its pods it may say
+`annotations` (HAMi's) and in `gang` a `selector`, `tolerations`, a `zone_key`, or several kinds of pods as `shapes`. A node may
+say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards` HAMi's `annotations` and those of its `pods`.
+With H-DRF a pool may say which resources are `saturated`, where its clusters or flavors make that another answer than its sums do. A queue and a class value may say their `cluster`; a pool that has a queue in `queues` has all of its queues there. What this release knows of but does not act on is refused where it would change the order.
+"""
+
+import msgspec
+
+from fairlead_contracts.base.duplicate_keys import gives_twice, parse_json
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.reading import StructReader
+from fairlead_contracts.policyfile.read import names_of
+from fairlead_contracts.snapshot.queues import misplaced
+from fairlead_contracts.snapshot.quick import GivenTwiceError, UnreadJobs
+from fairlead_contracts.snapshot.types import (
+    OpenedSnapshot,
+    Snapshot,
+    WrittenSnapshot,
+)
+from fairlead_contracts.snapshot.validate import SnapshotChecks
+
+_opened = msgspec.json.Decoder(OpenedSnapshot)
+_around = msgspec.json.Decoder(WrittenSnapshot)
+
+
+def decode_snapshot(payload: bytes) -> Snapshot:
+    """The snapshot in a JSON document. A million jobs take a few seconds.
+
+    Raises:
+        DocumentError: with every problem found; a key that an object gives twice is one.
+    """
+    try:
+        return _at_once(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError, GivenTwiceError):
+        # Told again key by key. Python's own parser reads numbers that fit nowhere, so that their place can be named.
+        return _with_all_problems(payload)
+
+
+def _at_once(payload: bytes) -> Snapshot:
+    """The snapshot, where its text is in order.
+
+    Raises:
+        MsgspecError, ValueError, RecursionError: it is not JSON, or has keys or kinds of values that no snapshot has.
+        GivenTwiceError: some object gives a key twice.
+        DocumentError: it does not validate.
+    """
+    opened = _opened.decode(payload)
+    around = opened.around()
+    if gives_twice(around):
+        raise GivenTwiceError
+    jobs = None if opened.jobs is None else UnreadJobs(opened.jobs)
+    checks = SnapshotChecks(_around.decode(around), {}, {}, jobs)
+    snapshot = checks.snapshot()
+    colons = payload.count(b":") - around.count(b":")
+    # Of a key of the snapshot itself that is given twice, only the last value is in there; of null, nothing.
+    if colons if jobs is None else jobs.give_twice(colons - 1):
+        raise GivenTwiceError
+    return _right(snapshot, checks.problems)
+
+
+def _with_all_problems(payload: bytes) -> Snapshot:
+    try:
+        found, twice = parse_json(payload)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError([FieldError("snapshot", "", f"is not valid JSON: {error}")]) from error
+    try:
+        snapshot = read_snapshot(found)
+    except DocumentError as error:
+        raise DocumentError(twice + error.problems) from error
+    return _right(snapshot, twice)
+
+
+def read_snapshot(found: object) -> Snapshot:
+    """The snapshot in plain values, as a YAML or JSON parser gives them.
+
+    Raises:
+        DocumentError: with every problem found.
+    """
+    if not isinstance(found, dict):
+        raise DocumentError([FieldError("snapshot", found, "must be a mapping of keys and values")])
+    reader = StructReader()
+    written = reader.struct(WrittenSnapshot, found, "")
+    stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}
+    checks = SnapshotChecks(written or WrittenSnapshot(), reader.kept, stated)
+    snapshot = checks.snapshot()
+    return _right(snapshot, reader.problems + checks.problems)
+
+
+def _right(snapshot: Snapshot | None, problems: list[FieldError]) -> Snapshot:
+    if snapshot is not None and not problems:
+        problems = list(misplaced(snapshot))
+    if problems or snapshot is None:
+        raise DocumentError(problems)
+    return snapshot

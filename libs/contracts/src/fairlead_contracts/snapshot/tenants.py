@@ -1,0 +1,163 @@
+"""The sense of a snapshot's tenants: their tree, their pools and their past use."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.tree import check_pools_of_tree, check_tree, inner_nodes
+from fairlead_contracts.policyfile.validate import check_weight
+from fairlead_contracts.snapshot.types import SnapshotTenant, WrittenTenant
+from fairlead_contracts.snapshot.values import SnapshotValues
+
+
+class TenantChecks:
+    """Checks the tenants of a snapshot beside those of its policy.
+
+    Args:
+        written: the snapshot's tenants.
+        policy: as far as it is known.
+        by_policy: names of the policy's tenants, known or not.
+        names: of tenants that the file has, also of entries that could not be read.
+        values: reads single values, and collects problems.
+
+    Attributes:
+        names: as given.
+        pool_of: by tenant, the pool that its jobs stand in; None where nothing says. Once looked for.
+        misnamed: pools that a tenant names and that are none: told there, not once more a job.
+        inner: tenants with others below them: they have no jobs of their own. Once the tree is checked.
+    """
+
+    def __init__(
+        self,
+        written: Sequence[WrittenTenant],
+        policy: PolicyDocument | None,
+        by_policy: Collection[str],
+        names: Collection[str],
+        values: SnapshotValues,
+    ) -> None:
+        self.names = names
+        self.pool_of: dict[str, str | None] = {}
+        self.misnamed: set[str | None] = set()
+        self.inner: set[str] = set()
+        self._written = written
+        self._policy = policy
+        self._by_policy = by_policy
+        self._values = values
+
+    def read(self) -> list[SnapshotTenant]:
+        """The tenants, each by itself."""
+        tenants = [self._tenant(at, tenant) for at, tenant in enumerate(self._written)]
+        self._values.refuse_twice("tenants", [tenant.name for tenant in self._written])
+        return tenants
+
+    def _tenant(self, at: int, tenant: WrittenTenant) -> SnapshotTenant:
+        self._values.check_name(("tenants", at, "name"), tenant.name)
+        if tenant.weight is not None:
+            self._values.problems += check_weight(self._values.field("tenants", at, "weight"), tenant.weight)
+        if tenant.pool is not None and not self._values.check_pool("tenants", at, tenant.pool):
+            self.misnamed.add(tenant.pool)
+        if tenant.unlisted:
+            self._check_unlisted(at, tenant)
+        past = self._values.amounts(("tenants", at, "past_use"), tenant.past_use)
+        if any(past.values()):
+            self._check_past_use(at, tenant)
+        return SnapshotTenant(
+            name=tenant.name,
+            weight=tenant.weight,
+            pool=tenant.pool,
+            parent=tenant.parent,
+            unlisted=tenant.unlisted,
+            past_use={resource: amount for resource, amount in past.items() if amount},
+        )
+
+    def _check_unlisted(self, at: int, tenant: WrittenTenant) -> None:
+        """One that the policy does not name stands at the top, with the weight that the policy gives to all of them."""
+        if tenant.name in self._by_policy:
+            self._values.fail(
+                ("tenants", at, "unlisted"), tenant.unlisted, "is a tenant that the policy names"
+            )
+        for key, value in (("weight", tenant.weight), ("parent", tenant.parent)):
+            if value is not None:
+                self._values.fail(("tenants", at, key), value, "is nothing that an unlisted tenant has")
+
+    def _check_past_use(self, at: int, tenant: WrittenTenant) -> None:
+        if self._policy is not None and self._policy.half_life_hours is None:
+            reason = "past use counts only by a half-life: set half_life_hours in the policy"
+            self._values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
+
+    def check_tree(self) -> None:
+        """The tree as a whole: the snapshot's word on a parent counts before the policy's."""
+        parents, pools = _parents_and_pools(self._policy, self._written)
+        self.inner = inner_nodes(parents)
+        self._tell(check_tree(parents, self.names), "parent", parents)
+        self._tell(check_pools_of_tree(parents, pools), "pool", pools)
+
+    def _tell(self, found: Iterable[tuple[str, str]], key: str, values: Mapping[str, str | None]) -> None:
+        """Problems of tenants, each at the snapshot's entry where it has one, else at the policy's."""
+        listed = [] if self._policy is None else self._policy.tenants
+        places = {tenant.name: at for at, tenant in enumerate(self._written)}
+        by_policy = {tenant.name: at for at, tenant in enumerate(listed)}
+        for name, reason in found:
+            if name in places:
+                self._values.fail(("tenants", places[name], key), values[name], reason)
+            else:
+                field = f"policy.tenants[{by_policy[name]}].{key}"
+                self._values.problems.append(FieldError(field, values[name], reason))
+
+    def find_pools(self) -> None:
+        """Each known tenant's pool: its own word, then the policy's, then those above it, then the only one."""
+        alone = next(iter(self._values.pools)) if len(self._values.pools) == 1 else None
+        self.pool_of = dict.fromkeys(self.names, alone)
+        self.pool_of |= dict.fromkeys(self._by_policy, alone)
+        self.pool_of |= pools_of_tenants(self._policy, self._written, alone)
+
+    def check_places_of_past_use(self, resources: Mapping[str, AbstractSet[str]]) -> None:
+        """Past use is of resources that the tenant's pool has; `resources` by pool."""
+        for at, tenant in enumerate(self._written):
+            pool = self.pool_of.get(tenant.name)
+            if pool is None and tenant.past_use:
+                reason = "counts in one pool: name the tenant's pool"
+                self._values.fail(("tenants", at, "past_use"), tenant.past_use, reason)
+            elif pool is not None:
+                self._values.check_resources(
+                    ("tenants", at, "past_use"), tenant.past_use, pool, resources.get(pool)
+                )
+
+
+def pools_of_tenants(
+    policy: PolicyDocument | None, stated: Iterable[WrittenTenant | SnapshotTenant], alone: str | None
+) -> dict[str, str | None]:
+    """By tenant of policy or snapshot, the pool that its jobs stand in; None where nothing says.
+
+    Args:
+        policy: as far as it is known.
+        stated: the snapshot's tenants; their word counts before the policy's.
+        alone: the only pool, where there is one.
+    """
+    parents, pools = _parents_and_pools(policy, stated)
+    return {name: _inherited(name, pools, parents) or alone for name in pools}
+
+
+def _parents_and_pools(
+    policy: PolicyDocument | None, stated: Iterable[WrittenTenant | SnapshotTenant]
+) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """By tenant, its parent and the pool that it names itself: the snapshot's word counts before the policy's."""
+    listed = [] if policy is None else policy.tenants
+    parents = {tenant.name: tenant.parent for tenant in listed}
+    pools = {tenant.name: tenant.pool for tenant in listed}
+    for tenant in stated:
+        parents[tenant.name] = parents.get(tenant.name) if tenant.parent is None else tenant.parent
+        pools[tenant.name] = pools.get(tenant.name) if tenant.pool is None else tenant.pool
+    return parents, pools
+
+
+def _inherited(name: str, pools: Mapping[str, str | None], parents: Mapping[str, str | None]) -> str | None:
+    way: set[str] = set()
+    above: str | None = name
+    while above is not None and above not in way:
+        if pools.get(above) is not None:
+            return pools[above]
+        way.add(above)
+        above = parents.get(above)
+    return None

@@ -1,0 +1,375 @@
+"""The parts of a snapshot, as types: as they are written, and as they are checked. Read by `snapshot`."""
+
+from typing import ClassVar
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.reading import Strict
+from fairlead_contracts.frontend.cards import REGISTER, Counted
+from fairlead_contracts.policyfile.document import PolicyDocument
+
+# Written and checked alike ---------------------------------------------------------------------------------------------
+
+
+class CardUse(Strict, frozen=True, kw_only=True):
+    """What is held of a card: vGPUs, MiB and percent of its cores."""
+
+    count: Counted = 0
+    memory: Counted = 0
+    cores: Counted = 0
+
+
+class SnapshotCard(Strict, frozen=True, kw_only=True, rename={"model": "type"}):
+    """One physical card, by the fields of HAMi's register."""
+
+    uuid: str
+    memory: Counted
+    """MiB."""
+    cores: Counted = 100
+    """Percent."""
+    count: Counted = 10
+    """How many vGPUs may share it: HAMi's `deviceSplitCount`."""
+    model: str = ""
+    index: Counted = 0
+    numa: int = 0
+    mode: str = "hami-core"
+    health: bool = True
+    cordoned: bool = False
+    used: CardUse = CardUse()
+
+
+class SnapshotPod(Strict, frozen=True, kw_only=True):
+    """A pod that runs on a node, for what its annotations say that it holds of cards."""
+
+    name: str
+    annotations: dict[str, str] = {}
+
+
+class SnapshotToleration(Strict, frozen=True, kw_only=True):
+    """A taint that pods tolerate, as Kubernetes writes it."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+# As written -----------------------------------------------------------------------------------------------------------
+
+
+class WrittenPool(Strict, frozen=True, kw_only=True):
+    """One pool of a snapshot."""
+
+    name: str
+    capacity: dict[str, object]
+    card_shares: bool = True
+    saturated: list[str] | None = None
+
+
+class WrittenTenant(Strict, frozen=True, kw_only=True):
+    """One tenant of a snapshot."""
+
+    name: str
+    weight: float | None = None
+    pool: str | None = None
+    parent: str | None = None
+    unlisted: bool = False
+    past_use: dict[str, object] = {}
+
+
+class WrittenNode(Strict, frozen=True, kw_only=True):
+    """One node of a snapshot."""
+
+    name: str
+    allocatable: dict[str, object]
+    labels: dict[str, str] = {}
+    used: dict[str, object] | None = None
+    cards: list[SnapshotCard] = []
+    annotations: dict[str, str] = {}
+    pods: list[SnapshotPod] = []
+    taints: list[str] = []
+    unschedulable: bool = False
+    pool: str | None = None
+    cluster: str | None = None
+
+
+class WrittenQueue(Strict, frozen=True, kw_only=True):
+    """One queue of a snapshot: the levels that it takes."""
+
+    name: str
+    pool: str | None = None
+    frontend: str | None = None
+    cluster: str | None = None
+    default_level: int = 0
+    lowest_level: int = 1
+    highest_level: int = 1_000_000
+    bands_by_class: bool = False
+    preemption: dict[str, str] = {}
+
+
+class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+    """What a cluster says of one class."""
+
+    urgency: str
+    value: int
+    cluster: str | None = None
+
+
+class WrittenShape(Strict, frozen=True, kw_only=True):
+    """Some pods of a job, all alike."""
+
+    pods: int
+    per_pod: dict[str, object]
+    containers: list[dict[str, object]] = []
+    name: str = ""
+    selector: dict[str, str] = {}
+    tolerations: list[SnapshotToleration] = []
+
+
+class WrittenGang(Strict, frozen=True, kw_only=True):
+    """The shape of a job: so many pods, all alike, or several kinds of them."""
+
+    pods: int | None = None
+    per_pod: dict[str, object] = {}
+    selector: dict[str, str] = {}
+    tolerations: list[SnapshotToleration] = []
+    zone_key: str | None = None
+    shapes: list[WrittenShape] = []
+
+
+class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+    """One running job of a snapshot."""
+
+    id: str
+    tenant: str
+    demand: dict[str, object]
+    urgency: str | None = None
+    pool: str | None = None
+    started: object = None
+    ends: object = None
+    frontend: str | None = None
+    gang: WrittenGang | None = None
+    annotations: dict[str, str] | None = None
+
+
+class WrittenJob(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+    """One waiting job of a snapshot."""
+
+    id: str
+    tenant: str
+    demand: dict[str, object]
+    submitted: object
+    urgency: str | None = None
+    pool: str | None = None
+    uid: str | None = None
+    gang: WrittenGang | None = None
+    cluster: str | None = None
+    frontend: str | None = None
+    queue: str | None = None
+    queue_time: object = None
+    priority_override: float | None = None
+    level: int | None = None
+    runtime_limit: object = None
+    annotations: dict[str, str] | None = None
+
+
+class WrittenSnapshot(Strict, frozen=True, kw_only=True):
+    """A snapshot as it is written."""
+
+    now: object = None
+    policy: dict[str, object] = {}
+    pools: list[WrittenPool] = []
+    tenants: list[WrittenTenant] = []
+    nodes: list[WrittenNode] = []
+    queues: list[WrittenQueue] = []
+    class_values: list[WrittenClassValue] = []
+    running: list[WrittenRunning] = []
+    jobs: list[WrittenJob] = []
+
+
+class OpenedSnapshot(Strict, frozen=True, kw_only=True):
+    """The same, unread but for its keys: there may be a million jobs in it."""
+
+    now: msgspec.Raw = msgspec.Raw()
+    policy: msgspec.Raw = msgspec.Raw()
+    pools: msgspec.Raw = msgspec.Raw()
+    tenants: msgspec.Raw = msgspec.Raw()
+    nodes: msgspec.Raw = msgspec.Raw()
+    queues: msgspec.Raw = msgspec.Raw()
+    class_values: msgspec.Raw = msgspec.Raw()
+    running: msgspec.Raw = msgspec.Raw()
+    jobs: list[msgspec.Raw] | None = None
+
+    def around(self) -> bytes:
+        """All but the jobs, as JSON."""
+        found = ((name, bytes(getattr(self, name))) for name in self.__struct_fields__ if name != "jobs")
+        return b"{" + b",".join(b'"%s":%s' % (name.encode(), part) for name, part in found if part) + b"}"
+
+
+# As checked: quantities in base units, instants in microseconds -------------------------------------------------------
+
+
+class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
+    """A fairness domain and what it has."""
+
+    name: str
+    capacity: dict[str, int]
+    card_shares: bool = True
+    """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their demand says, as
+    in a running Fairlead, and cards only say where jobs fit."""
+    saturated: list[str] | None = None
+    """With H-DRF, the resources that are used up, where that does not follow from what waits and runs: in a pool of several
+    clusters or flavors, what is free in one is no use to who waits for another. None where it does."""
+
+
+class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot says of a tenant beside the policy; None where the policy counts."""
+
+    name: str
+    weight: float | None = None
+    pool: str | None = None
+    """Where its jobs stand. Of one that the policy does not name, also the only pool that it has a part in."""
+    parent: str | None = None
+    unlisted: bool = False
+    """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the weights."""
+    past_use: dict[str, int] = {}
+    """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
+
+
+class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node: what it has and what of it is used."""
+
+    name: str
+    allocatable: dict[str, int]
+    labels: dict[str, str] = {}
+    used: dict[str, int] | None = None
+    """None where it is not said: nothing, unless something runs."""
+    cards: list[SnapshotCard] = []
+    annotations: dict[str, str] = {}
+    """HAMi's: cards may be registered here instead."""
+    pods: list[SnapshotPod] = []
+    taints: list[str] = []
+    """As kubectl writes them: `key=value:effect`."""
+    unschedulable: bool = False
+    pool: str | None = None
+    """Whose jobs alone may run here; None for those of all pools."""
+    cluster: str = ""
+    """Where several clusters are in one snapshot."""
+
+    @property
+    def registers_cards(self) -> bool:
+        """Whether its cards are known one by one."""
+        return bool(self.cards) or REGISTER in self.annotations
+
+
+class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue of a frontend and the levels that it takes, as a cluster states them (see `QueueState`)."""
+
+    name: str
+    pool: str
+    frontend: str = ""
+    cluster: str = ""
+    """Where several clusters are in one snapshot."""
+    default_level: int = 0
+    """The level of a job that nobody labelled."""
+    lowest_level: int = 1
+    highest_level: int = 1_000_000
+    bands_by_class: bool = False
+    """Whether each class has levels of its own there, above the value that the cluster gives it."""
+    preemption: dict[str, str] = {}
+    """What the frontend may stop for a waiting job, in its own words; empty where it never preempts."""
+
+
+class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster says of a class: the level that a job of it has when nobody steers (see `ClassState`)."""
+
+    urgency: str
+    value: int
+    cluster: str = ""
+
+
+class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Some pods of a job, all alike."""
+
+    name: str
+    pods: int
+    demand: dict[str, int] | None = None
+    """Of one pod; None where the job's demand goes evenly over its pods."""
+    containers: list[dict[str, int]] = []
+    """Of one pod, what each container that asks for cards says of them, in place of what `demand` sums up. Empty for one."""
+    selector: dict[str, str] = {}
+    tolerations: list[SnapshotToleration] = []
+
+
+class SnapshotGang(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job says of its pods beside their number."""
+
+    shapes: list[SnapshotShape]
+    zone_key: str | None = None
+    """A label whose value must be the same on all nodes of the gang."""
+    annotations: dict[str, str] = {}
+    """Of its pods: HAMi's policies and wishes."""
+
+
+class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A running job: its demand counts as its tenant's use."""
+
+    id: str
+    tenant: str
+    pool: str
+    urgency: str
+    demand: dict[str, int]
+    started: Micros | None = None
+    ends: Micros | None = None
+    frontend: str = ""
+    """The queueing system that runs it: its quota may count otherwise than pods ask."""
+    pods: int = 1
+    gang: SnapshotGang | None = None
+
+
+class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A waiting job."""
+
+    DEFAULT_LEVEL: ClassVar[int] = 0
+
+    id: str
+    uid: str
+    """The last tie-breaker of the order, and the frontend's; the id where none is given."""
+    tenant: str
+    pool: str
+    urgency: str
+    """The class that it has: a snapshot states what was granted, not what was asked for."""
+    demand: dict[str, int]
+    submitted: Micros
+    queue_time: Micros
+    priority_override: float | None = None
+    """A number in place of its class's weight, as granted."""
+    cluster: str = ""
+    frontend: str = ""
+    queue: str = ""
+    level: int = DEFAULT_LEVEL
+    runtime_limit: Micros | None = None
+    pods: int = 1
+    gang: SnapshotGang | None = None
+    """None where it says no more of its pods than their number."""
+
+    @property
+    def scope(self) -> str:
+        """A snapshot says no other than the tenant."""
+        return self.tenant
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits and runs at one instant, and the policy to order it by."""
+
+    now: Micros
+    policy: PolicyDocument
+    pools: list[SnapshotPool]
+    tenants: list[SnapshotTenant] = []
+    nodes: list[SnapshotNode] = []
+    queues: list[SnapshotQueue] = []
+    """Where a pool has one here, it has all: its jobs stand in no other. Without any, queues take plain levels."""
+    class_values: list[SnapshotClassValue] = []
+    running: list[SnapshotRunning] = []
+    jobs: list[SnapshotJob] = []

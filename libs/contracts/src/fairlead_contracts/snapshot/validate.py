@@ -1,0 +1,189 @@
+"""The sense of a snapshot: references, quantities, times, and what this release does not act on yet."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.cards import CARD_RESOURCES
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import names_of, read_document
+from fairlead_contracts.snapshot.gangs import check_node
+from fairlead_contracts.snapshot.jobs import JobChecks
+from fairlead_contracts.snapshot.queues import check_class_value, check_queue
+from fairlead_contracts.snapshot.quick import UnreadJobs
+from fairlead_contracts.snapshot.tenants import TenantChecks
+from fairlead_contracts.snapshot.types import (
+    Snapshot,
+    SnapshotClassValue,
+    SnapshotNode,
+    SnapshotPool,
+    SnapshotQueue,
+    WrittenQueue,
+    WrittenSnapshot,
+)
+from fairlead_contracts.snapshot.values import SnapshotValues, listed
+
+
+class SnapshotChecks:
+    """Checks a snapshot whose shape is right, and puts it into base units.
+
+    Args:
+        written: as far as it could be read.
+        kept: by list, the positions in the file of the entries that are in it; by default all are.
+        stated: names of pools and tenants that the file has, also of entries that could not be read.
+        unread: the jobs, in place of those in `written`, where their JSON has not been read yet.
+    """
+
+    def __init__(
+        self,
+        written: WrittenSnapshot,
+        kept: Mapping[str, list[int]],
+        stated: Mapping[str, set[str]],
+        unread: UnreadJobs | None = None,
+    ) -> None:
+        pools = {pool.name for pool in written.pools} | stated.get("pools", set())
+        self._written = written
+        self._unread = unread
+        self._stated = stated
+        self._values = SnapshotValues(kept, pools)
+        self._resources: dict[str, set[str]] = {}
+        """By pool."""
+        self._on_nodes: set[str] = set()
+
+    @property
+    def problems(self) -> list[FieldError]:
+        """All that were found."""
+        return self._values.problems
+
+    def snapshot(self) -> Snapshot | None:
+        """The checked snapshot; it counts only where no problem was found."""
+        written = self._written
+        names = {tenant.name for tenant in written.tenants} | self._stated.get("tenants", set())
+        now = self._now()
+        policy = self._policy(names)
+        pools = self._pools()
+        by_policy = names_of(written.policy.get("tenants"))
+        checks = TenantChecks(written.tenants, policy, by_policy, names, self._values)
+        tenants = checks.read()
+        checks.check_tree()
+        checks.find_pools()
+        nodes = self._nodes()
+        checks.check_places_of_past_use(self._resources)
+        queues = self._queues()
+        values = self._class_values([] if policy is None else policy.classes)
+        jobs = JobChecks(policy, checks, self._resources, self._on_nodes, self._values)
+        running = jobs.running(written.running)
+        waiting = jobs.waiting(written.jobs, self._unread)
+        if policy is None:
+            return None
+        return Snapshot(
+            now=now,
+            policy=policy,
+            pools=pools,
+            tenants=tenants,
+            nodes=nodes,
+            queues=queues,
+            class_values=values,
+            running=running,
+            jobs=waiting,
+        )
+
+    def _now(self) -> Micros:
+        if self._written.now is None:
+            self._values.problems.append(
+                FieldError("now", None, "is missing: the instant that waiting is counted to")
+            )
+            return 0
+        return self._values.instant(self._written.now, "now") or 0
+
+    def _policy(self, names: Collection[str]) -> PolicyDocument | None:
+        try:
+            beside = [msgspec.to_builtins(tenant) for tenant in self._written.tenants]
+            return read_document(self._written.policy, tenants=names, pools=self._values.pools, beside=beside)
+        except DocumentError as error:
+            self._values.problems += [
+                FieldError(f"policy.{part.field}", part.value, part.reason) for part in error.problems
+            ]
+            return None
+
+    def _pools(self) -> list[SnapshotPool]:
+        written = self._written.pools
+        if not self._values.pools:
+            self._values.problems.append(FieldError("pools", [], "must name at least one pool"))
+        pools = []
+        for at, pool in enumerate(written):
+            self._values.check_name(("pools", at, "name"), pool.name)
+            capacity = self._values.amounts(("pools", at, "capacity"), pool.capacity)
+            for name in sorted(set(pool.saturated or ()) - pool.capacity.keys()):
+                self._values.fail(("pools", at, "saturated"), name, "is not among what the pool has")
+            pools.append(
+                SnapshotPool(
+                    name=pool.name,
+                    capacity=capacity,
+                    card_shares=pool.card_shares,
+                    saturated=pool.saturated,
+                )
+            )
+            self._resources.setdefault(pool.name, set()).update(pool.capacity)
+        self._values.refuse_twice("pools", [pool.name for pool in written])
+        return pools
+
+    def _nodes(self) -> list[SnapshotNode]:
+        nodes = []
+        names = set[tuple[str, str]]()
+        for at, written in enumerate(self._written.nodes):
+            self._values.check_name(("nodes", at, "name"), written.name)
+            if written.cluster is not None:
+                self._values.check_name(("nodes", at, "cluster"), written.cluster)
+            if written.pool is not None:
+                self._values.check_pool("nodes", at, written.pool)
+            node = check_node(written, *self._values.telling("nodes", at))
+            if (node.cluster, node.name) in names:
+                self._values.fail(("nodes", at, "name"), node.name, "is named twice")
+            names.add((node.cluster, node.name))
+            self._on_nodes.update(node.allocatable)
+            if node.registers_cards:
+                for pool in self._resources if node.pool is None else {node.pool} & self._resources.keys():
+                    self._resources[pool].update(CARD_RESOURCES)
+            nodes.append(node)
+        return nodes
+
+    def _queues(self) -> list[SnapshotQueue]:
+        queues = []
+        doors = set[tuple[str, str, str]]()
+        for at, written in enumerate(self._written.queues):
+            self._values.check_name(("queues", at, "name"), written.name)
+            self._values.frontend("queues", at, written.frontend)
+            self._values.named("queues", at, "cluster", written.cluster)
+            _, fail = self._values.telling("queues", at)
+            queue = check_queue(written, self._pool_of_queue(at, written), fail)
+            if (door := (queue.cluster, queue.frontend, queue.name)) in doors:
+                fail("name", queue.name, "is named twice")
+            doors.add(door)
+            queues.append(queue)
+        return queues
+
+    def _pool_of_queue(self, at: int, queue: WrittenQueue) -> str:
+        if queue.pool is None and len(self._values.pools) == 1:
+            return next(iter(self._values.pools))
+        if queue.pool is None:
+            reason = f"is missing: name one of {listed(self._values.pools)}"
+            self._values.fail(("queues", at, "pool"), queue.pool, reason)
+        else:
+            self._values.check_pool("queues", at, queue.pool)
+        return queue.pool or ""
+
+    def _class_values(self, classes: Collection[str]) -> list[SnapshotClassValue]:
+        values = []
+        named = set[tuple[str, str]]()
+        for at, written in enumerate(self._written.class_values):
+            self._values.named("class_values", at, "cluster", written.cluster)
+            _, fail = self._values.telling("class_values", at)
+            value = check_class_value(written, classes, fail)
+            if (value.cluster, value.urgency) in named:
+                fail("class", value.urgency, "is named twice")
+            named.add((value.cluster, value.urgency))
+            values.append(value)
+        return values

@@ -1,0 +1,167 @@
+"""Single values of a snapshot: read into base units, and what is wrong with them told by their place in the file."""
+
+import math
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+
+import msgspec
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.exponents import exponent_hint
+from fairlead_contracts.base.instants import SECOND, Micros, Moment, from_datetime, from_seconds
+from fairlead_contracts.base.quantities import parse_quantity
+from fairlead_contracts.snapshot.gangs import Amounts, Fail
+
+type Place = tuple[str, int, str]
+"""List, position and field: where an entry of one of the snapshot's lists says something."""
+
+FRONTENDS = ("kueue", "slurm", "sim")
+MAX_NAME = 512
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, those that RFC 3339 can name."""
+_LISTED = 20
+
+
+class SnapshotValues:
+    """Reads single values, and collects the problems of a snapshot.
+
+    Args:
+        kept: by list, the positions in the file of the entries that are in it; by default all are.
+        pools: names that a pool may be called by.
+
+    Attributes:
+        problems: all that were found.
+        pools: as given.
+    """
+
+    def __init__(self, kept: Mapping[str, list[int]], pools: set[str]) -> None:
+        self.problems: list[FieldError] = []
+        self.pools = pools
+        self._kept = kept
+        self._quantities: dict[tuple[str, int | str], int] = {}
+        self._good_names: set[str | None] = {None}
+        """Of queues and clusters."""
+
+    def telling(self, key: str, at: int) -> tuple[Amounts, Fail]:
+        """How the parts of one entry are read into base units, and how their problems are told."""
+
+        def amounts(name: str, found: Mapping[str, object]) -> dict[str, int]:
+            return self.amounts((key, at, name), found)
+
+        def fail(name: str, value: object, reason: str) -> None:
+            self.fail((key, at, name), value, reason)
+
+        return amounts, fail
+
+    def amounts(self, place: Place, found: Mapping[str, object]) -> dict[str, int]:
+        """Quantities in base units; those that cannot be read are left out, with a problem."""
+        amounts: dict[str, int] = {}
+        for resource, value in found.items():
+            known = self._quantities.get((resource, value)) if type(value) in (int, str) else None  # type: ignore[arg-type] # mypy does not narrow by type()
+            if known is None:
+                known = self._quantity(place, resource, value)
+            if known is not None:
+                amounts[resource] = known
+        return amounts
+
+    def _quantity(self, place: Place, resource: str, value: object) -> int | None:
+        key, at, name = place
+        self.check_name((key, at, name), resource)
+        try:
+            amount = parse_quantity(resource, value, field="")
+        except FieldError as error:
+            self.fail((key, at, f"{name}.{resource}"), value, error.reason)
+            return None
+        if type(value) is int or type(value) is str:
+            # Jobs ask for few different amounts: each notation is parsed once. True is no 1 here.
+            self._quantities[resource, value] = amount
+        return amount
+
+    def instant(self, found: object, key: str, at: int | None = None, name: str = "") -> Micros | None:
+        """Unix seconds or RFC 3339 as an instant; None where nothing or nothing readable is there."""
+        if type(found) is int and FIRST_SECOND <= found <= LAST_SECOND:
+            return found * SECOND
+        if found is None:
+            return None
+        if isinstance(found, float) and not math.isnan(found) and FIRST_SECOND <= found < LAST_SECOND:
+            return from_seconds(found)
+        if isinstance(found, str | datetime):
+            try:
+                instant = from_datetime(msgspec.convert(found, Moment))
+                if FIRST_SECOND <= instant // SECOND <= LAST_SECOND:  # its offset may lead out of the years
+                    return instant
+            except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
+                pass
+        field = key if at is None else self.field(key, at, name)
+        reason = "must be a time: Unix seconds, or RFC 3339 with its offset, in the years 1 to 9999"
+        self.problems.append(FieldError(field, found, reason + exponent_hint(found)))
+        return None
+
+    def check_name(self, place: Place, name: str) -> bool:
+        """Whether a name can be one."""
+        good = 0 < len(name) <= MAX_NAME and name.isprintable()
+        if not good:
+            self.fail(place, name, f"must be 1 to {MAX_NAME} printable characters")
+        return good
+
+    def named(self, key: str, at: int, name: str, found: str | None) -> str:
+        """The name of a queue or cluster; empty where none is given."""
+        if found not in self._good_names and self.check_name((key, at, name), found or ""):
+            self._good_names.add(found)
+        return found or ""
+
+    def frontend(self, key: str, at: int, found: str | None) -> str:
+        """The frontend; empty where none is given."""
+        if found is not None and found not in FRONTENDS:
+            reason = f"is not a frontend; frontends are {', '.join(FRONTENDS)}"
+            self.fail((key, at, "frontend"), found, reason)
+        return found or ""
+
+    def check_pool(self, key: str, at: int, pool: str) -> bool:
+        """Whether it is one of the pools."""
+        known = pool in self.pools
+        if not known:
+            self.fail((key, at, "pool"), pool, f"is not a pool; pools are {listed(self.pools)}")
+        return known
+
+    def refuse_twice(self, key: str, names: list[str]) -> None:
+        """Each name once."""
+        seen: set[str] = set()
+        for at, name in enumerate(names):
+            if name in seen:
+                self.fail((key, at, "name"), name, "is named twice")
+            seen.add(name)
+
+    def fail(self, place: Place, value: object, reason: str) -> None:
+        """Tells a problem."""
+        self.problems.append(FieldError(self.field(*place), value, reason))
+
+    def field(self, key: str, at: int, name: str) -> str:
+        """The field as a path in the file."""
+        kept = self._kept.get(key)
+        return f"{key}[{at if kept is None else kept[at]}].{name}"
+
+    def check_resources(
+        self, place: Place, found: Mapping[str, object], pool: str, known: AbstractSet[str] | None
+    ) -> None:
+        """Each is one of the pool's: what is none of them would count for nothing.
+
+        Args:
+            place: of the amounts.
+            found: amounts by resource.
+            pool: its name.
+            known: the pool's resources; None where they are not known.
+        """
+        if known is None or found.keys() <= known:
+            return
+        key, at, name = place
+        for resource in sorted(found.keys() - known):
+            reason = f"is not a resource of pool {pool!r}, which has {listed(known)}; state it there as 0 if it has none"
+            self.fail((key, at, f"{name}.{resource}"), found[resource], reason)
+
+
+def listed(names: Collection[str]) -> str:
+    """Names as a sentence has them: the first of them."""
+    shown = sorted(names)[:_LISTED]
+    return (", ".join(shown) + (", …" if len(names) > len(shown) else "")) or "none"
