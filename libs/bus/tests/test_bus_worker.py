@@ -19,6 +19,7 @@ from fairlead_bus import (
     connect,
     provision,
 )
+from fairlead_bus.observer import NOTES_A_MINUTE
 from fairlead_bus.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, pause_of
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
@@ -285,6 +286,36 @@ async def test_what_is_parked_is_handled_as_soon_as_it_can_be(bus: Bus) -> None:
         await eventually(lambda: none_left(bus))
     assert tries == 3
     assert line[1].cancelled(), "nobody waits for it any more"
+
+
+async def test_a_full_stream_is_no_attempt_of_what_is_handled(bus: Bus, tally: Tally) -> None:
+    """Else a full stream would make dead letters of all that is handled meanwhile."""
+    await provision(bus, a_topology(ack_wait=60, max_deliver=1))
+    full = await a_full_stream(bus, "answer", subjects.answer("team-a", "first"))
+    deliveries: list[int] = []
+
+    async def handle(delivery: Delivery) -> None:
+        deliveries.append(delivery.deliveries)
+        await bus.publish(subjects.answer("team-a", "second"), delivery.payload)
+
+    await bus.publish(SUBJECT, b"job")
+    async with working(bus, handle):
+        await eventually(lambda: tally.counts["worker.hindered"] >= 3)
+        assert not await none_left(bus)
+        await bus.jetstream.call("STREAM.UPDATE.answer", full)
+        await eventually(lambda: none_left(bus))
+    assert set(deliveries) == {1}
+    assert await bus.last("dead", subjects.dead(">")) is None
+    assert len(tally.said("worker.hindered")) <= NOTES_A_MINUTE
+
+
+async def a_full_stream(bus: Bus, stream: str, subject: str) -> dict[str, object]:
+    """Lets the stream take one message, and gives it that; returns the configuration that it had."""
+    found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
+    most = {"max_msgs": 1, "max_msgs_per_subject": -1, "discard": "new", "discard_new_per_subject": False}
+    await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, **most})
+    await bus.publish(subject, b"full")
+    return dict(found)
 
 
 def test_what_is_handed_back_again_and_again_comes_less_and_less_often() -> None:

@@ -3,17 +3,22 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Delivery, Follower, Worker
+from fairlead_bus import Bucket, Bus, Delivery, Follower, NotYetError, Worker, provision
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission
-from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
+from fairlead_contracts.topology import ROUTES, SUBMIT, Topology, submit_durable, topology
+from fairlead_runtime import Lifecycle, Metrics
 from fairlead_scorer import ScorerSettings, main
-from fairlead_testkit import NatsServer, people
+from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.record import Record
+from fairlead_scorer.router import Router
+from fairlead_testkit import NatsServer, eventually, people
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
 
@@ -160,3 +165,55 @@ async def test_a_tenant_too_long_to_be_answered_is_put_aside_at_once(arena: Aren
         letter = DEAD_LETTER.decode((await anext(aiter(dead))).payload)
     assert letter.deliveries == 1
     assert "cannot be answered" in letter.reason
+
+
+async def test_a_full_stream_of_submissions_makes_no_dead_letters(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """The copy has no room: the submission waits where it is, whatever attempts it may have."""
+    async with Arena.open(nats_server, tmp_path) as arena:
+        await provision(arena.bus, only_attempt(topology(["c1", "c2"])))
+        full = await most_messages(arena.bus, SUBMIT, 1)
+        await submit(arena, a_body(id="train-1"))
+        await arena.policy(a_document(shards=2))
+        await arena.state(a_pool(), a_queue(), a_tenant_state())
+        await arena.mark("c1")
+        async with arena.serving(main, ScorerSettings, "s1") as lifecycle:
+            hindered = partial(counted, lifecycle, "worker.hindered")
+            await eventually(lambda: hindered() >= 2)
+            await arena.bus.jetstream.call(f"STREAM.UPDATE.{SUBMIT}", full)
+            copy = await eventually(lambda: arena.bus.last(SUBMIT, subjects.submit("c1", "team-a")))
+        assert copy is not None
+        assert copy.payload == a_body(id="train-1")
+        assert await arena.bus.last("dead", subjects.dead(">")) is None
+
+
+def only_attempt(wanted: Topology) -> Topology:
+    durables = [msgspec.structs.replace(durable, max_deliver=1) for durable in wanted.durables]
+    return msgspec.structs.replace(wanted, durables=durables)
+
+
+async def most_messages(bus: Bus, stream: str, most: int) -> dict[str, object]:
+    """Lets the stream take so many; returns the configuration that it had."""
+    found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
+    await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, "max_msgs": most, "discard": "new"})
+    return dict(found)
+
+
+def counted(lifecycle: Lifecycle, what: str) -> float:
+    """Of what the service's bus counts."""
+    return lifecycle.metrics.registry.get_sample_value("fairlead_bus_events_total", {"what": what}) or 0.0
+
+
+async def test_without_a_policy_a_submission_waits_and_has_all_its_attempts(arena: Arena) -> None:
+    router = Router(arena.bus, Ledger(), Record(Metrics("scorer")), lambda: 0)
+    delivery = Delivery(
+        subject=subjects.submit("any", "team-a"),
+        payload=a_body(id="train-1"),
+        headers={},
+        stream_seq=1,
+        deliveries=1,
+        at=0,
+    )
+    with pytest.raises(NotYetError, match="no policy"):
+        await router.handle(delivery)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
 from collections import Counter, deque
@@ -22,6 +23,7 @@ from fairlead_bus.errors import (
     PoisonError,
     RetryableBusError,
 )
+from fairlead_bus.observer import SparingNotes
 from fairlead_bus.turns import Turns, Waiting
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
@@ -50,6 +52,8 @@ PULL_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS = 2.2
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
+LONGEST_TROUBLE_SECONDS = 5.0
+"""Between two tries of a message that NATS does not let its handler finish: a full stream, a server without its leader."""
 _ACK_SECONDS = 2.0
 _NANO = 1_000_000_000
 _CUT_BYTES = 64 * 1024
@@ -67,7 +71,8 @@ class Worker:
     An exception puts the message back with a growing delay; after its last attempt, or with `PoisonError` at once, it
     goes to its dead-letter subject and is taken out of the stream. With `NotYetError` it is parked: it takes none of
     the `parallel` places, stays in progress, and is handled again later; that is no attempt. Where too many are parked, it
-    is handed back for a while, which is none either.
+    is handed back for a while, which is none either. A retryable error of the bus is as much as `NotYetError`: a full
+    stream or a server that is away is no fault of the message.
 
     Messages wait in lines, which are served in turn. The worker reads ahead of what it handles, so that who stands behind a
     flood in the stream does not wait for all of it.
@@ -113,6 +118,7 @@ class Worker:
         self._max_deliver = DEFAULT_MAX_DELIVER
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
+        self._notes = SparingNotes(bus.observer)
         self._ack_wait = 30.0
         self._inbox = ""
         self._subscription: Subscription | None = None
@@ -300,7 +306,10 @@ class Worker:
             if unfinished >= self._max_unfinished:
                 await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
                 return
-            while (not_yet := await self._try(message, delivery)) is not None:
+            for before in itertools.count():
+                not_yet = await self._try(message, delivery, before)
+                if not_yet is None:
+                    return
                 if len(self._parked) >= MOST_PARKED:
                     if not_yet.sooner is not None:
                         not_yet.sooner.cancel()
@@ -345,12 +354,16 @@ class Worker:
         delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
         await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
-    async def _try(self, message: Msg, delivery: Delivery) -> NotYetError | None:
-        """Returns when to try again; None where the message is settled."""
+    async def _try(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
+        """Returns when to try again, after so many tries before; None where the message is settled."""
         try:
             await self._handle(delivery)
         except NotYetError as error:
             return error
+        except RetryableBusError as error:
+            self._bus.observer.count("worker.hindered")
+            self._notes.note("worker.hindered", subject=delivery.subject, error=repr(error))
+            return NotYetError(str(error), seconds=_doubled(before, LONGEST_TROUBLE_SECONDS))
         except PoisonError as error:
             await self._put_aside(message, delivery, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the message must be settled
@@ -381,7 +394,7 @@ class Worker:
             await self._bus.wire.ask(message.reply, verdict, timeout=_ACK_SECONDS)
 
     async def _put_back(self, message: Msg, failures: int) -> None:
-        delay = min(_FIRST_DELAY * 2 ** (failures - 1), _LONGEST_DELAY) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        delay = _doubled(failures - 1, _LONGEST_DELAY)
         await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
@@ -420,6 +433,11 @@ class Worker:
                     await self._bus.wire.send(waiting.message.reply, b"+WPI")
                 except RetryableBusError:
                     break
+
+
+def _doubled(before: int, longest: float) -> float:
+    """Seconds until the next try, after so many before; jittered, so that many do not come back at once."""
+    return min(_FIRST_DELAY * 2.0 ** min(before, 16), longest) * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
 
 
 def pause_of(before: int) -> float:

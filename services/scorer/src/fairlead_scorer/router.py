@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, PoisonError, Worker
+from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, NotYetError, PoisonError, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError, FieldError, shown
@@ -32,11 +32,9 @@ from fairlead_scorer.record import Record
 _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""
 _MOST_SENT = 10_000
+_NO_POLICY_SECONDS = 2.0
+"""The policy went away while a submission was on its way: it is handled again after so long."""
 _TRACE_HEADERS = ("traceparent", "tracestate", "baggage")
-
-
-class NotReadyError(Exception):
-    """The policy went away while a submission was on its way: it is delivered again."""
 
 
 class _Sent(NamedTuple):
@@ -114,7 +112,7 @@ class Router:
             return known.value.decode()
         rulebook = self._ledger.rulebook
         if rulebook is None:
-            raise NotReadyError
+            raise NotYetError("there is no policy to route by", seconds=_NO_POLICY_SECONDS)
         choice = routing.choose(self._ledger, rulebook, submission, self._on_their_way())
         # Before anything else is awaited: the submissions that are handled side by side must see each other.
         self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
