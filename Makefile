@@ -12,7 +12,7 @@ CODE       := $(MEMBERS) tests bench
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bench pictures settings format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bytes bench pictures settings format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ deep-others: $(STAMP)
 
 chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under load
 	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 2400 -m chaos tests/chaos
+
+bytes: $(STAMP) ## whether orders, levels, decisions and explanations of all recorded pools are as they were
+	$(BIN)/python tests/bytes/test_bytes.py check
 
 bench: $(STAMP) ## figures, a JSON object a line
 	$(BIN)/python bench/run.py
