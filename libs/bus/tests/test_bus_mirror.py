@@ -358,7 +358,7 @@ REWRITER = """
 import asyncio, random, sys
 from fairlead_bus import ConnectionSettings, Publisher, connect
 from fairlead_contracts import subjects
-from fairlead_contracts.state import NodeState, encode_state
+from fairlead_contracts.messages.state import NodeState, encode_state
 async def main():
     rng, keys = random.Random(7), int(sys.argv[2])
     payload = [

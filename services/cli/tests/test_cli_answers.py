@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead_bus import Asked, Bus, ConnectionSettings, Rejected, connect
-from fairlead_cli.submitting import answers
-from fairlead_cli.submitting.answers import hearing_answers
+from fairlead_cli.client.submitting import answers
+from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime

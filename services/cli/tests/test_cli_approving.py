@@ -5,13 +5,13 @@ import msgspec
 import pytest
 
 from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provision
-from fairlead_cli import approving
-from fairlead_cli.approving import Approval, approve, granted, withdraw
-from fairlead_cli.asking import show_explanation
+from fairlead_cli.client.asking import show_explanation
 from fairlead_cli.errors import CommandError, InputError
-from fairlead_cli.policy_applying import apply_file
-from fairlead_cli.policy_files import PolicyFile
-from fairlead_cli.policy_store import stored_policy
+from fairlead_cli.policy import approving
+from fairlead_cli.policy.applying import apply_file
+from fairlead_cli.policy.approving import Approval, approve, granted, withdraw
+from fairlead_cli.policy.files import PolicyFile
+from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime

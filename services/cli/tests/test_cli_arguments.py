@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from cyclopts import App, CycloptsError
 
+from fairlead_cli.client.submitting.flags import JobFlags
+from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.commands import app
-from fairlead_cli.commands.job_flags import JobFlags
-from fairlead_cli.commands.nats import ServerFlags, WhoFlags
-from fairlead_cli.commands.options import Cluster, Reach
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import InputError
-from fairlead_cli.submitting.gathering import gather
+from fairlead_cli.nats.flags import ServerFlags, WhoFlags
+from fairlead_cli.options import Cluster, Reach
 
 
 def parsed(line: str) -> dict[str, object]:
@@ -111,7 +111,9 @@ def run_cli(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_questions_and_words_do_without_the_arithmetic() -> None:
-    script = "import sys, fairlead_cli.asking, fairlead_cli.steering; print(sorted(sys.modules))"
+    script = (
+        "import sys, fairlead_cli.client.asking, fairlead_cli.client.steering; print(sorted(sys.modules))"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
     ).stdout

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fairlead_bus import Asked, ConnectionSettings, connect
-from fairlead_cli.connection import ANSWER_SECONDS, ask
+from fairlead_cli.client.connection import ANSWER_SECONDS, ask
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_cli.doctor.checks import CHECKS, examine, known_names
-from fairlead_cli.doctor.findings import Finding, Severity
-from fairlead_cli.doctor.kinds import Deployment, Written
-from fairlead_cli.doctor.kueue_config import KueueSeen, Release
-from fairlead_cli.doctor.survey import Right, Survey
+from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
+from fairlead_cli.kueue.doctor.findings import Finding, Severity
+from fairlead_cli.kueue.doctor.kinds import Deployment, Written
+from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, Release
+from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 import yaml
 
-from fairlead_cli.clusters import target, targets
-from fairlead_cli.doctor.findings import Finding, Severity, counted, listed
-from fairlead_cli.doctor.kinds import ConfigMap, Deployment
-from fairlead_cli.doctor.kueue_config import Release, seen
-from fairlead_cli.doctor.rendering import acceptance, closing
-from fairlead_cli.doctor.survey import Survey
-from fairlead_cli.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
 from fairlead_cli.errors import InputError
-from fairlead_cli.rehearsing import Tail, told
+from fairlead_cli.kueue.clusters import target, targets
+from fairlead_cli.kueue.doctor.findings import Finding, Severity, counted, listed
+from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
+from fairlead_cli.kueue.doctor.kueue_config import Release, seen
+from fairlead_cli.kueue.doctor.rendering import acceptance, closing
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
+from fairlead_cli.local.dry_run import Tail, told
 from fairlead_contracts.messages.clearance import Clearance
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever, LeverProbe

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairlead_cli.ordering.lines import as_lines
-from fairlead_cli.ordering.reading import parse
-from fairlead_cli.ordering.running import order
+from fairlead_cli.paper.lines import as_lines
+from fairlead_cli.paper.reading import parse
+from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()

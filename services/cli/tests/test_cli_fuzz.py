@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.ordering.arranging import arranged
-from fairlead_cli.ordering.lines import as_lines
-from fairlead_cli.ordering.reading import parse
-from fairlead_cli.ordering.results import as_json
-from fairlead_cli.ordering.running import order
-from fairlead_cli.policy_files import parse_policy
+from fairlead_cli.paper.arranging import arranged
+from fairlead_cli.paper.lines import as_lines
+from fairlead_cli.paper.reading import parse
+from fairlead_cli.paper.results import as_json
+from fairlead_cli.paper.running import order
+from fairlead_cli.policy.files import parse_policy
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_testkit.cases import CASES

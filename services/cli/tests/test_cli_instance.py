@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_cli.client.instance import RunningInstance, find_url, forget, recall, remember, state_directory
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.instance import RunningInstance, find_url, forget, recall, remember, state_directory
 
 HERE = RunningInstance(url="nats://127.0.0.1:1", pid=os.getpid(), store="/x")
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.ordering.lines import as_lines
-from fairlead_cli.ordering.reading import MOST_PROBLEMS, parse
-from fairlead_cli.ordering.results import as_json
-from fairlead_cli.ordering.running import order
+from fairlead_cli.paper.lines import as_lines
+from fairlead_cli.paper.reading import MOST_PROBLEMS, parse
+from fairlead_cli.paper.results import as_json
+from fairlead_cli.paper.running import order
 from fairlead_contracts.snapshot.read import read_snapshot
 
 GPU = "nvidia.com/gpu"
@@ -230,7 +230,7 @@ def test_the_same_facts_give_the_same_bytes(rng: random.Random) -> None:
 
 
 def test_an_order_loads_nothing_that_talks_to_nats() -> None:
-    script = "import sys, fairlead_cli.ordering.running; print(sorted(sys.modules))"
+    script = "import sys, fairlead_cli.paper.running; print(sorted(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
     )

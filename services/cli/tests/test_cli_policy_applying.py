@@ -10,11 +10,11 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
-from fairlead_cli.policy_applying import Terms, apply_file, put_in_force
-from fairlead_cli.policy_files import PolicyFile, differences, parse_file
-from fairlead_cli.policy_history import print_history, put_back
-from fairlead_cli.policy_looking import print_differences, print_policy
-from fairlead_cli.policy_store import stored_policy
+from fairlead_cli.policy.applying import Terms, apply_file, put_in_force
+from fairlead_cli.policy.files import PolicyFile, differences, parse_file
+from fairlead_cli.policy.history import print_history, put_back
+from fairlead_cli.policy.looking import print_differences, print_policy
+from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document

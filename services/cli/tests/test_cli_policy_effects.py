@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.policy_effects import without_effect
-from fairlead_cli.policy_looking import check_file, print_file
+from fairlead_cli.policy.effects import without_effect
+from fairlead_cli.policy.looking import check_file, print_file
 from fairlead_contracts.policyfile.read import read_document
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}

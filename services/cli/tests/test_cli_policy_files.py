@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.policy_files import as_yaml, parse_policy, read_policy, shipped_policy
+from fairlead_cli.policy.files import as_yaml, parse_policy, read_policy, shipped_policy
 from fairlead_sim import demo_workload
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from fairlead_bus import Bucket, ConnectionSettings, connect, provision
 from fairlead_cli.errors import CommandError, OvertakenError
-from fairlead_cli.policy_applying import Terms, put_in_force
-from fairlead_cli.policy_history import Revision, print_history, put_back
-from fairlead_cli.policy_looking import print_differences, print_file, print_policy
-from fairlead_cli.policy_store import Standing, stored_policy, swap
+from fairlead_cli.policy.applying import Terms, put_in_force
+from fairlead_cli.policy.history import Revision, print_history, put_back
+from fairlead_cli.policy.looking import print_differences, print_file, print_policy
+from fairlead_cli.policy.store import Standing, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import Grant

@@ -7,10 +7,10 @@ import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, connect, provision
 from fairlead_cli.errors import InputError
-from fairlead_cli.policy_applying import Terms, apply_file, put_in_force
-from fairlead_cli.policy_files import PolicyFile, parse_file, shipped_policy
-from fairlead_cli.policy_looking import check_file, print_differences, print_file
-from fairlead_cli.policy_store import stored_policy
+from fairlead_cli.policy.applying import Terms, apply_file, put_in_force
+from fairlead_cli.policy.files import PolicyFile, parse_file, shipped_policy
+from fairlead_cli.policy.looking import check_file, print_differences, print_file
+from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document

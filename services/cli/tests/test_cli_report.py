@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from fairlead_cli.demo.comparing import compare, report_on
-from fairlead_cli.report.figures import BINS, off_entitlement
-from fairlead_cli.report.page import UNCONTENDED, Report, render_page
-from fairlead_cli.report.text import render_text
+from fairlead_cli.demo.report.figures import BINS, off_entitlement
+from fairlead_cli.demo.report.page import UNCONTENDED, Report, render_page
+from fairlead_cli.demo.report.text import render_text
 from fairlead_sim import Fifo, NodeGroup, VirtualRun, Workload, equal_floods
 
 WEIGHTS = {"a<b>": 3.0, "team-b": 2.0, "team-c": 1.0}

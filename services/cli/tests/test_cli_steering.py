@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect, provision
-from fairlead_cli.controls import control_words
+from fairlead_cli.client.controls import control_words
+from fairlead_cli.client.steering import set_mode
 from fairlead_cli.errors import CommandError
-from fairlead_cli.steering import set_mode
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime

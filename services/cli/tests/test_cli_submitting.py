@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_cli.commands.job_flags import JobFlags
+from fairlead_cli.client.submitting.flags import JobFlags
+from fairlead_cli.client.submitting.following import Following, answer_line
+from fairlead_cli.client.submitting.gathering import gather
+from fairlead_cli.client.submitting.publishing import pack
+from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.errors import InputError
-from fairlead_cli.submitting.following import Following, answer_line
-from fairlead_cli.submitting.gathering import gather
-from fairlead_cli.submitting.publishing import pack
-from fairlead_cli.submitting.reading import Draft
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Accepted, Ended, Refused, Started
 

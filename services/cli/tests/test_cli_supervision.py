@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import ProcessFailedError
-from fairlead_cli.supervision import Program, Supervisor, describe_exit, keeper
+from fairlead_cli.local.supervision import Program, Supervisor, describe_exit, keeper
 from fairlead_testkit import eventually
 
 FOREVER = "import time\nwhile True: time.sleep(60)"
@@ -19,7 +19,7 @@ STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 PARENT = """
 import asyncio, os, sys
 from pathlib import Path
-from fairlead_cli.supervision import Program, keeper, start
+from fairlead_cli.local.supervision import Program, keeper, start
 
 async def main():
     async with keeper() as held:

@@ -5,9 +5,9 @@ import msgspec
 import pytest
 from rich.console import Console, RenderableType
 
-from fairlead_cli.live import Pulse, dashboard
-from fairlead_cli.tables import explain_view, queue_view, tenants_view
-from fairlead_cli.words import (
+from fairlead_cli.client.live import Pulse, dashboard
+from fairlead_cli.client.tables import explain_view, queue_view, tenants_view
+from fairlead_cli.client.words import (
     adherence_in_words,
     ahead_in_words,
     demand,

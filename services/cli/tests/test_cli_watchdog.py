@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_cli.watchdog.vigil import Verdict, Vigil
+from fairlead_cli.kueue.watchdog.leader_watch import Verdict, Vigil
 
 WAIT, LOOSEN, TIGHTEN = Verdict.WAIT, Verdict.LOOSEN, Verdict.TIGHTEN
 

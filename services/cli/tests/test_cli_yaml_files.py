@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_cli.client.submitting.reading import read_file
 from fairlead_cli.errors import InputError
-from fairlead_cli.ordering.reading import parse
-from fairlead_cli.policy_files import parse_policy
-from fairlead_cli.submitting.reading import read_file
+from fairlead_cli.paper.reading import parse
+from fairlead_cli.policy.files import parse_policy
 from fairlead_cli.yaml_files import read_yaml, read_yaml_documents
 from fairlead_cli.yaml_survey import DEEPEST
 

@@ -3,9 +3,8 @@
 `commands` holds the words that a person types, with nothing heavy imported; each of them imports what it runs. `up`
 and `demo` start child processes (`python -m fairlead_<service>`) and never import a service.
 
-Behind the words: `upping` and `stack` run a whole instance, over `supervision` (child processes), `server` and `keeper`;
-`instance` is how other terminals find it, `connection` how every command reaches NATS. `submitting`, `asking`, `watching`,
-`steering`, `approving` and `policy_files` do what their commands say; `tables`, `live` and `words` show it. `demo` runs the demo on the
-stack, `report` makes its report. `clusters` is where Kubernetes is, `doctor` looks it over; `examining` and `rehearsing`
-are its visit and the dry run of `up`.
+Behind the words are rooms, each using those after it alone: `demo` (the demo and its report), `local` (a whole instance
+as child processes: `up` and its `stack`), `kueue` (`doctor` and `watchdog`), `paper` (the order of a file), `nats` (a
+server made ready), `policy` (files and the bucket), `client` (a running instance: found, asked, told, heard, and its
+answers as tables). `console`, `errors`, `options` and the reading of YAML serve all of them.
 """

@@ -16,7 +16,7 @@ from fairlead_cli.commands import (
     steering,
     submitting,
 )
-from fairlead_cli.commands.options import CHECK, RUN, STEER, TRY, USE
+from fairlead_cli.options import CHECK, RUN, STEER, TRY, USE
 
 HELP = """Fair order for the waiting jobs of shared clusters.
 

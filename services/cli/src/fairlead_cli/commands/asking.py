@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from fairlead_cli.commands.options import HERE, OfTenant, Output, Reach
+from fairlead_cli.options import HERE, OfTenant, Output, Reach
 
 
 def queue(
@@ -29,8 +29,8 @@ def queue(
     output:
         A table, or the answer as JSON.
     """
-    from fairlead_cli.asking import show_queue
-    from fairlead_cli.connection import run
+    from fairlead_cli.client.asking import show_queue
+    from fairlead_cli.client.connection import run
 
     run(show_queue(reach.nats, pool=pool, tenant=tenant, limit=limit, as_json=output == "json"))
 
@@ -49,8 +49,8 @@ def tenants(
     output:
         A table, or the answer as JSON.
     """
-    from fairlead_cli.asking import show_tenants
-    from fairlead_cli.connection import run
+    from fairlead_cli.client.asking import show_tenants
+    from fairlead_cli.client.connection import run
 
     run(show_tenants(reach.nats, pool=pool, tenant=tenant, as_json=output == "json"))
 
@@ -67,8 +67,8 @@ def explain(job: str, /, *, tenant: OfTenant = None, output: Output = "table", r
     output:
         Words, or the answer as JSON.
     """
-    from fairlead_cli.asking import show_explanation
-    from fairlead_cli.connection import run
+    from fairlead_cli.client.asking import show_explanation
+    from fairlead_cli.client.connection import run
 
     run(show_explanation(reach.nats, job, tenant=tenant, as_json=output == "json"))
 
@@ -88,7 +88,7 @@ def top(
     every:
         Seconds between two looks.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.watching import watch
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.watching import watch
 
     run(watch(reach.nats, pool=pool, every=every))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fairlead_cli.commands.options import TRY
+from fairlead_cli.options import TRY
 
 bench = App(name="bench", help="Measure the core on this machine.", group=TRY)
 

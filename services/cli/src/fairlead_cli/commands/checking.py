@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from fairlead_cli.commands.options import CURRENT, HERE, Cluster, Output, Reach
+from fairlead_cli.options import CURRENT, HERE, Cluster, Output, Reach
 
 
 def doctor(
@@ -47,10 +47,10 @@ def doctor(
     output:
         Words, or the findings as JSON.
     """
-    from fairlead_cli.clusters import target
-    from fairlead_cli.connection import run
-    from fairlead_cli.doctor.running import DoctorFlags, run_doctor
-    from fairlead_cli.steering import this_user
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.kueue.clusters import target
+    from fairlead_cli.kueue.doctor.running import DoctorFlags, run_doctor
 
     flags = DoctorFlags(
         target=target(kubeconfig=where.kubeconfig, context=where.context, cluster=where.cluster),

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from fairlead_cli.commands.options import CURRENT, HERE, Cluster, Reach
+from fairlead_cli.options import CURRENT, HERE, Cluster, Reach
 
 
 def watchdog(
@@ -46,10 +46,10 @@ def watchdog(
     every:
         Seconds between two looks.
     """
-    from fairlead_cli.clusters import target
-    from fairlead_cli.connection import run
+    from fairlead_cli.client.connection import run
     from fairlead_cli.errors import InputError
-    from fairlead_cli.watchdog.running import WatchdogFlags, run_watchdog
+    from fairlead_cli.kueue.clusters import target
+    from fairlead_cli.kueue.watchdog.running import WatchdogFlags, run_watchdog
 
     if not queues and not check:
         raise InputError("name at least one ClusterQueue, or a check: --check gang-fit")

@@ -1,14 +1,13 @@
 """`fairlead nats`: what Fairlead stands on in a NATS server of yours."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from fairlead_cli.commands.options import CHECK, HERE, Reach
+from fairlead_cli.nats.flags import ServerFlags, WhoFlags
+from fairlead_cli.options import CHECK, HERE, Reach
 
 nats = App(name="nats", help="Set up a NATS server for Fairlead.", group=CHECK)
 
@@ -44,51 +43,13 @@ def provision(
     dry_run:
         Say what is missing and what differs, and change nothing; exit 1 where something does.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.provisioning import Limits, provisioned
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.nats.provisioning import Limits, provisioned
 
     limits = Limits.read(max_bytes or (), max_age or ())
     return run(
         provisioned(reach.nats, [cluster, *clusters], limits=limits, replicas=replicas, dry_run=dry_run)
     )
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class ServerFlags:
-    """How the server listens and is reached; what was said before stays."""
-
-    listen: str | None = None
-    """Address that the server listens on; 127.0.0.1:4222 unless given."""
-    url: str | None = None
-    """Where the services find it, several servers separated by commas; nats://127.0.0.1:4222 unless given."""
-    store: str | None = None
-    """Where the server keeps its streams; beside the configuration unless given."""
-    tls_cert: str | None = None
-    """Path of the server's certificate."""
-    tls_key: str | None = None
-    """Path of its key."""
-    tls_ca: str | None = None
-    """Path of the authority's certificate, as the services find it."""
-    jwt: bool | None = None
-    """Operator mode: accounts and users are tokens signed by a key of yours, and a running server is told of new ones by
-    `fairlead nats push`."""
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class WhoFlags:
-    """Who is let in, beside the services; who was named before stays."""
-
-    tenant: Annotated[Sequence[str], Parameter(negative="")] = ()
-    """A tenant that submits on NATS, with an account for itself; may be given several times. Namespaces without one
-    submit through Kubernetes only."""
-    group: Annotated[Sequence[str], Parameter(negative="")] = ()
-    """Tenants that have an account in common, as NAME=TENANT,TENANT; may be given several times."""
-    operator: Annotated[Sequence[str], Parameter(negative="")] = ()
-    """A person who steers with this command; may be given several times."""
-    rotate: Annotated[Sequence[str], Parameter(negative="")] = ()
-    """A user that gets a new key, as tenant.team-a or scorer; may be given several times."""
 
 
 AS_IT_IS, NOBODY = ServerFlags(), WhoFlags()
@@ -113,7 +74,7 @@ def config(
     clusters:
         Names of clusters, as their watchers and admitters are told them.
     """
-    from fairlead_cli.nats_making import make_config
+    from fairlead_cli.nats.making import make_config
 
     make_config(directory, clusters, who, server)
 
@@ -129,8 +90,8 @@ def check(directory: Path, /, *, reach: Reach = HERE) -> int:
     directory:
         As `fairlead nats config` wrote it, with everybody's keys.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.nats_checking import checked
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.nats.checking import checked
 
     return run(checked(directory, reach.nats))
 
@@ -144,7 +105,7 @@ def push(directory: Path, /, *, reach: Reach = HERE) -> int:
     directory:
         As `fairlead nats config --jwt` wrote it.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.nats_pushing import pushed
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.nats.pushing import pushed
 
     return run(pushed(directory, reach.nats))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead_cli.commands.options import HERE, Output, Reach
+from fairlead_cli.options import HERE, Output, Reach
 
 
 def order(
@@ -30,12 +30,12 @@ def order(
         Lines in words, or JSON.
     """
     if explain is not None:
-        from fairlead_cli.ordering.explaining import explain_on_paper
+        from fairlead_cli.paper.explaining import explain_on_paper
 
         explain_on_paper(file, explain, json=output == "json")
         return
-    from fairlead_cli.leaving import leave
-    from fairlead_cli.ordering.running import put_in_order
+    from fairlead_cli.fast_exit import leave
+    from fairlead_cli.paper.running import put_in_order
 
     put_in_order(file, levels=levels, json=output == "json")
     leave()
@@ -49,7 +49,7 @@ def snapshot(*, pool: str | None = None, reach: Reach = HERE) -> None:
     pool:
         Only this pool.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.ordering.taking import take_snapshot
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.paper.taking import take_snapshot
 
     run(take_snapshot(reach.nats, pool=pool))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fairlead_cli.commands.options import HERE, STEER, Output, Reach
+from fairlead_cli.options import HERE, STEER, Output, Reach
 
 policy = App(name="policy", help="Look at the policy, or put another one in force.", group=STEER)
 
@@ -40,9 +40,9 @@ def apply(
     by:
         Who says so, for the history; the user of this machine unless given.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_applying import Terms, put_in_force
-    from fairlead_cli.steering import this_user
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.policy.applying import Terms, put_in_force
 
     terms = Terms(onto=onto, force=force, exact=exact, by=by or this_user())
     run(put_in_force(reach.nats, file, terms))
@@ -59,9 +59,9 @@ def check(file: Path, /, *, reach: Reach = HERE) -> None:
     file:
         YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_looking import check_file
-    from fairlead_cli.policy_worth import known_capacities
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.policy.looking import check_file
+    from fairlead_cli.policy.worth import known_capacities
 
     check_file(file, run(known_capacities(reach.nats)))
 
@@ -79,9 +79,9 @@ def diff(
     exact:
         As in `policy apply`.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_applying import Terms
-    from fairlead_cli.policy_looking import print_differences
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.policy.applying import Terms
+    from fairlead_cli.policy.looking import print_differences
 
     if run(print_differences(reach.nats, file, Terms(exact=exact))):
         raise SystemExit(1)
@@ -98,9 +98,9 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
     output:
         YAML as a person edits it (table), or JSON.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_looking import print_file, print_policy
-    from fairlead_cli.policy_worth import known_capacities
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.policy.looking import print_file, print_policy
+    from fairlead_cli.policy.worth import known_capacities
 
     if file is not None:
         print_file(file, run(known_capacities(reach.nats)), as_json=output == "json")
@@ -117,8 +117,8 @@ def history(*, output: Output = "table", reach: Reach = HERE) -> None:
     output:
         Words, or each revision with its whole document as JSON.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_history import print_history
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.policy.history import print_history
 
     run(print_history(reach.nats, as_json=output == "json"))
 
@@ -143,9 +143,9 @@ def revert(
     by:
         Who says so, for the history; the user of this machine unless given.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.policy_history import put_back
-    from fairlead_cli.steering import this_user
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.policy.history import put_back
 
     run(put_back(reach.nats, revision, exact=exact, by=by or this_user()))
 

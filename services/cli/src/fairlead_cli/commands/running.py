@@ -59,10 +59,10 @@ def up(
     port:
         Port of the embedded NATS; a free one unless given.
     """
-    from fairlead_cli.clusters import targets
-    from fairlead_cli.connection import run
+    from fairlead_cli.client.connection import run
     from fairlead_cli.errors import InputError
-    from fairlead_cli.upping import UpFlags, stay_up
+    from fairlead_cli.kueue.clusters import targets
+    from fairlead_cli.local.up import UpFlags, stay_up
 
     kubernetes = (
         targets(kubeconfig=kubeconfig, contexts=context, cluster=cluster) if kubeconfig or context else []
@@ -114,7 +114,7 @@ def demo(
     json:
         Print the figures as JSON and nothing else.
     """
-    from fairlead_cli.connection import run
+    from fairlead_cli.client.connection import run
     from fairlead_cli.demo import DemoFlags, run_demo
 
     flags = DemoFlags(

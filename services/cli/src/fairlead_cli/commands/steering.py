@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fairlead_cli.commands.options import HERE, Reach
+from fairlead_cli.options import HERE, Reach
 
 if TYPE_CHECKING:
     from fairlead_contracts.messages.control import Mode
@@ -89,16 +89,16 @@ def approve(
     why:
         The reason, for those who come after.
     """
-    from fairlead_cli import approving
-    from fairlead_cli.connection import run
-    from fairlead_cli.steering import this_user
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.policy import approving
 
     approval = approving.Approval(job=job, urgency=urgency, tenant=tenant, by=by or this_user(), why=why)
     run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval))
 
 
 def _steer(mode: "Mode", pool: str | None, by: str | None, why: str, reach: Reach) -> None:
-    from fairlead_cli.connection import run
-    from fairlead_cli.steering import set_mode, this_user
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.steering import set_mode, this_user
 
     run(set_mode(reach.nats, mode, pool=pool, by=by or this_user(), why=why))

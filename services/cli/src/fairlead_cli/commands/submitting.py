@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, Token
 
-from fairlead_cli.commands.job_flags import NOTHING_SAID, JobFlags
-from fairlead_cli.commands.options import HERE, Output, Reach
+from fairlead_cli.client.submitting.flags import NOTHING_SAID, JobFlags
+from fairlead_cli.options import HERE, Output, Reach
 
 _FLAG_OF = {"urgency": "class"}
 _OTHERS = ("no-follow", "quiet", "output", "nats")
@@ -55,9 +55,9 @@ def submit(
     output:
         Lines in words, or the answers as JSON lines.
     """
-    from fairlead_cli.connection import run
-    from fairlead_cli.submitting.gathering import gather
-    from fairlead_cli.submitting.session import submit_all
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.client.submitting.gathering import gather
+    from fairlead_cli.client.submitting.session import submit_all
 
     drafts = gather(file, job)
     return run(submit_all(reach.nats, drafts, follow=follow, quiet=quiet, as_json=output == "json"))

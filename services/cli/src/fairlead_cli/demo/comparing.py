@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fairlead_cli.report.figures import Figures, Run, figures, study
-from fairlead_cli.report.page import Report
+from fairlead_cli.demo.report.figures import Figures, Run, figures, study
+from fairlead_cli.demo.report.page import Report
 from fairlead_sim import Fifo, RunResult, StrictPriority, VirtualRun, Workload
 
 FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"

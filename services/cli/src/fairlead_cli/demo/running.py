@@ -10,6 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fairlead_bus import Bus
+from fairlead_cli.client.follow import hearing
+from fairlead_cli.client.live import Pulse
+from fairlead_cli.client.readiness import wait_answering
+from fairlead_cli.client.watching import events
 from fairlead_cli.console import say
 from fairlead_cli.demo.comparing import compare, report_on
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
@@ -18,13 +22,9 @@ from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.showing import Show
 from fairlead_cli.demo.telling import facts_of, tell, verdict
 from fairlead_cli.errors import CommandError, InputError
-from fairlead_cli.hearing import hearing
-from fairlead_cli.live import Pulse
-from fairlead_cli.policy_files import PolicyFile
-from fairlead_cli.readiness import wait_answering
-from fairlead_cli.stack import Stack, StackPlan, child_environment, running
-from fairlead_cli.upping import ending_on_signals
-from fairlead_cli.watching import events
+from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
+from fairlead_cli.policy.files import PolicyFile
+from fairlead_cli.signals import ending_on_signals
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import AnyEvent
 from fairlead_contracts.messages.submissions import ANSWER

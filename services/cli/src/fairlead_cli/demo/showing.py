@@ -6,10 +6,10 @@ import time
 from rich.live import Live
 
 from fairlead_bus import Bus
+from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
+from fairlead_cli.client.watching import look
 from fairlead_cli.console import messages, say
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.live import Pulse, dashboard, places_that_fit
-from fairlead_cli.watching import look
 from fairlead_sim import Workload
 
 FRAME_SECONDS = 0.5

@@ -1,0 +1,78 @@
+"""Questions to the scorers, and their answers on a terminal or as JSON."""
+
+import msgspec
+from rich.console import RenderableType
+
+from fairlead_bus import Bus, BusError
+from fairlead_cli.client.approval_dates import granted_since
+from fairlead_cli.client.connection import ask, connected
+from fairlead_cli.client.tables import explain_view, queue_view, tenants_view
+from fairlead_cli.console import output, write_line
+from fairlead_cli.errors import CommandError
+from fairlead_contracts.base.codec import Message, to_json
+from fairlead_contracts.messages.questions import (
+    EXPLAIN_REPLY,
+    QUEUE_REPLY,
+    TENANTS_REPLY,
+    ExplainQuestion,
+    Explanation,
+    QueueQuestion,
+    TenantsQuestion,
+)
+
+
+async def show_queue(
+    nats: str | None, *, pool: str | None, tenant: str | None, limit: int, as_json: bool
+) -> None:
+    """Print who waits, in order."""
+    question = QueueQuestion(pool=pool, tenant=tenant, limit=limit)
+    async with connected(nats) as bus:
+        reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
+    _show(reply, queue_view(reply, tenant=tenant, columns=output().width), as_json=as_json)
+
+
+async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, as_json: bool) -> None:
+    """Print who has what, of what they may have."""
+    async with connected(nats) as bus:
+        reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
+    _show(reply, tenants_view(reply, columns=output().width), as_json=as_json)
+
+
+async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as_json: bool) -> None:
+    """Print why a job stands where it stands.
+
+    Raises:
+        CommandError: nobody knows the job.
+    """
+    question = ExplainQuestion(job=job, tenant=tenant)
+    async with connected(nats) as bus:
+        reply = await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
+        reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
+    if reply.found or as_json:
+        _show(reply, explain_view(reply), as_json=as_json)
+    if not reply.found:
+        raise CommandError(
+            f"nobody knows a job {job!r}",
+            hint=(
+                "`fairlead queue` lists those that wait; refused ones were never jobs, "
+                "and ended ones are forgotten after a while."
+            ),
+        )
+
+
+async def _dated(bus: Bus, found: Explanation) -> Explanation:
+    """With the instant at which a class was granted to the job, where the policy's history tells and we may read it."""
+    if found.approved is None:
+        return found
+    try:
+        since = await granted_since(bus, {found.id, found.uid})
+    except BusError:
+        return found
+    return msgspec.structs.replace(found, approved=msgspec.structs.replace(found.approved, since=since))
+
+
+def _show(reply: Message, view: RenderableType, *, as_json: bool) -> None:
+    if as_json:
+        write_line(to_json(reply).decode())
+    else:
+        output().print(view)

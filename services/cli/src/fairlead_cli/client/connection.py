@@ -1,0 +1,159 @@
+"""Talking to NATS for one command: who we are there, and what a failure means to a person."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from fairlead_bus import (
+    AnswerTimeoutError,
+    Bus,
+    BusError,
+    ConnectFailedError,
+    ConnectionSettings,
+    DeniedError,
+    NobodyAnswersError,
+    NoStreamError,
+    NotFoundError,
+    RemoteError,
+    connect,
+)
+from fairlead_cli.client.instance import find_url
+from fairlead_cli.errors import CommandError, NoScorerAnswersError, NotRunningError
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import Codec, Message, to_json
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.questions import PROBLEM
+
+CONNECT_SECONDS = 3.0
+ANSWER_SECONDS = (3.0, 2.0)
+"""Of each try. A scorer that is stopped or cut off stays in the group that questions are shared by until the server
+notices: a second try mostly reaches another one. The first leaves time for owners of shards that are silent."""
+_PREFIX = "FAIRLEAD_NATS_"
+_CREDENTIALS = ("user", "password", "token", "creds", "nkey_seed", "tls_ca", "tls_cert", "tls_key")
+
+
+def connection_settings(url: str, environ: Mapping[str, str]) -> ConnectionSettings:
+    """The address with the credentials that the environment gives, under the same names as for the services."""
+    given = {name: environ.get(_PREFIX + name.upper()) for name in _CREDENTIALS}
+    plain = ConnectionSettings(url=url, connect_timeout_seconds=CONNECT_SECONDS)
+    return msgspec.structs.replace(plain, **given)
+
+
+def server_of(nats: str | None) -> str:
+    """The address that `connected` speaks to, without its password.
+
+    Raises:
+        NotRunningError: none was stated, and no instance runs.
+    """
+    return str(connection_settings(find_url(nats, os.environ), os.environ).redacted()["url"])
+
+
+@asynccontextmanager
+async def connected(nats: str | None) -> AsyncIterator[Bus]:
+    """A connection to the stated address, or to the running instance.
+
+    Raises:
+        NotRunningError: nobody is there.
+    """
+    url = find_url(nats, os.environ)
+    settings = connection_settings(url, os.environ)
+    try:
+        async with connect(settings, name="cli") as bus:
+            yield bus
+    except ConnectFailedError as error:
+        raise NotRunningError(
+            f"no NATS server lets us in at {settings.redacted()['url']}: {error}",
+            hint="Is it up? `fairlead up` starts one; --nats URL or FAIRLEAD_NATS_URL names another.",
+        ) from error
+
+
+async def ask[T: Message](
+    bus: Bus, question: subjects.Question, message: Message, codec: Codec[T], *, tenant: str | None = None
+) -> T:
+    """Ask the scorers and read the answer.
+
+    Raises:
+        NoScorerAnswersError: no scorer listens, or none answers in time.
+        CommandError: the question was refused; says which field and why.
+    """
+    try:
+        payload = await _answer(bus, subjects.ask(question, tenant), to_json(message))
+    except NobodyAnswersError as error:
+        raise NoScorerAnswersError(
+            "NATS is there, but no scorer answers", hint="Is it up? `fairlead up` starts all services."
+        ) from error
+    except AnswerTimeoutError as error:
+        raise NoScorerAnswersError(
+            f"no scorer answered within {sum(ANSWER_SECONDS):g} s",
+            hint="It may still be starting: try again.",
+        ) from error
+    except RemoteError as error:
+        raise CommandError(_refusal(error)) from error
+    try:
+        return codec.decode(payload)
+    except ContractError as error:
+        raise CommandError(
+            f"what a scorer answered cannot be read: {error}",
+            hint="Is it of another release than this command?",
+        ) from error
+
+
+async def _answer(bus: Bus, subject: str, question: bytes) -> bytes:
+    *first, last = ANSWER_SECONDS
+    for seconds in first:
+        try:
+            return await bus.request(subject, question, timeout=seconds)
+        except AnswerTimeoutError:
+            continue
+    return await bus.request(subject, question, timeout=last)
+
+
+def _refusal(error: RemoteError) -> str:
+    try:
+        problem = PROBLEM.decode(error.payload)
+    except ContractError:
+        return f"the question was refused: {error.text}"
+    return f"{problem.field} {problem.value}: {problem.reason}"
+
+
+def run[T](main: Coroutine[object, object, T]) -> T:
+    """Run a command's coroutine to its end; of a group of failures, the first expected one is told.
+
+    Raises:
+        CommandError: whatever a person should hear.
+    """
+    try:
+        return asyncio.run(main)
+    except BaseExceptionGroup as group:
+        told = next((leaf for leaf in _leaves(group) if isinstance(leaf, CommandError | BusError)), None)
+        if isinstance(told, CommandError):
+            raise told from group
+        if told is None:
+            raise
+        raise _in_words(told) from group
+    except BusError as error:
+        raise _in_words(error) from error
+
+
+def _in_words(error: BusError) -> CommandError:
+    if isinstance(error, NotFoundError | NoStreamError):
+        return NotRunningError(
+            "NATS is there, but Fairlead's streams are not",
+            hint="`fairlead up` makes them on this machine, `fairlead nats provision CLUSTER...` on a server of yours.",
+        )
+    if isinstance(error, DeniedError):
+        return CommandError(
+            f"NATS denies this to our user: {error}", hint="Credentials come from FAIRLEAD_NATS_*."
+        )
+    return CommandError(f"NATS: {error}")
+
+
+def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
+    for part in group.exceptions:
+        if isinstance(part, BaseExceptionGroup):
+            yield from _leaves(part)
+        else:
+            yield part

@@ -1,0 +1,96 @@
+"""The live view of `top` and of the demo, and the throughput behind it."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from fairlead_cli.client.tables import NARROW_COLUMNS, SLIM_COLUMNS, WIDE_COLUMNS, places_table, tenants_table
+from fairlead_cli.client.words import steering_lines
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.messages.questions import QueueReply, TenantsReply
+
+WINDOW_SECONDS = 10.0
+"""Throughput is a mean over so long."""
+_FEWEST_PLACES, _MOST_PLACES = 5, 30
+_OTHER_LINES = 20
+"""Of a frame: titles, table heads and a pool's usual tenants."""
+ORDER_RULE = (
+    "Class first; then who has less of the part that it is entitled to; waiting counts as so much less."
+)
+
+
+class Pulse:
+    """Counts what happens, in all and over the last seconds."""
+
+    def __init__(self) -> None:
+        self.queued = self.started = self.ended = self.levels = 0
+        self._ends: deque[float] = deque()
+        self._began = time.monotonic()
+
+    def take(self, event: AnyEvent) -> None:
+        """Count one event."""
+        match event:
+            case JobQueued():
+                self.queued += 1
+            case JobStarted():
+                self.started += 1
+            case JobEnded():
+                self.ended += 1
+                self._ends.append(time.monotonic())
+            case LevelWritten():
+                self.levels += 1
+
+    def ended_per_second(self) -> float:
+        """Jobs that ended a second, over the last ones."""
+        now = time.monotonic()
+        while self._ends and self._ends[0] < now - WINDOW_SECONDS:
+            self._ends.popleft()
+        return len(self._ends) / max(1.0, min(WINDOW_SECONDS, now - self._began))
+
+    def words(self) -> str:
+        """All of it on one line; it counts from when it began to look, not what stood there then."""
+        return (
+            f"{self.queued} queued, {self.started} started, {self.ended} ended "
+            f"({self.ended_per_second():.1f}/s), {self.levels} levels written"
+        )
+
+
+def places_that_fit(height: int) -> int:
+    """How many of the next jobs a terminal of so many lines has room for."""
+    return max(_FEWEST_PLACES, min(_MOST_PLACES, height - _OTHER_LINES))
+
+
+def dashboard(
+    title: str,
+    *,
+    tenants: TenantsReply | None,
+    queue: QueueReply | None,
+    pulse: Pulse,
+    columns: int = WIDE_COLUMNS,
+) -> RenderableType:
+    """One frame: tenants, the next jobs with the reason for their place, throughput. Columns: of the terminal."""
+    return Group(*_parts(title, tenants, queue, pulse, columns))
+
+
+def _parts(
+    title: str, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse, columns: int
+) -> Iterator[RenderableType]:
+    narrow, slim = columns < NARROW_COLUMNS, columns < SLIM_COLUMNS
+    yield Text(title, style="bold")
+    yield Text(f"since this view began: {pulse.words()}", style="dim")
+    if tenants is None:
+        yield Text("waiting for a scorer to answer …", style="yellow")
+        return
+    waiting = {} if queue is None else {pool.pool: pool for pool in queue.pools}
+    for pool in tenants.pools:
+        yield Text(f"\npool {pool.pool}", style="bold")
+        yield from steering_lines(pool.steering)
+        yield tenants_table(pool, narrow=narrow, slim=slim)
+        if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
+            yield Text.assemble(
+                (f"\nnext of {line.waiting} waiting", "bold"), ("" if narrow else f"  {ORDER_RULE}", "dim")
+            )
+            yield places_table(line.places, queue.at, narrow=narrow, slim=slim)

@@ -1,0 +1,116 @@
+"""An operator's word on writing levels: pause, resume, release."""
+
+import getpass
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from fairlead_bus import Bucket, Bus
+from fairlead_cli.client.connection import ask, connected, server_of
+from fairlead_cli.client.controls import Controls, control_words
+from fairlead_cli.console import say, warn
+from fairlead_cli.errors import CommandError, NoScorerAnswersError
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.control import STRICTNESS, Control, Mode
+from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
+
+EFFECT = {
+    Mode.ACTIVE: "levels follow the order again",
+    Mode.PAUSED: "nothing is written from now on; levels stay as they are",
+    Mode.RELEASED: "every level is taken away, then nothing is written",
+}
+
+type Pools = Mapping[str, PoolTenants]
+"""By name, as the scorers know them."""
+
+
+async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, why: str) -> None:
+    """Set the mode, and say what that means and where it holds: a person with several shells may be in the wrong one.
+
+    The word is given first: it must not depend on scorers.
+
+    Raises:
+        CommandError: the scorers know no such pool; the word is taken back then.
+    """
+    async with connected(nats) as bus:
+        say(f"speaking to NATS at {server_of(nats)}")
+        bucket, key = Bucket(bus, topology.POLICY), subjects.control_key(pool)
+        stood = await bucket.get(key)
+        await bucket.put(key, to_json(Control(mode=mode, at=datetime.now(UTC), by=by, why=why)))
+        pools = await _known_pools(bus)
+        # A word on a pool that is gone can be ended, and nothing else be said of it.
+        ends = mode is Mode.ACTIVE and stood is not None
+        if pool is not None and pools and pool not in pools and not ends:
+            await (bucket.delete(key) if stood is None else bucket.put(key, stood.value))
+            raise CommandError(
+                f"there is no pool {pool!r}, so nothing was changed",
+                hint=f"Pools are {', '.join(sorted(pools))}.",
+            )
+        words = await control_words(bus)
+    for line in _told(mode, pool, words):
+        say(line)
+    if pools is not None:
+        _say_where(mode, pool, pools, words)
+
+
+async def _known_pools(bus: Bus) -> Pools | None:
+    try:
+        reply = await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
+    except NoScorerAnswersError:
+        warn(
+            "no scorer answers, so nobody says which clusters this holds for; their admitters heed it all the same"
+        )
+        return None
+    except CommandError as error:
+        warn(str(error))
+        return None
+    return {found.pool: found for found in reply.pools}
+
+
+def _told(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
+    """What was set, and each stricter word beside which it does not hold."""
+    stricter = list(_stricter(mode, pool, words))
+    if pool is not None:
+        yield f"pool {pool}: {mode.value}" + ("" if stricter else f"; {EFFECT[mode]}")
+    else:
+        yield f"all pools: {mode.value}; {EFFECT[mode]}" + (
+            ", except where a stricter word holds:" if stricter else ""
+        )
+    yield from stricter
+
+
+def _stricter(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
+    for name, control in words.items():
+        if STRICTNESS.index(control.mode) <= STRICTNESS.index(mode):
+            continue
+        if pool is None:
+            yield f"pool {name} stays {control.told()}; `fairlead resume {name}` ends that"
+        elif name is None:
+            yield f"but all pools are {control.told()}, and the stricter word holds; `fairlead resume` ends that"
+
+
+def _say_where(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> None:
+    """Names the clusters, and warns of a pool that the scorers do not know: it may not be there yet."""
+    if pool is not None and pool not in pools:
+        warn(f"the scorers know no pool {pool!r} now")
+        return
+    named = [found for name, found in sorted(pools.items()) if pool in (None, name)]
+    clusters = {
+        one.cluster: one.frontend
+        for found in named
+        if words.mode_of(found.pool) is mode
+        for one in found.steering
+    }
+    told = ", ".join(f"{name} ({frontend})" for name, frontend in sorted(clusters.items()))
+    if told:
+        say(f"it holds for: {told}")
+    elif not any(found.steering for found in named):
+        say("it holds for no cluster yet: none has stated a queue")
+
+
+def this_user() -> str:
+    """The name of whoever gives the command; empty where the machine does not know it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""

@@ -1,0 +1,93 @@
+"""`fairlead submit`: publish, then say each step until the last job has ended."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from fairlead_bus import Bus
+from fairlead_cli.client.connection import connected
+from fairlead_cli.client.submitting.answers import hearing_answers
+from fairlead_cli.client.submitting.following import Following, answer_line
+from fairlead_cli.client.submitting.publishing import Parcel, Sent, pack, publish_all
+from fairlead_cli.client.submitting.reading import Draft
+from fairlead_cli.console import fail, say, write_line
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.submissions import AnyAnswer, Ended, Refused
+
+
+class Session:
+    """One run of `fairlead submit`.
+
+    Args:
+        parcels: what to publish.
+        tell: hears of each answer that is news.
+    """
+
+    def __init__(self, parcels: Sequence[Parcel], *, tell: Callable[[AnyAnswer], None]) -> None:
+        self._parcels = parcels
+        self._tell = tell
+        self._done = asyncio.Event()
+        self.following = Following((parcel.tenant, parcel.id) for parcel in parcels)
+
+    async def publish(self, bus: Bus) -> list[Sent]:
+        """Publish all; say what could not be stored."""
+        return await publish_all(bus, self._parcels, told=_tell_problem)
+
+    async def publish_and_follow(self, bus: Bus) -> None:
+        """Publish, and tell every step of every job until each has ended or was refused."""
+        tenants = {parcel.tenant for parcel in self._parcels}
+        only = tenants.pop() if len(tenants) == 1 else None
+        async with hearing_answers(bus, only, self._take, lambda: self.following.names_open):
+            for sent in await self.publish(bus):
+                if sent.problem:
+                    self.following.give_up((sent.parcel.tenant, sent.parcel.id))
+            self._check_done()
+            await self._done.wait()
+
+    def _take(self, answer: AnyAnswer) -> None:
+        if self.following.take(answer):
+            self._tell(answer)
+            self._check_done()
+
+    def _check_done(self) -> None:
+        if self.following.done:
+            self._done.set()
+
+
+async def submit_all(
+    nats: str | None, drafts: Sequence[Draft], *, follow: bool, quiet: bool, as_json: bool
+) -> int:
+    """Publish all jobs, follow them if asked to, and say the sum.
+
+    Returns:
+        The exit code: 0 only if all were stored, and where followed accepted and succeeded.
+    """
+
+    def tell(answer: AnyAnswer) -> None:
+        went_wrong = isinstance(answer, Refused) or (
+            isinstance(answer, Ended) and answer.outcome != "succeeded"
+        )
+        if not quiet or went_wrong:
+            write_line(to_json(answer).decode() if as_json else answer_line(answer))
+
+    session = Session([pack(draft) for draft in drafts], tell=tell)
+    async with connected(nats) as bus:
+        if not follow:
+            sent = await session.publish(bus)
+            stored = [one for one in sent if not one.problem]
+            for one in stored if not (quiet or as_json) else []:
+                write_line(f"{one.parcel.tenant}/{one.parcel.id}: published")
+            say(f"{len(stored)} of {len(sent)} published")
+            return 0 if len(stored) == len(sent) else 1
+        try:
+            await session.publish_and_follow(bus)
+        except asyncio.CancelledError:
+            say(f"{session.following.open} have not ended; they go on without being followed")
+            raise
+    tally = session.following.tally()
+    if len(drafts) > 1 or not tally.well:
+        say(tally.words())
+    return 0 if tally.well else 1
+
+
+def _tell_problem(sent: Sent) -> None:
+    fail(f"{sent.parcel.tenant}/{sent.parcel.id}: {sent.problem}")

@@ -1,0 +1,113 @@
+"""`fairlead top`: the live view of a running instance."""
+
+import asyncio
+import os
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+
+import msgspec
+from rich.console import RenderableType
+from rich.live import Live
+
+from fairlead_bus import Bus
+from fairlead_cli.client.connection import ask, connected
+from fairlead_cli.client.follow import hearing
+from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
+from fairlead_cli.console import output
+from fairlead_cli.errors import NoScorerAnswersError
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.events import EVENT, AnyEvent
+from fairlead_contracts.messages.questions import (
+    QUEUE_REPLY,
+    TENANTS_REPLY,
+    QueueQuestion,
+    QueueReply,
+    TenantsQuestion,
+    TenantsReply,
+)
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a running instance; None where no scorer answers."""
+
+    tenants: TenantsReply | None = None
+    queue: QueueReply | None = None
+
+
+async def look(bus: Bus, *, places: int, pool: str | None = None) -> Look:
+    """Ask for tenants and for the next jobs, so many of each pool."""
+    try:
+        tenants = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY)
+        queue = await ask(bus, "queue", QueueQuestion(pool=pool, limit=places), QUEUE_REPLY)
+    except NoScorerAnswersError:
+        return Look()
+    return Look(tenants=tenants, queue=queue)
+
+
+def events(bus: Bus, take: Callable[[AnyEvent], None]) -> AbstractAsyncContextManager[None]:
+    """Calls `take` with every event from now on, for the time of the block."""
+    return hearing(bus, stream=topology.EVENT, filter=subjects.event_filter(), codec=EVENT, take=take)
+
+
+@contextmanager
+def ending_on_q() -> Iterator[asyncio.Event]:
+    """An event that the key `q` sets, where standard input is a terminal."""
+    end = asyncio.Event()
+    if not sys.stdin.isatty():
+        yield end
+        return
+    keys, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+
+    def pressed() -> None:
+        typed = os.read(keys, 64)
+        if b"q" in typed.lower() or not typed:
+            end.set()
+
+    before = termios.tcgetattr(keys)
+    # Each key at once, and not shown; Ctrl-C stays what it is.
+    tty.setcbreak(keys)
+    loop.add_reader(keys, pressed)
+    try:
+        yield end
+    finally:
+        loop.remove_reader(keys)
+        termios.tcsetattr(keys, termios.TCSADRAIN, before)
+
+
+async def _ended(end: asyncio.Event, seconds: float) -> bool:
+    """Whether the event came within that time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await end.wait()
+    return end.is_set()
+
+
+async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
+    """Show the live view until `q` or Ctrl-C; where standard output is no terminal, print it once."""
+    console = output()
+    pulse = Pulse()
+
+    def frame(found: Look) -> RenderableType:
+        return dashboard(
+            "Fairlead",
+            tenants=found.tenants,
+            queue=found.queue,
+            pulse=pulse,
+            columns=console.width,
+        )
+
+    async with connected(nats) as bus, events(bus, pulse.take):
+        first = await look(bus, places=places_that_fit(console.height), pool=pool)
+        if not console.is_terminal:
+            console.print(frame(first))
+            return
+        with (
+            ending_on_q() as end,
+            Live(frame(first), console=console, screen=True, auto_refresh=False) as live,
+        ):
+            while not await _ended(end, every):
+                found = await look(bus, places=places_that_fit(console.height), pool=pool)
+                live.update(frame(found), refresh=True)

@@ -1,0 +1,101 @@
+"""The report for a terminal."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairlead_cli.demo.report.figures import TOLERANCE, Bin, TenantFigures, off_entitlement
+from fairlead_cli.demo.report.page import UNCONTENDED, Report, number, waits_cell
+
+COURSE_STEPS = 12
+"""Columns of the shares over time: more do not fit beside the names."""
+
+
+def render_text(report: Report) -> RenderableType:
+    """Shares, their course, waits, and what was run."""
+    return Group(*_parts(report))
+
+
+def _parts(report: Report) -> Iterator[RenderableType]:
+    yield Text("\nShare of the pool against entitlement, while every tenant had jobs waiting", style="bold")
+    yield _shares(report)
+    yield Text("\nFairlead's shares over time (what each tenant holds of what is in use)", style="bold")
+    yield _course(report)
+    yield Text("\nWaits by tenant and class: median / 90th percentile, seconds of wall time", style="bold")
+    yield _waits(report)
+    yield Text("")
+    yield _verdict(report)
+    for fact in report.facts:
+        yield Text(f"· {fact}", style="dim")
+
+
+def _shares(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name in ("tenant", "weight", "entitled"):
+        table.add_column(name, justify="left" if name == "tenant" else "right")
+    for run in report.runs:
+        table.add_column(run.title, justify="right")
+    table.add_column("jobs", justify="right")
+    for tenant in report.figures.tenants:
+        table.add_row(
+            tenant.name,
+            f"{tenant.weight:g}",
+            f"{tenant.entitlement:.1%}",
+            *(_share(tenant, (run.shares or {}).get(tenant.name)) for run in report.runs),
+            str(tenant.jobs),
+        )
+    table.add_section()
+    table.add_row(
+        "Jain index", "", "", *(number(run.jain, "{:.3f}") for run in report.runs), "", style="bold"
+    )
+    return table
+
+
+def _share(tenant: TenantFigures, share: float | None) -> Text:
+    near = share is not None and abs(share - tenant.entitlement) <= TOLERANCE * tenant.entitlement
+    return Text(number(share, "{:.1%}"), style="green" if near else "yellow")
+
+
+def _course(report: Report) -> Table:
+    course = report.runs[0].course
+    steps = [course[number * len(course) // COURSE_STEPS] for number in range(COURSE_STEPS)] if course else []
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("tenant")
+    for step in steps:
+        table.add_column(f"{step.begin:.0f}s", justify="right", style=_backlog_style(report, step))
+    for tenant in report.figures.tenants:
+        table.add_row(tenant.name, *(f"{step.shares[tenant.name]:.0%}" for step in steps))
+    return table
+
+
+def _backlog_style(report: Report, step: Bin) -> str:
+    span = report.runs[0].backlog
+    return "" if span is not None and span[0] <= step.begin <= span[1] else "dim"
+
+
+def _waits(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("tenant")
+    table.add_column("class")
+    table.add_column("jobs", justify="right")
+    for run in report.runs:
+        table.add_column(run.title, justify="right")
+    for group, waits in report.runs[0].by_class.items():
+        table.add_row(*group, str(waits.jobs), *(waits_cell(run, group) for run in report.runs))
+    return table
+
+
+def _verdict(report: Report) -> Text:
+    figures = report.figures
+    counted = f"{figures.submitted} jobs submitted, {figures.finished} finished, {figures.lost} lost. "
+    if figures.jain is None:
+        return Text(counted + UNCONTENDED, style="yellow")
+    off = [tenant.name for tenant in off_entitlement(figures)]
+    if off:
+        return Text(
+            counted + f"Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}.",
+            style="yellow",
+        )
+    return Text(counted + f"Every tenant held its entitlement within {TOLERANCE:.0%}.", style="green")

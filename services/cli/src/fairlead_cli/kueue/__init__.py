@@ -1,0 +1,1 @@
+"""Clusters with Kueue: the doctor that looks them over, the watchdog that lets go of them."""

@@ -1,0 +1,260 @@
+"""Gangs that no set of nodes can hold, or that spread over zones."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+
+import msgspec
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, info, listed, warning
+from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
+from fairlead_contracts.base.errors import FieldError
+from fairlead_kube import (
+    ClusterQueue,
+    LabelRequirement,
+    PodSet,
+    ResourceFlavor,
+    Workload,
+    in_base_units,
+    pod_demand,
+    workload_demand,
+)
+from fairlead_kube import Node as KubeNode
+from fairlead_kube import Toleration as KubeToleration
+from fairlead_policy import fit
+
+_PODS = "pods"
+"""Kueue counts pods where a queue has quota of them, and nowhere else."""
+ZONE = "topology.kubernetes.io/zone"
+MOST_SHAPES = 200
+"""Gangs of different shapes that are tried; a shape takes milliseconds on a thousand nodes."""
+_MOST_CHOICES = 64
+"""Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
+
+
+def node_of(node: KubeNode) -> fit.Node:
+    """The node as an empty one: what it has when nothing runs. What passes by itself is not held against it."""
+    has = {name: in_base_units(name, amount) for name, amount in (node.status.allocatable or {}).items()}
+    return fit.Node(
+        name=node.metadata.name,
+        free=has,
+        allocatable=has,
+        labels=node.metadata.labels or {},
+        taints=tuple(
+            fit.Taint(key=taint.key, value=taint.value, effect=taint.effect)
+            for taint in node.spec.taints or ()
+            if not taint.key.startswith("node.kubernetes.io/")
+        ),
+    )
+
+
+def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]], *, zone: str | None = None) -> fit.Gang:
+    """The pods of a Workload, each free to take any flavor of its queue: more than Kueue itself would try.
+
+    Args:
+        workload: whose pods.
+        flavors: of its queue, a list for each resource group.
+        zone: the label by which the gang is to stay together.
+    """
+    return fit.Gang(
+        shapes=tuple(_shape(pod_set, flavors) for pod_set in workload.spec.pod_sets or ()), zone_key=zone
+    )
+
+
+def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> fit.PodShape:
+    spec = pod_set.template.spec
+    required = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+    own = [
+        tuple(map(_requirement, term.match_expressions or ()))
+        for term in (required.node_selector_terms if required else None) or ()
+    ]
+    tolerated = [
+        *(spec.tolerations or ()),
+        *(t for group in flavors for f in group for t in f.spec.tolerations or ()),
+    ]
+    return fit.PodShape(
+        name=pod_set.name,
+        count=pod_set.count if pod_set.min_count is None else pod_set.min_count,
+        demand=pod_demand(spec),
+        selector=spec.node_selector or {},
+        affinity=tuple(
+            (*left, *right) for left, right in product(own or [()], _choices(flavors)) if left or right
+        ),
+        tolerations=tuple(map(_toleration, tolerated)),
+    )
+
+
+def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[fit.Requirement, ...]]:
+    """The labels that a pod gets by its flavors, one choice of flavors each; one empty choice where any node will do."""
+    groups = [
+        [
+            tuple(
+                fit.Requirement(key=key, operator="In", values=(value,))
+                for key, value in sorted((flavor.spec.node_labels or {}).items())
+            )
+            for flavor in group
+        ]
+        for group in flavors
+        if group
+    ]
+    several = [tuple(one for part in choice for one in part) for choice in product(*groups)]
+    return [()] if () in several or len(several) > _MOST_CHOICES else several
+
+
+def _requirement(found: LabelRequirement) -> fit.Requirement:
+    return fit.Requirement(key=found.key, operator=found.operator, values=tuple(found.values or ()))
+
+
+def _toleration(found: KubeToleration) -> fit.Toleration:
+    return fit.Toleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+
+
+def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[ResourceFlavor]]:
+    """Of the queue, by resource group."""
+    known = {flavor.metadata.name: flavor for flavor in survey.flavors}
+    if queue is None:
+        return []
+    return [
+        [known[flavor.name] for flavor in group.flavors or () if flavor.name in known]
+        for group in queue.spec.resource_groups or ()
+    ]
+
+
+def _unfinished(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]]:
+    """Active Workloads with their queues, admitted ones too: one that fits nowhere is admitted all the same."""
+    doors = {(q.metadata.namespace, q.metadata.name): q.spec.cluster_queue for q in survey.local_queues}
+    queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
+    for workload in survey.workloads:
+        pods = sum(pod_set.count for pod_set in workload.spec.pod_sets or ())
+        if pods and workload.active:
+            door = (workload.metadata.namespace, workload.spec.queue_name)
+            yield workload, queues.get(doors.get(door, ""))
+
+
+def _gangs(survey: Survey) -> Iterator[Finding]:
+    if survey.node_pools:
+        return  # What Karpenter can make, it makes: today's nodes prove nothing.
+    nodes = [node_of(node) for node in survey.nodes]
+    shapes = _shapes(survey)
+    for gang, workloads, uncovered in shapes[:MOST_SHAPES]:
+        found = fit.place(gang, nodes, empty=True)
+        if isinstance(found, fit.Unfit):
+            if found.exact:
+                yield _never(workloads, found, uncovered)
+        elif gang.pods > 1 and (across := _spread(gang, nodes)):
+            yield _across(workloads, across)
+    if len(shapes) > MOST_SHAPES:
+        yield info(
+            "gangs-passed-over",
+            "Workload",
+            f"{len(shapes) - MOST_SHAPES} of {len(shapes)} shapes of gangs were not tried",
+        )
+
+
+def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload], tuple[str, ...]]]:
+    """Gangs that wait or run, those that are alike once, with what they ask for and their queue has no quota of."""
+    found: dict[tuple[bytes, tuple[str, ...]], tuple[fit.Gang, list[Workload], tuple[str, ...]]] = {}
+    for workload, queue in _unfinished(survey):
+        try:
+            gang = gang_of(workload, _flavors_of(survey, queue))
+            uncovered = _uncovered(workload, queue)
+        except FieldError:
+            continue  # a quantity that no cluster has: the watcher objects to it on the object itself
+        key = msgspec.json.encode(gang), uncovered
+        found.setdefault(key, (gang, [], uncovered))[1].append(workload)
+    return list(found.values())
+
+
+def _uncovered(workload: Workload, queue: ClusterQueue | None) -> tuple[str, ...]:
+    """What it asks for and its ClusterQueue has no quota of: Kueue never admits it."""
+    if queue is None:
+        return ()
+    flavors = (flavor for group in queue.spec.resource_groups or () for flavor in group.flavors or ())
+    covered = {quota.name for flavor in flavors for quota in flavor.resources or ()}
+    asked = {name for name, amount in workload_demand(workload).items() if amount} - {_PODS}
+    return tuple(sorted(asked - covered))
+
+
+def _spread(gang: fit.Gang, nodes: list[fit.Node]) -> tuple[str, ...]:
+    """The zones that the gang needs together; none where one is enough, or where nodes have no zones."""
+    if not any(ZONE in node.labels for node in nodes):
+        return ()
+    found = fit.place(fit.Gang(shapes=gang.shapes, zone_key=ZONE), nodes, empty=True)
+    obstacles = found.obstacles if isinstance(found, fit.Unfit) else ()
+    return next((one.across for one in obstacles if isinstance(one, fit.NoZoneHoldsAll)), ())
+
+
+def _subject(workloads: list[Workload]) -> tuple[str, str]:
+    first = workloads[0]
+    owner = first.metadata.controller
+    kind, name = (owner.kind, owner.name) if owner else ("Workload", first.metadata.name)
+    pods = sum(pod_set.count for pod_set in first.spec.pod_sets or ())
+    more = f" (and {len(workloads) - 1} more alike)" if len(workloads) > 1 else ""
+    return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
+
+
+def _never(workloads: list[Workload], found: fit.Unfit, uncovered: tuple[str, ...]) -> Finding:
+    subject, pods = _subject(workloads)
+    then = (
+        f"Kueue never admits it either: its ClusterQueue has no quota of {listed(uncovered)}"
+        if uncovered
+        else "Kueue admits it all the same, and it holds quota and never starts"
+    )
+    return warning(
+        "gang-fits-nowhere",
+        subject,
+        f"{pods}: " + " ".join(map(fit.in_words, found.obstacles)),
+        why=f"no node or set of nodes holds it even when nothing else runs: {then}",
+        mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
+        f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",
+    )
+
+
+def _across(workloads: list[Workload], zones: tuple[str, ...]) -> Finding:
+    subject, pods = _subject(workloads)
+    return warning(
+        "gang-across-zones",
+        subject,
+        f"{pods}: no zone holds them all, only {listed(zones)} together",
+        why="its pods talk across zones, slower and often at a price",
+        mend="make it smaller than the largest zone, or grow a zone; to insist on one zone, with Kueue's topology-aware "
+        f"scheduling, on the pod template:\nmetadata:\n  annotations: {{kueue.x-k8s.io/podset-required-topology: {ZONE}}}",
+    )
+
+
+def _running(survey: Survey) -> Iterator[Finding]:
+    zones = {node.metadata.name: (node.metadata.labels or {}).get(ZONE) for node in survey.nodes}
+    gangs: dict[tuple[str, str], Counter[str]] = {}
+    for pod in survey.gang_pods:
+        name = next((found for label in GANG_LABELS if (found := pod.metadata.label(label))), None)
+        zone = zones.get(pod.spec.node_name)
+        if name and zone and pod.metadata.namespace in survey.managed_namespaces:
+            gangs.setdefault((pod.metadata.namespace, name), Counter())[zone] += 1
+    for (namespace, name), count in sorted(gangs.items()):
+        if len(count) > 1:
+            yield info(
+                "gang-spread",
+                f"Job/{namespace}/{name}",
+                f"its {sum(count.values())} pods run in {listed(f'{zone} ({n})' for zone, n in sorted(count.items()))}",
+                why="they talk across zones, slower and often at a price",
+                mend="on the pod template, with Kueue's topology-aware scheduling:\n"
+                f"metadata:\n  annotations: {{kueue.x-k8s.io/podset-preferred-topology: {ZONE}}}",
+            )
+
+
+CHECKS = (
+    Check(
+        topic="gangs",
+        names=("gang-fits-nowhere", "gang-across-zones", "gangs-passed-over"),
+        look=_gangs,
+        fine="every job fits the nodes when nothing else runs",
+        needs=("workloads", "nodes", "nodepools", "clusterqueues", "localqueues", "resourceflavors"),
+    ),
+    Check(
+        topic="zones",
+        names=("gang-spread",),
+        look=_running,
+        fine="every running gang is in one zone",
+        needs=("pods", "nodes"),
+    ),
+)

@@ -1,0 +1,117 @@
+"""Kueue itself: installed, which version, its webhooks; and what could not be read."""
+
+from collections.abc import Iterator
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info, warning
+from fairlead_cli.kueue.doctor.kueue_config import Release
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_kube import KUEUE, Lever
+
+CURRENT_API = "v1beta2"
+OLDEST_TESTED, NEWEST_TESTED = Release(0, 19), Release(0, 19, 99)
+"""Releases that Fairlead's own tests run against."""
+OPTIONAL = frozenset({"deployments"})
+"""Kinds that an operator need not be allowed to read: a booster also shows by what it writes."""
+REVERTING = (0, 12)
+"""Kueue 0.12 writes spec.priority back on every reconcile of a job with a Pod PriorityClass (jobframework/reconciler)."""
+
+
+def _absent(survey: Survey) -> Iterator[Finding]:
+    if not survey.kueue.served:
+        yield error(
+            "kueue-absent",
+            f"Cluster/{survey.cluster}",
+            f"{survey.server} does not serve {KUEUE}",
+            why="there is no queue to steer",
+            mend="kubectl apply --server-side -f "
+            "https://github.com/kubernetes-sigs/kueue/releases/download/v0.19.2/manifests.yaml",
+        )
+
+
+def _version(survey: Survey) -> Iterator[Finding]:
+    kueue = survey.kueue
+    if CURRENT_API not in kueue.served:
+        yield warning(
+            "kueue-old",
+            f"Cluster/{survey.cluster}",
+            f"Kueue serves {', '.join(kueue.served)} and not {CURRENT_API}",
+            why="it is older than 0.15; Fairlead reads it, but is not tested on it",
+            mend="upgrade Kueue to 0.19",
+        )
+    release = kueue.release
+    if release is None:
+        yield info(
+            "kueue-version-unknown",
+            "Deployment/kueue-system/kueue-controller-manager",
+            "its image names no version, or it cannot be read",
+            why="known faults of old releases cannot be ruled out",
+        )
+        return
+    if not OLDEST_TESTED <= release <= NEWEST_TESTED:
+        yield info(
+            "kueue-untested",
+            "Deployment/kueue-system/kueue-controller-manager",
+            f"Kueue {release}; tested are {OLDEST_TESTED.major}.{OLDEST_TESTED.minor}.x",
+            why="ordering and levers are known to differ between releases",
+        )
+    if (release.major, release.minor) == REVERTING and survey.probe.lever is not Lever.BOOST:
+        yield error(
+            "kueue-reverts",
+            "Deployment/kueue-system/kueue-controller-manager",
+            f"Kueue {release} writes spec.priority back whenever it looks at a job with a Pod PriorityClass",
+            why="each level would be overwritten and written again for as long as the job waits",
+            mend="upgrade Kueue to 0.13 or later",
+        )
+
+
+def _webhooks(survey: Survey) -> Iterator[Finding]:
+    seen = [hook for found in survey.webhooks for hook in found.webhooks or ()]
+    if not any(hook.sees(KUEUE, "workloads", "UPDATE") for hook in seen):
+        yield warning(
+            "webhook-missing",
+            f"Cluster/{survey.cluster}",
+            "no webhook looks at changes of Workloads",
+            why="nothing refuses an unparsable level, and the probe cannot tell which lever Kueue obeys",
+            mend="install Kueue's webhooks (they are in its manifests), or name the lever: --lever boost|priority",
+        )
+    if not any(hook.sees("batch", "jobs", "CREATE") for hook in seen):
+        yield warning(
+            "job-webhook-missing",
+            f"Cluster/{survey.cluster}",
+            "no webhook looks at new Jobs",
+            why="a Job with a queue name is not suspended when it is created: its pods may start before Kueue sees it",
+            mend="install Kueue's webhooks, or create every Job with spec.suspend: true",
+        )
+
+
+def _unread(survey: Survey) -> Iterator[Finding]:
+    for kind, reason in sorted(survey.unread.items()):
+        if kind in OPTIONAL:
+            continue
+        yield warning(
+            "cannot-read",
+            kind,
+            f"{survey.user or 'our user'} may not list them: {reason}",
+            why="whatever is wrong with them was not looked at",
+            mend="kubectl apply -k deploy/kustomize/rbac, and bind the ClusterRole fairlead-operator to this user",
+        )
+
+
+ABSENT = Check(topic="kueue", names=("kueue-absent",), look=_absent, fine="Kueue is installed")
+CHECKS = (
+    ABSENT,
+    Check(
+        topic="version",
+        names=("kueue-old", "kueue-untested", "kueue-version-unknown", "kueue-reverts"),
+        look=_version,
+        fine="Kueue's release is one that Fairlead is tested with",
+    ),
+    Check(
+        topic="webhooks",
+        names=("webhook-missing", "job-webhook-missing"),
+        look=_webhooks,
+        fine="Kueue's webhooks look at Workloads and at Jobs",
+        needs=("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+    ),
+    Check(topic="reading", names=("cannot-read",), look=_unread, fine="everything could be read"),
+)

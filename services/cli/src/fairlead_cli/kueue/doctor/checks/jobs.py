@@ -1,0 +1,116 @@
+"""Jobs that go round the queue: without a queue name, or not suspended."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, listed, warning
+from fairlead_cli.kueue.doctor.survey import Survey, queue_label
+from fairlead_kube import ObjectMeta, holds
+
+_ENDS = ("Complete", "Failed", "Succeeded")
+_STANDALONE = ("", "CronJob")
+"""Kinds of owners under which a job is queued by itself; under another one (JobSet, MPIJob, …) the owner is."""
+
+
+class _Found(NamedTuple):
+    kind: str
+    metadata: ObjectMeta
+    suspended: bool
+
+
+def _standing(survey: Survey) -> Iterator[_Found]:
+    """Jobs and PyTorchJobs that are not over, in namespaces with a LocalQueue."""
+    several = [
+        *(("Job", one.metadata, one.spec.suspend, one.status.conditions) for one in survey.jobs),
+        *(
+            (
+                "PyTorchJob",
+                one.metadata,
+                one.spec.run_policy is not None and one.spec.run_policy.suspend,
+                one.status.conditions,
+            )
+            for one in survey.pytorch_jobs
+        ),
+    ]
+    namespaces = survey.managed_namespaces
+    for kind, metadata, suspended, conditions in several:
+        owner = metadata.controller
+        if (
+            metadata.namespace in namespaces
+            and (owner.kind if owner else "") in _STANDALONE
+            and not any(holds(conditions, end) for end in _ENDS)
+        ):
+            yield _Found(kind, metadata, suspended)
+
+
+def _queueless(survey: Survey) -> Iterator[Finding]:
+    doors = {queue.metadata.namespace: queue.metadata.name for queue in reversed(survey.local_queues)}
+    found = [one for one in _standing(survey) if not queue_label(one.metadata)]
+    for (kind, namespace), several in _grouped(found).items():
+        first = several[0].metadata.name
+        field = "spec.suspend" if kind == "Job" else "spec.runPolicy.suspend"
+        yield warning(
+            "job-without-queue",
+            f"{kind}/{namespace}/{first}",
+            f"{counted(len(several), kind)} without a queue name in {namespace}: {_names(several)}",
+            why="they wait for ever: Kueue was told to hold such jobs back"
+            if survey.kueue.manages_all_jobs
+            else "they run beside the queue, take what Kueue believes to be free, and count in nobody's share",
+            mend=f"metadata:\n  labels: {{kueue.x-k8s.io/queue-name: {doors[namespace]}}}\n# and {field}: true, on the new job",
+        )
+
+
+def _unsuspended(survey: Survey) -> Iterator[Finding]:
+    admitted = {
+        owner.uid
+        for workload in survey.workloads
+        if workload.holds("QuotaReserved") and (owner := workload.metadata.controller) is not None
+    }
+    found = [
+        one
+        for one in _standing(survey)
+        if queue_label(one.metadata) and not one.suspended and one.metadata.uid not in admitted
+    ]
+    for (kind, namespace), several in _grouped(found).items():
+        first = several[0].metadata.name
+        plural = kind.lower()
+        spec = '{"suspend":true}' if kind == "Job" else '{"runPolicy":{"suspend":true}}'
+        yield warning(
+            "job-not-suspended",
+            f"{kind}/{namespace}/{first}",
+            f"{counted(len(several), kind)} not suspended in {namespace}, with no admitted Workload: {_names(several)}",
+            why="their pods may run before they are admitted: a gang then starts in part, and the order is gone round",
+            mend=f"kubectl -n {namespace} patch {plural} {first} --type merge -p '{{\"spec\":{spec}}}'\n"
+            f"# new ones: spec.{'suspend' if kind == 'Job' else 'runPolicy.suspend'}: true, or Kueue's webhook and "
+            f"`{'batch/job' if kind == 'Job' else 'kubeflow.org/pytorchjob'}` among integrations.frameworks",
+        )
+
+
+def _grouped(found: Iterable[_Found]) -> dict[tuple[str, str], list[_Found]]:
+    groups: dict[tuple[str, str], list[_Found]] = {}
+    for one in sorted(found, key=lambda one: (one.kind, one.metadata.namespace, one.metadata.name)):
+        groups.setdefault((one.kind, one.metadata.namespace), []).append(one)
+    return groups
+
+
+def _names(several: list[_Found]) -> str:
+    return listed(one.metadata.name for one in several)
+
+
+_NEEDS = ("localqueues", "jobs", "pytorchjobs")
+CHECKS = (
+    Check(
+        topic="queue names",
+        names=("job-without-queue",),
+        look=_queueless,
+        fine="every Job and PyTorchJob in the tenants' namespaces names its queue",
+        needs=_NEEDS,
+    ),
+    Check(
+        topic="suspension",
+        names=("job-not-suspended",),
+        look=_unsuspended,
+        fine="no Job or PyTorchJob runs that was not admitted",
+        needs=(*_NEEDS, "workloads"),
+    ),
+)

@@ -1,0 +1,74 @@
+"""The lever: which field of a Workload Kueue obeys, and whether it answers at all."""
+
+from collections.abc import Iterator
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.messages import clearance
+from fairlead_kube import Lever
+
+_GATE = """apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+featureGates: {PriorityBoost: true}   # ConfigMap kueue-system/kueue-manager-config, then restart Kueue"""
+
+
+def lever_of(survey: Survey) -> clearance.Lever | None:
+    """What would be written: as the operator states, else as the probe found; None where nobody knows."""
+    lever = survey.stated_lever or survey.probe.lever
+    match lever:
+        case Lever.BOOST:
+            return "boost"
+        case Lever.PRIORITY:
+            return "priority"
+        case _:
+            return None
+
+
+def _lever(survey: Survey) -> Iterator[Finding]:
+    subject = f"Cluster/{survey.cluster}"
+    stated, found = survey.stated_lever, survey.probe.lever
+    if survey.outage:
+        yield error(
+            "webhook-unreachable",
+            subject,
+            f"Kueue's webhook does not answer: {survey.outage}",
+            why="while it is away no Workload can be changed, and no level be written",
+            mend="kubectl -n kueue-system get pods,endpointslices; kubectl -n kueue-system logs "
+            "deploy/kueue-controller-manager",
+        )
+    elif stated is None and found is Lever.UNKNOWN:
+        yield error(
+            "lever-unknown",
+            subject,
+            f"whether Kueue obeys boosts cannot be told: {survey.probe.evidence}",
+            why="a boost that Kueue does not read changes nothing, and one that it does not check may be refused later",
+            mend="fairlead doctor --lever boost      # if the gate PriorityBoost is on (Kueue 0.17 or later)\n"
+            "fairlead doctor --lever priority   # otherwise; every Kueue obeys it",
+        )
+    elif stated is Lever.BOOST and found is Lever.PRIORITY:
+        yield error(
+            "lever-refused",
+            subject,
+            f"boosts were asked for, but Kueue does not read them: {survey.probe.evidence}",
+            why="levels would be written and change nothing",
+            mend=f"fairlead doctor --lever priority, or turn the gate on:\n{_GATE}",
+        )
+    elif Lever.PRIORITY in (stated, found) and stated is not Lever.BOOST:
+        yield info(
+            "lever-priority",
+            subject,
+            f"levels go into spec.priority: {survey.probe.evidence if stated is None else 'as was stated'}",
+            why="users see a changed priority, and Kueue writes it back when a WorkloadPriorityClass changes or it "
+            "restarts; Fairlead repairs that, at a write a job",
+            mend=f"with Kueue 0.17 or later the boost is the better lever:\n{_GATE}",
+        )
+
+
+CHECKS = (
+    Check(
+        topic="lever",
+        names=("webhook-unreachable", "lever-unknown", "lever-refused", "lever-priority"),
+        look=_lever,
+        fine="Kueue obeys the annotation kueue.x-k8s.io/priority-boost",
+    ),
+)

@@ -1,0 +1,230 @@
+"""ClusterQueues: whom a level could preempt, what goes before priority, what blocks."""
+
+from collections.abc import Iterator
+
+from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
+from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, error, info, listed, warning
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
+from fairlead_policy import preempting_settings
+
+AFS = "UsageBasedAdmissionFairSharing"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+_SAFE_VALUES = {
+    "withinClusterQueue": '"withinClusterQueue":"Never"',
+    "reclaimWithinCohort": '"reclaimWithinCohort":"Any"',
+    "borrowWithinCohort": '"borrowWithinCohort":{"policy":"Never"}',
+}
+
+
+def preemption_words(preemption: Preemption) -> dict[str, str]:
+    """A queue's preemption settings in Kueue's words."""
+    borrow = preemption.borrow_within_cohort
+    return {
+        "withinClusterQueue": preemption.within_cluster_queue,
+        "reclaimWithinCohort": preemption.reclaim_within_cohort,
+        "borrowWithinCohort": borrow.policy if borrow else "Never",
+    }
+
+
+def _subject(queue: ClusterQueue) -> str:
+    return f"ClusterQueue/{queue.metadata.name}"
+
+
+def _patch(queue: ClusterQueue, spec: str) -> str:
+    return f"kubectl patch clusterqueue {queue.metadata.name} --type merge -p '{{\"spec\":{spec}}}'"
+
+
+def _preemption(survey: Survey) -> Iterator[Finding]:
+    for pool, queues in survey.pools().items():
+        left = _levels_left(survey, {queue.metadata.name for queue in queues})
+        for queue in queues:
+            found = preempting_settings(preemption_words(queue.spec.preemption))
+            if found:
+                yield _preempting(survey, pool, queue, found, left)
+
+
+def _levels_left(survey: Survey, queues: set[str]) -> int:
+    """How many Workloads that wait in these ClusterQueues carry a level."""
+    behind = {
+        (queue.metadata.namespace, queue.metadata.name): queue.spec.cluster_queue
+        for queue in survey.local_queues
+    }
+    return sum(
+        behind.get((workload.metadata.namespace, workload.spec.queue_name)) in queues
+        and not workload.holds("QuotaReserved")
+        and any(workload.metadata.annotation(mark) for mark in (PRIORITY_BOOST, BASE_PRIORITY))
+        for workload in survey.workloads
+    )
+
+
+def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str, str], left: int) -> Finding:
+    what = ", ".join(f"{name}: {value}" for name, value in found.items())
+    if survey.policy.preemption != "never":
+        word = survey.policy.preemption
+        return info(
+            "preempting-queue",
+            _subject(queue),
+            what,
+            why=f"levels can preempt here; the policy says `{word}`",
+        )
+    safe = ",".join(_SAFE_VALUES[name] for name in found if name in _SAFE_VALUES)
+    return warning(
+        "preempting-queue",
+        _subject(queue),
+        what,
+        why=f"Kueue queues and preempts by one number: a level could stop a running job. So nothing is written in "
+        f"pool {pool} (`preemption: never`), and levels that stand there are taken away: it is as Kueue orders it. "
+        + (f"{counted(left, 'level')} still stand there" if left else "None stands there"),
+        mend=_patch(queue, f'{{"preemption":{{{safe}}}}}')
+        + "\n# or in the policy: `preemption: protect` (what was just admitted is lifted), or `accept` (they are counted)",
+    )
+
+
+def _sharing(survey: Survey) -> Iterator[Finding]:
+    for queue in survey.cluster_queues:
+        scope = queue.spec.admission_scope
+        if scope is not None and scope.admission_mode == AFS:
+            yield warning(
+                "admission-fair-sharing",
+                _subject(queue),
+                f"admissionMode: {AFS}",
+                why="the use of LocalQueues goes before priority: levels only order the jobs of one LocalQueue",
+                mend=_patch(queue, '{"admissionScope":null}'),
+            )
+    shared = [queue for queue in survey.cluster_queues if queue.status.fair_sharing is not None]
+    if survey.kueue.fair_sharing or shared:
+        names = listed(queue.metadata.name for queue in shared)
+        yield warning(
+            "fair-sharing",
+            "ConfigMap/kueue-system/kueue-manager-config",
+            "fairSharing is on" + (f" (queues {names} state a share)" if shared else ""),
+            why="between ClusterQueues Kueue's own share goes before priority: levels are a tie-break there, exact "
+            "only within one ClusterQueue",
+            mend="take `fairSharing:` out of the configuration and restart Kueue, or give all tenants LocalQueues of "
+            "one ClusterQueue",
+        )
+
+
+def _own_quota(survey: Survey) -> Iterator[Finding]:
+    for pool, queues in survey.pools().items():
+        owners = [queue.metadata.name for queue in queues if _has_quota(queue.spec.resource_groups)]
+        if len(queues) > 1 and owners:
+            yield info(
+                "own-quota",
+                f"Cohort/{pool}",
+                f"{len(queues)} ClusterQueues, of which {listed(owners)} have quota of their own",
+                why="a queue that does not borrow goes before one that does, whatever the levels: the order is exact "
+                "within a queue, and a tie-break between them",
+                mend="put the quota on the Cohort and 0 into its ClusterQueues, or give the tenants LocalQueues of "
+                "one ClusterQueue",
+            )
+
+
+def _has_quota(groups: list[ResourceGroup] | None) -> bool:
+    return any(
+        in_base_units(quota.name, quota.nominal_quota)
+        for group in groups or ()
+        for flavor in group.flavors or ()
+        for quota in flavor.resources or ()
+    )
+
+
+def _strategy(survey: Survey) -> Iterator[Finding]:
+    reserved = {queue.metadata.name for queues in reserved_pools(survey).values() for queue in queues}
+    for queue in survey.cluster_queues:
+        if queue.spec.queueing_strategy == STRICT and queue.metadata.name not in reserved:
+            yield warning(
+                "strict-fifo",
+                _subject(queue),
+                f"queueingStrategy: {STRICT}",
+                why="a job that does not fit holds up all behind it, and also what others could borrow",
+                mend=_patch(queue, '{"queueingStrategy":"BestEffortFIFO"}')
+                + "\n# or `mode: reserve` for its pool in the policy: small jobs then pass where they delay nobody",
+            )
+
+
+def _activity(survey: Survey) -> Iterator[Finding]:
+    for queue in survey.cluster_queues:
+        if queue.spec.stopped:
+            yield info(
+                "queue-stopped",
+                _subject(queue),
+                f"stopPolicy: {queue.spec.stop_policy}",
+                why="it admits nothing, so its jobs have no place in the order",
+                mend=_patch(queue, '{"stopPolicy":"None"}'),
+            )
+        elif not queue.active:
+            active = next((one for one in queue.status.conditions or () if one.type == "Active"), None)
+            yield warning(
+                "queue-inactive",
+                _subject(queue),
+                active.message if active else "Kueue has not said yet that it is active",
+                why="it admits nothing, so its jobs have no place in the order",
+                mend=f"kubectl describe clusterqueue {queue.metadata.name}",
+            )
+
+
+def _multikueue(survey: Survey) -> Iterator[Finding]:
+    checks = {
+        check.metadata.name for check in survey.admission_checks if check.spec.controller_name == MULTIKUEUE
+    }
+    for queue in survey.cluster_queues:
+        strategy = queue.spec.admission_checks_strategy
+        named = {rule.name for rule in (strategy.admission_checks if strategy is not None else None) or ()}
+        if found := sorted(checks & (named | set(queue.spec.admission_checks or ()))):
+            yield error(
+                "multikueue",
+                _subject(queue),
+                f"admission check {listed(found)} sends its Workloads to other clusters (MultiKueue)",
+                why="Kueue copies a Workload anew while its boost differs between the clusters: levels would cause "
+                "writes without end",
+                mend="steer the worker clusters instead, or take the check off this queue",
+            )
+
+
+CHECKS = (
+    Check(
+        topic="preemption",
+        names=("preempting-queue",),
+        look=_preemption,
+        fine="no level can stop a running job",
+        needs=("clusterqueues", "cohorts"),
+    ),
+    Check(
+        topic="sharing",
+        names=("fair-sharing", "admission-fair-sharing"),
+        look=_sharing,
+        fine="neither FairSharing nor AdmissionFairSharing goes before priority",
+        needs=("clusterqueues",),
+    ),
+    Check(
+        topic="quota",
+        names=("own-quota",),
+        look=_own_quota,
+        fine="the order is followed exactly: one ClusterQueue a pool, or all quota on its Cohort",
+        needs=("clusterqueues", "cohorts"),
+    ),
+    Check(
+        topic="strategy",
+        names=("strict-fifo",),
+        look=_strategy,
+        fine="all ClusterQueues are BestEffortFIFO, or reserved",
+        needs=("clusterqueues",),
+    ),
+    Check(
+        topic="activity",
+        names=("queue-stopped", "queue-inactive"),
+        look=_activity,
+        fine="all ClusterQueues are active",
+        needs=("clusterqueues",),
+    ),
+    Check(
+        topic="multikueue",
+        names=("multikueue",),
+        look=_multikueue,
+        fine="no queue sends its Workloads to other clusters",
+        needs=("clusterqueues", "admissionchecks"),
+    ),
+)

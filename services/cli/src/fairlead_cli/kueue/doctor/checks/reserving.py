@@ -1,0 +1,96 @@
+"""Reserve mode: where the policy wants starts promised, can they be?"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, info, listed, warning
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.frontend.marks import WATCHDOG
+from fairlead_kube import ClusterQueue
+from fairlead_policy import Rulebook, reserves
+
+STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
+
+
+def reserved_pools(survey: Survey) -> dict[str, list[ClusterQueue]]:
+    """The pools in which the policy wants starts promised, with their ClusterQueues."""
+    rulebook = Rulebook(survey.policy, 0)
+    return {
+        pool: queues
+        for pool, queues in survey.pools().items()
+        if reserves(survey.policy, rulebook.pool_of(survey.cluster, pool))
+    }
+
+
+def _unreservable(survey: Survey) -> Iterator[Finding]:
+    for pool, queues in reserved_pools(survey).items():
+        for what, mend in _obstacles(queues):
+            yield warning(
+                "not-reservable",
+                f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}",
+                what,
+                why="the policy wants starts promised here (`mode: reserve`), and none can be kept: the pool is "
+                "steered as `advise`",
+                mend=mend,
+            )
+
+
+def _obstacles(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
+    """What stands against a promise, each with what mends it."""
+    if len(queues) > 1:
+        names = listed(queue.metadata.name for queue in queues)
+        yield (
+            f"{len(queues)} ClusterQueues on one quota: {names}",
+            "give all tenants LocalQueues of one ClusterQueue, or set `mode: advise` for this pool in the policy",
+        )
+        return
+    [queue] = queues
+    if queue.spec.queueing_strategy != STRICT and queue.metadata.annotation(WATCHDOG) is None:
+        patch = f'{{"spec":{{"queueingStrategy":"{STRICT}"}}}}'
+        yield (
+            f"queueingStrategy: {queue.spec.queueing_strategy}",
+            f"kubectl patch clusterqueue {queue.metadata.name} --type merge -p '{patch}'",
+        )
+    flavors = Counter(
+        resource.name
+        for group in queue.spec.resource_groups or ()
+        for flavor in group.flavors or ()
+        for resource in flavor.resources or ()
+    )
+    if several := sorted(name for name, count in flavors.items() if count > 1):
+        yield (
+            f"several flavors give {listed(several)}",
+            "a ClusterQueue for each flavor: what fits the sum of two may fit none of them",
+        )
+
+
+def _let_go(survey: Survey) -> Iterator[Finding]:
+    for queue in survey.cluster_queues:
+        noted = queue.metadata.annotation(WATCHDOG)
+        if noted is not None:
+            yield info(
+                "watchdog-acted",
+                f"ClusterQueue/{queue.metadata.name}",
+                f"{queue.spec.queueing_strategy}; {noted}",
+                why="the watchdog found nobody who leads, and lets small jobs pass; it makes the queue strict again",
+                mend="look after Fairlead's admitter; or, without a watchdog, set queueingStrategy: StrictFIFO and take "
+                f"the annotation {WATCHDOG} off",
+            )
+
+
+CHECKS = (
+    Check(
+        topic="reserve",
+        names=("not-reservable",),
+        look=_unreservable,
+        fine="starts can be promised wherever the policy wants it",
+        needs=("clusterqueues", "cohorts"),
+    ),
+    Check(
+        topic="watchdog",
+        names=("watchdog-acted",),
+        look=_let_go,
+        fine="no queue was let go of by the watchdog",
+        needs=("clusterqueues",),
+    ),
+)

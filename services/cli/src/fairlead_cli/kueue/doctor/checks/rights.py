@@ -1,0 +1,90 @@
+"""RBAC: may our services do what they have to?"""
+
+from collections.abc import Iterator
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info, listed, warning
+from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
+from fairlead_cli.kueue.doctor.survey import Right, Survey
+
+
+def _rights(survey: Survey) -> Iterator[Finding]:
+    missing: dict[tuple[str, str], list[Right]] = {}
+    for right in survey.rights:
+        if not right.allowed and right.verb != IMPERSONATE and right.service != CHECKER:
+            missing.setdefault((right.service, right.account), []).append(right)
+    for (service, account), rights in sorted(missing.items()):
+        yield error(
+            "rights-missing",
+            account,
+            f"the {service} may not {listed(map(_words, rights), most=8)}",
+            why="the watcher would know nothing of them"
+            if service == "watcher"
+            else "levels could not be written",
+            mend="kubectl apply -k deploy/kustomize/rbac\n" + "\n".join(map(_asking, rights[:_SHOWN])),
+        )
+
+
+def _submitters(survey: Survey) -> Iterator[Finding]:
+    shut = [right for right in survey.rights if right.verb == IMPERSONATE and not right.allowed]
+    if not shut:
+        return
+    yield info(
+        "submit-rights-missing",
+        shut[0].account,
+        f"the admitter may not act as service account {SUBMITTER} of {listed(right.namespace for right in shut)}",
+        why="submissions from NATS for these namespaces would be refused; jobs that are made there otherwise are steered",
+        mend="\n".join(
+            f"kubectl apply -n {right.namespace} -k deploy/kustomize/tenant" for right in shut[:_SHOWN]
+        ),
+    )
+
+
+def _checker(survey: Survey) -> Iterator[Finding]:
+    missing = [right for right in survey.rights if right.service == CHECKER and not right.allowed]
+    if not missing:
+        return
+    yield warning(
+        "checker-rights-missing",
+        missing[0].account,
+        f"the checker may not {listed(map(_words, missing), most=len(missing))}",
+        why=f"jobs of queues that name {listed(survey.gang_checks)} would get quota and no answer: they wait with it until "
+        "a watchdog lets them through unchecked",
+        mend="kubectl apply -k deploy/kustomize/gang-fit\n" + "\n".join(map(_asking, missing[:_SHOWN])),
+    )
+
+
+def _words(right: Right) -> str:
+    of = f"the {right.subresource} of " if right.subresource else ""
+    return f"{right.verb} {of}{right.resource}" + (f" in {right.namespace}" if right.namespace else "")
+
+
+def _asking(right: Right) -> str:
+    where = f"-n {right.namespace}" if right.namespace else "-A"
+    part = f" --subresource={right.subresource}" if right.subresource else ""
+    return f"kubectl auth can-i {right.verb} {right.resource}{part} {where} --as {right.account}"
+
+
+_SHOWN = 8
+
+CHECKS = (
+    Check(
+        topic="rights",
+        names=("rights-missing",),
+        look=_rights,
+        fine="watcher and admitter may do all that they have to",
+    ),
+    Check(
+        topic="submissions",
+        names=("submit-rights-missing",),
+        look=_submitters,
+        fine="the admitter may make jobs in every namespace with a LocalQueue",
+        needs=("localqueues",),
+    ),
+    Check(
+        topic="gang fit",
+        names=("checker-rights-missing",),
+        look=_checker,
+        fine="who answers the check for gang fit, where there is one, may do all that it has to",
+        needs=("admissionchecks",),
+    ),
+)

@@ -1,0 +1,216 @@
+"""Tenants of the policy against the LocalQueues of the cluster."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, info, listed, warning
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.policyfile.document import Match, Tenant
+from fairlead_kube import LabelSelector, LocalQueue
+from fairlead_policy import Rulebook
+
+
+class _Door(NamedTuple):
+    """A LocalQueue as something whose jobs belong to a tenant."""
+
+    scope: str
+    cluster: str
+    queue: str
+    local_queue: str | None
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+def _door(survey: Survey, queue: LocalQueue, match: Match | None = None) -> _Door:
+    """The LocalQueue; with a match, as a job in it that has the labels and annotations asked for."""
+    return _Door(
+        scope=queue.metadata.namespace,
+        cluster=survey.cluster,
+        queue=queue.spec.cluster_queue,
+        local_queue=queue.metadata.name,
+        labels=match.labels if match else {},
+        annotations=match.annotations if match else {},
+    )
+
+
+def _by_labels(match: Match | None) -> bool:
+    return match is not None and bool(match.labels or match.annotations)
+
+
+def _reached(survey: Survey) -> set[str]:
+    """The tenants whose jobs can come through some LocalQueue."""
+    rulebook = Rulebook(survey.policy, 0)
+    found = {rulebook.tenant_of(_door(survey, queue)) for queue in survey.local_queues}
+    for tenant in survey.policy.tenants:
+        if _by_labels(tenant.match):
+            doors = (_door(survey, queue, tenant.match) for queue in survey.local_queues)
+            found |= {rulebook.tenant_of(door) for door in doors}
+    return found
+
+
+def _strangers(survey: Survey) -> Iterator[Finding]:
+    rulebook = Rulebook(survey.policy, 0)
+    named = {tenant.name for tenant in survey.policy.tenants}
+    strangers = [
+        f"{queue.metadata.namespace}/{queue.metadata.name}"
+        for queue in survey.local_queues
+        if rulebook.tenant_of(_door(survey, queue)) not in named
+    ]
+    if not strangers:
+        return
+    subject, what = (
+        f"LocalQueue/{strangers[0]}",
+        f"{counted(len(strangers), 'LocalQueue')} of no tenant of the policy: {listed(strangers)}",
+    )
+    mend = f"tenants:\n  - {{name: {strangers[0].partition('/')[0]}, weight: 1}}   # in the policy; then: fairlead policy apply FILE"
+    weight = survey.policy.unlisted_weight
+    if weight:
+        yield info(
+            "queue-without-tenant",
+            subject,
+            what,
+            why=f"each namespace counts as a tenant of weight {weight:g}",
+            mend=mend,
+        )
+    else:
+        yield warning(
+            "queue-without-tenant",
+            subject,
+            what,
+            why="their jobs stand last, behind those of every tenant with a weight",
+            mend=f"{mend}\n# or: unlisted_weight: 1",
+        )
+
+
+def _absent(survey: Survey) -> Iterator[Finding]:
+    reached = _reached(survey)
+    parents = {tenant.parent for tenant in survey.policy.tenants}
+    for tenant in survey.policy.tenants:
+        if (
+            tenant.name not in reached
+            and tenant.name not in parents
+            and not _elsewhere(tenant, survey.cluster)
+        ):
+            namespace = (tenant.match.scopes or [tenant.name])[0] if tenant.match else tenant.name
+            yield warning(
+                "tenant-without-queue",
+                f"Tenant/{tenant.name}",
+                "no LocalQueue of this cluster is this tenant's",
+                why="none of its jobs can enter a queue here; a name in the policy may be misspelt",
+                mend=_local_queue(survey, namespace),
+            )
+
+
+def _elsewhere(tenant: Tenant, cluster: str) -> bool:
+    return (
+        tenant.match is not None
+        and tenant.match.clusters is not None
+        and cluster not in tenant.match.clusters
+    )
+
+
+def _local_queue(survey: Survey, namespace: str) -> str:
+    queue = survey.cluster_queues[0].metadata.name if survey.cluster_queues else "CLUSTERQUEUE"
+    return (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\n"
+        f"metadata: {{name: default, namespace: {namespace}}}\nspec: {{clusterQueue: {queue}}}"
+    )
+
+
+def _dangling(survey: Survey) -> Iterator[Finding]:
+    known = {queue.metadata.name for queue in survey.cluster_queues}
+    for queue in survey.local_queues:
+        if queue.spec.cluster_queue not in known:
+            name, namespace = queue.metadata.name, queue.metadata.namespace
+            yield warning(
+                "local-queue-dangling",
+                f"LocalQueue/{namespace}/{name}",
+                f"it names ClusterQueue {queue.spec.cluster_queue!r}, which is not there",
+                why="its jobs wait for ever",
+                mend=f"kubectl -n {namespace} delete localqueue {name}   # its ClusterQueue cannot be changed; make it anew",
+            )
+
+
+def _without_door(survey: Survey) -> Iterator[Finding]:
+    reached = {queue.spec.cluster_queue for queue in survey.local_queues}
+    for queue in survey.cluster_queues:
+        name = queue.metadata.name
+        if name not in reached:
+            yield warning(
+                "queue-without-local-queue",
+                f"ClusterQueue/{name}",
+                "no LocalQueue leads to it",
+                why="no job can enter it: quota of its own is used by those alone who borrow it",
+                mend=f"""kubectl apply -f - <<'END'
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {{name: {name}, namespace: NAMESPACE}}
+spec: {{clusterQueue: {name}}}
+END""",
+            )
+
+
+def _shut_out(survey: Survey) -> Iterator[Finding]:
+    queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
+    namespaces = {one.metadata.name: one.metadata.labels for one in survey.namespaces}
+    for door in survey.local_queues:
+        namespace, name = door.metadata.namespace, door.metadata.name
+        queue = queues.get(door.spec.cluster_queue)
+        if queue is None or namespace not in namespaces:
+            continue
+        selector = queue.spec.namespace_selector
+        if selector is None or not selector.matches(namespaces[namespace]):
+            yield warning(
+                "namespace-not-selected",
+                f"LocalQueue/{namespace}/{name}",
+                f"ClusterQueue {queue.metadata.name} takes no Workloads of namespace {namespace}: "
+                + ("it has no namespaceSelector" if selector is None else "its namespaceSelector says so"),
+                why="its jobs wait for ever",
+                mend=_selecting(queue.metadata.name, namespace, selector),
+            )
+
+
+def _selecting(queue: str, namespace: str, selector: LabelSelector | None) -> str:
+    if selector is not None and selector.match_labels and not selector.match_expressions:
+        labels = " ".join(f"{key}={value}" for key, value in sorted(selector.match_labels.items()))
+        return f"kubectl label namespace {namespace} {labels}"
+    return f"""kubectl patch clusterqueue {queue} --type merge -p '{{"spec": {{"namespaceSelector": {{}}}}}}'   # takes all"""
+
+
+CHECKS = (
+    Check(
+        topic="tenants",
+        names=("queue-without-tenant",),
+        look=_strangers,
+        fine="every LocalQueue belongs to a tenant of the policy",
+        needs=("localqueues",),
+    ),
+    Check(
+        topic="local queues",
+        names=("tenant-without-queue",),
+        look=_absent,
+        fine="every tenant of the policy has a LocalQueue",
+        needs=("localqueues",),
+    ),
+    Check(
+        topic="doors",
+        names=("local-queue-dangling",),
+        look=_dangling,
+        fine="every LocalQueue leads to a ClusterQueue",
+        needs=("localqueues", "clusterqueues"),
+    ),
+    Check(
+        topic="entries",
+        names=("queue-without-local-queue",),
+        look=_without_door,
+        fine="every ClusterQueue has a LocalQueue",
+        needs=("localqueues", "clusterqueues"),
+    ),
+    Check(
+        topic="namespaces",
+        names=("namespace-not-selected",),
+        look=_shut_out,
+        fine="every LocalQueue's namespace is one that its ClusterQueue takes",
+        needs=("localqueues", "clusterqueues", "namespaces"),
+    ),
+)

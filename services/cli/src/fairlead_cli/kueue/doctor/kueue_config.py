@@ -1,0 +1,100 @@
+"""What Kueue was told: its version, feature gates and configuration, as far as they can be read."""
+
+import re
+
+import msgspec
+import yaml
+
+from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
+
+_FILE = "controller_manager_config.yaml"
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+.].*)?")
+_GATES = "--feature-gates="
+
+
+class Release(msgspec.Struct, frozen=True, order=True):
+    """A version of Kueue."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+class _Integrations(msgspec.Struct, frozen=True):
+    frameworks: list[str] | None = None
+
+
+class _File(msgspec.Struct, frozen=True, rename="camel"):
+    fair_sharing: dict[str, object] | None = None
+    manage_jobs_without_queue_name: bool = False
+    integrations: _Integrations | None = None
+    feature_gates: dict[str, bool] | None = None
+
+
+class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The Kueue of a cluster."""
+
+    served: tuple[str, ...] = ()
+    """Versions of its API, the preferred one first; none where Kueue is not installed."""
+    release: Release | None = None
+    """None where its deployment cannot be read or its image names no version."""
+    gates: dict[str, bool] = {}
+    """Those that its configuration or its arguments name."""
+    configured: bool = False
+    """Whether its configuration could be read; what follows is a guess otherwise."""
+    fair_sharing: bool = False
+    frameworks: tuple[str, ...] = ()
+    manages_all_jobs: bool = False
+    """Whether it takes Jobs without a queue name, too (`manageJobsWithoutQueueName`)."""
+
+
+def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | None) -> KueueSeen:
+    """What deployment and configuration tell; either may be missing."""
+    found = _configuration(config)
+    gates = _gates(deployment)
+    if found is None:
+        return KueueSeen(served=tuple(served), release=_release(deployment), gates=gates)
+    return KueueSeen(
+        served=tuple(served),
+        release=_release(deployment),
+        gates={**(found.feature_gates or {}), **gates},
+        configured=True,
+        # Configurations up to v1beta1 have a switch in it; since v1beta2 its presence turns it on.
+        fair_sharing=found.fair_sharing is not None and found.fair_sharing.get("enable") is not False,
+        frameworks=tuple((found.integrations or _Integrations()).frameworks or ()),
+        manages_all_jobs=found.manage_jobs_without_queue_name,
+    )
+
+
+def _configuration(config: ConfigMap | None) -> _File | None:
+    text = (config.data or {}).get(_FILE) if config is not None else None
+    if text is None:
+        return None
+    try:
+        return msgspec.convert(yaml.safe_load(text) or {}, _File)
+    except (yaml.YAMLError, ValueError, RecursionError):  # and msgspec.ValidationError, which is a ValueError
+        return None
+
+
+def _release(deployment: Deployment | None) -> Release | None:
+    for container in deployment.containers if deployment else ():
+        tag = container.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+        if match := _VERSION.fullmatch(tag):
+            return Release(int(match[1]), int(match[2]), int(match[3] or 0))
+    return None
+
+
+def _gates(deployment: Deployment | None) -> dict[str, bool]:
+    """Gates of the command line."""
+    containers = deployment.containers if deployment else []
+    words = [word for container in containers for word in container.args or ()]
+    pairs = [
+        pair.partition("=")
+        for word in words
+        if word.startswith(_GATES)
+        for pair in word.removeprefix(_GATES).split(",")
+    ]
+    return {name: value == "true" for name, _, value in pairs if name}

@@ -1,0 +1,239 @@
+"""Taking a survey: everything is read once and side by side, and nothing is written (the probe is a dry run)."""
+
+import asyncio
+from collections.abc import Coroutine
+
+import msgspec
+
+from fairlead_cli.kueue.doctor.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    KUEUE_CONFIG,
+    KUEUE_DEPLOYMENT,
+    KUEUE_NAMESPACE,
+    Deployment,
+    Written,
+)
+from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, seen
+from fairlead_cli.kueue.doctor.rights import rights_of
+from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_kube import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    JOBS,
+    KUEUE,
+    LOCAL_QUEUES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    PRIORITY_BOOST,
+    PRIORITY_CLASSES,
+    PROBED_NAMESPACES,
+    PYTORCH_JOBS,
+    RESOURCE_FLAVORS,
+    VALIDATING_WEBHOOKS,
+    WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS,
+    ForbiddenError,
+    InternalError,
+    KubeClient,
+    Lever,
+    LeverProbe,
+    NotFoundError,
+    Pod,
+    Resource,
+    WebhookConfiguration,
+    Workload,
+    pick_version,
+    probe_lever,
+    served,
+    server_version,
+    whoami,
+)
+
+MOST_WRITTEN = 64
+"""Workloads whose writers are looked at: other writers show in the first ones."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator says about the cluster."""
+
+    cluster: str
+    policy: PolicyDocument
+    clearance: Clearance | None = None
+    stated_lever: Lever | None = None
+    accounts: str | None = None
+    """The namespace of the service accounts whose rights are looked at; None for our own user's."""
+
+
+class _Reader:
+    """Lists kinds, and remembers what could not be read."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self.client = client
+        self.unread: dict[str, str] = {}
+
+    async def all[T](
+        self, resource: Resource[T], *, labels: str | None = None, fields: str | None = None
+    ) -> list[T]:
+        """All objects of the kind; none where it is not installed, or we may not."""
+        try:
+            found = await pick_version(self.client, resource)
+            if found is None:
+                return []
+            return await self.client.list(found, label_selector=labels, field_selector=fields)
+        except ForbiddenError as error:
+            self.unread[resource.plural] = error.status.message
+        except NotFoundError:
+            pass  # not served any more
+        return []
+
+    async def one[T](self, resource: Resource[T], name: str, namespace: str) -> T | None:
+        """One object; None where it is not there, or we may not: what it tells is found by other means, too."""
+        try:
+            return await self.client.get(resource, name, namespace)
+        except (ForbiddenError, NotFoundError):
+            return None
+
+
+async def take(client: KubeClient, question: Question) -> Survey:
+    """Everything that checks look at.
+
+    Raises:
+        KubeError: the API server cannot be reached, or does not let us in.
+    """
+    reader = _Reader(client)
+    versions = await served(client, KUEUE)
+    survey = Survey(
+        cluster=question.cluster,
+        server=client.server,
+        kubernetes=(await server_version(client)).git_version,
+        user=(await whoami(client)).username,
+        kueue=await _kueue(reader, list(versions)),
+        stated_lever=question.stated_lever,
+        policy=question.policy,
+        clearance=question.clearance,
+    )
+    if not versions:
+        return survey
+    survey = await _objects(reader, survey)
+    names = {namespace.metadata.name for namespace in survey.namespaces}
+    where = next(name for name in PROBED_NAMESPACES if name in names or name == PROBED_NAMESPACES[-1])
+    probe, outage = await _probe(client, where)
+    return msgspec.structs.replace(
+        survey,
+        probe=probe,
+        outage=outage,
+        rights=await rights_of(
+            client,
+            survey.user,
+            question.accounts,
+            probed=where,
+            tenants=survey.managed_namespaces,
+            checks_gangs=bool(survey.gang_checks),
+        ),
+        written=await _written(reader, survey),
+        unread=dict(reader.unread),
+    )
+
+
+async def _kueue(reader: _Reader, versions: list[str]) -> KueueSeen:
+    deployment = await reader.one(DEPLOYMENTS, KUEUE_DEPLOYMENT, KUEUE_NAMESPACE)
+    config = await reader.one(CONFIG_MAPS, KUEUE_CONFIG, KUEUE_NAMESPACE)
+    return seen(versions, deployment, config)
+
+
+async def _objects(reader: _Reader, survey: Survey) -> Survey:
+    async with asyncio.TaskGroup() as group:
+
+        def reading[T](found: Coroutine[object, object, list[T]]) -> asyncio.Task[list[T]]:
+            return group.create_task(found)
+
+        tasks = {
+            "cluster_queues": reading(reader.all(CLUSTER_QUEUES)),
+            "local_queues": reading(reader.all(LOCAL_QUEUES)),
+            "cohorts": reading(reader.all(COHORTS)),
+            "flavors": reading(reader.all(RESOURCE_FLAVORS)),
+            "workload_classes": reading(reader.all(WORKLOAD_PRIORITY_CLASSES)),
+            "pod_classes": reading(reader.all(PRIORITY_CLASSES)),
+            "admission_checks": reading(reader.all(ADMISSION_CHECKS)),
+            "nodes": reading(reader.all(NODES)),
+            "node_pools": reading(reader.all(NODE_POOLS)),
+            "namespaces": reading(reader.all(NAMESPACES)),
+            "workloads": reading(_unfinished(reader)),
+            "jobs": reading(reader.all(JOBS)),
+            "pytorch_jobs": reading(reader.all(PYTORCH_JOBS)),
+            "gang_pods": reading(_gang_pods(reader)),
+            "deployments": reading(_deployments(reader)),
+            "webhooks": reading(_webhooks(reader)),
+        }
+    return msgspec.structs.replace(survey, **{name: task.result() for name, task in tasks.items()})
+
+
+async def _unfinished(reader: _Reader) -> list[Workload]:
+    return [one for one in await reader.all(WORKLOADS) if not one.holds("Finished")]
+
+
+async def _gang_pods(reader: _Reader) -> list[Pod]:
+    return [
+        pod
+        for label in GANG_LABELS
+        for pod in await reader.all(PODS, labels=label, fields="status.phase=Running")
+    ]
+
+
+async def _webhooks(reader: _Reader) -> list[WebhookConfiguration]:
+    return [*await reader.all(VALIDATING_WEBHOOKS), *await reader.all(MUTATING_WEBHOOKS)]
+
+
+async def _deployments(reader: _Reader) -> list[Deployment]:
+    """Those of the whole cluster, where we may."""
+    return await reader.all(DEPLOYMENTS)
+
+
+async def _probe(client: KubeClient, namespace: str) -> tuple[LeverProbe, str]:
+    """What the probe says; and what the API server said, where Kueue's webhook did not answer."""
+    try:
+        return await probe_lever(client, namespace), ""
+    except InternalError as error:
+        return LeverProbe(Lever.UNKNOWN, "Kueue's webhook did not answer"), error.status.message
+    except ForbiddenError as error:
+        return LeverProbe(Lever.UNKNOWN, f"the probe is not allowed: {error.status.message}"), ""
+
+
+async def _written(reader: _Reader, survey: Survey) -> list[Written]:
+    """Workloads whose priority was moved by somebody: boosted, or of another priority than their class has."""
+    values = {one.metadata.name: one.value for one in (*survey.workload_classes, *survey.pod_classes)}
+    moved = [one for one in survey.workloads if _moved(one, values)][:MOST_WRITTEN]
+    resource = await pick_version(reader.client, WORKLOADS)
+    if resource is None:
+        return []
+    bare: Resource[Written] = Resource(
+        group=resource.group,
+        version=resource.version,
+        plural=resource.plural,
+        kind=resource.kind,
+        namespaced=True,
+        shape=Written,
+        metadata_only=True,
+    )
+    found = [await reader.one(bare, one.metadata.name, one.metadata.namespace) for one in moved]
+    return [one for one in found if one is not None]
+
+
+def _moved(workload: Workload, values: dict[str, int]) -> bool:
+    if workload.metadata.annotation(PRIORITY_BOOST) is not None:
+        return True
+    reference = workload.spec.class_ref
+    base = values.get(reference.name) if reference is not None else 0
+    # A Workload that nobody owns was made by hand, priority and all.
+    return (
+        workload.metadata.controller is not None
+        and base is not None
+        and (workload.spec.priority or 0) != base
+    )

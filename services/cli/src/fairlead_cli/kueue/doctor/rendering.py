@@ -1,0 +1,127 @@
+"""Findings on a terminal and as JSON."""
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from fairlead_cli.kueue.doctor.findings import Finding, Severity, counted, listed
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.verdict import Verdict
+from fairlead_contracts.messages.clearance import Clearance
+
+_MARKS = {
+    Severity.ERROR: ("✗ error  ", "bold red"),
+    Severity.WARNING: ("! warning", "yellow"),
+    Severity.INFO: ("· info   ", "cyan"),
+    Severity.OK: ("✓", "green"),
+}
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fairlead doctor -o json` prints."""
+
+    cluster: str
+    server: str
+    kubernetes: str
+    kueue: str | None
+    """Its release, where it is known."""
+    user: str
+    policy: str
+    """Which policy the cluster was measured by."""
+    lever: str | None
+    passed: bool
+    exit_code: int
+    findings: list[Finding]
+    cleared: Clearance | None
+    """The leave that stands after this run; None where there is none, or where NATS was not reached."""
+    said: list[str]
+    """What was done, in words."""
+
+
+def report(
+    survey: Survey, verdict: Verdict, *, policy: str, cleared: Clearance | None, said: list[str]
+) -> Report:
+    """All of it as data."""
+    release = survey.kueue.release
+    return Report(
+        cluster=survey.cluster,
+        server=survey.server,
+        kubernetes=survey.kubernetes,
+        kueue=None if release is None else str(release),
+        user=survey.user,
+        policy=policy,
+        lever=verdict.lever,
+        passed=verdict.passed,
+        exit_code=verdict.exit_code,
+        findings=verdict.findings,
+        cleared=cleared,
+        said=said,
+    )
+
+
+def view(found: Report, *, quiet: bool = False) -> RenderableType:
+    """All of it for a person; a quiet one leaves out what was fine."""
+    return Group(*_parts(found, quiet=quiet))
+
+
+def _parts(found: Report, *, quiet: bool) -> Iterator[RenderableType]:
+    kueue = f"Kueue {found.kueue or 'of an unknown release'}"
+    yield Text.assemble(
+        (f"cluster {found.cluster}", "bold"),
+        f": {found.server}, Kubernetes {found.kubernetes}, {kueue}, as {found.user}",
+    )
+    yield Text(f"measured by {found.policy}", style="dim")
+    for finding in found.findings:
+        if finding.severity is not Severity.OK:
+            yield Text("")
+            yield from _finding(finding)
+    fine = [finding for finding in found.findings if finding.severity is Severity.OK]
+    if fine and not quiet:
+        yield Text("")
+        for finding in fine:
+            yield Text.assemble(_MARKS[Severity.OK], f" {finding.subject}: ", (finding.what, "dim"))
+
+
+def _finding(finding: Finding) -> Iterator[RenderableType]:
+    mark, style = _MARKS[finding.severity]
+    accepted = " (accepted)" if finding.accepted else ""
+    yield Text.assemble((mark, style), "  ", (finding.name, "bold"), accepted, f"  {finding.subject}")
+    yield Padding(Text(finding.what), (0, 0, 0, 4), expand=False)
+    if finding.why:
+        yield Padding(Text(finding.why, style="dim"), (0, 0, 0, 4), expand=False)
+    if finding.mend:
+        # As it stands: a command that was wrapped could not be copied.
+        yield Text(
+            "\n".join(f"      {line}" for line in finding.mend.splitlines()),
+            style="green",
+            no_wrap=True,
+            overflow="ignore",
+        )
+
+
+def closing(survey: Survey, verdict: Verdict) -> str:
+    """The verdict in a sentence."""
+    counts = [
+        counted(number, severity.value)
+        for severity in (Severity.ERROR, Severity.WARNING)
+        if (number := sum(one.severity is severity and not one.accepted for one in verdict.findings))
+    ]
+    open_ones = ", ".join(counts) or "nothing is open"
+    if verdict.passed:
+        accepted = f"; accepted: {listed(verdict.accepted)}" if verdict.accepted else ""
+        return f"{survey.cluster} passes ({open_ones}{accepted})"
+    return f"{survey.cluster} does not pass ({open_ones})"
+
+
+def acceptance(survey: Survey, verdict: Verdict) -> str:
+    """The command that accepts what is open."""
+    names = sorted(
+        {one.name for one in verdict.findings if one.severity is Severity.ERROR and not one.accepted}
+    )
+    flags = " ".join(f"--accept {name}" for name in names)
+    lever = " --lever boost|priority" if verdict.lever is None else ""
+    return f"fairlead doctor --cluster {shlex.quote(survey.cluster)} {flags}{lever}"

@@ -1,0 +1,140 @@
+"""What our services must be allowed to do, asked of the API server."""
+
+import asyncio
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from fairlead_cli.kueue.doctor.survey import Right
+from fairlead_kube import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    COHORTS,
+    EVENTS,
+    JOBS,
+    LOCAL_QUEUES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_FLAVORS,
+    SERVICE_ACCOUNTS,
+    WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS,
+    KubeClient,
+    Resource,
+    account_can,
+    can_i,
+    service_account,
+)
+
+WATCHER, ADMITTER, CHECKER = "watcher", "admitter", "checker"
+_WATCHED = (
+    WORKLOADS,
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+    COHORTS,
+    RESOURCE_FLAVORS,
+    WORKLOAD_PRIORITY_CLASSES,
+    PRIORITY_CLASSES,
+    NODES,
+    NAMESPACES,
+    JOBS,
+)
+_CHECKED = (WORKLOADS, RESOURCE_FLAVORS, ADMISSION_CHECKS, NODES, PODS)
+_STATUS = "status"
+SUBMITTER = "fairlead-submitter"
+"""The service account of a tenant's namespace that the admitter makes jobs as, by the name that it has as shipped."""
+IMPERSONATE = "impersonate"
+MOST_TENANTS = 200
+"""Namespaces whose submitters are asked for: each is a request."""
+
+
+class _Need(msgspec.Struct, frozen=True, kw_only=True):
+    service: str
+    verb: str
+    resource: Resource[object]
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+async def rights_of(
+    client: KubeClient,
+    user: str,
+    accounts: str | None,
+    *,
+    probed: str,
+    tenants: Collection[str] = (),
+    checks_gangs: bool = False,
+) -> list[Right]:
+    """Each right that a service needs, and whether it has it.
+
+    Args:
+        client: of the cluster.
+        user: our own name there.
+        accounts: the namespace of the service accounts, such as `fairlead-watcher`, to ask for; None asks for our own
+            user, as whom `fairlead up --kubeconfig` runs all services.
+        probed: the namespace of the lever's probe.
+        tenants: the namespaces that may take submissions.
+        checks_gangs: whether the checker is asked for, too.
+    """
+    needs = [*_needs(probed), *_submitters(tenants), *(_checkers() if checks_gangs else ())]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_ask(client, need, user, accounts)) for need in needs]
+    return [task.result() for task in tasks]
+
+
+def _needs(probed: str) -> Iterator[_Need]:
+    for resource in _WATCHED:
+        for verb in ("list", "watch"):
+            yield _Need(service=WATCHER, verb=verb, resource=resource)
+    for verb in ("list", "watch", "patch"):
+        yield _Need(service=ADMITTER, verb=verb, resource=WORKLOADS)
+    yield _Need(service=ADMITTER, verb="create", resource=EVENTS)
+    yield _Need(service=ADMITTER, verb="create", resource=WORKLOADS, namespace=probed)
+
+
+def _submitters(tenants: Collection[str]) -> Iterator[_Need]:
+    for namespace in sorted(tenants)[:MOST_TENANTS]:
+        yield _Need(
+            service=ADMITTER,
+            verb=IMPERSONATE,
+            resource=SERVICE_ACCOUNTS,
+            namespace=namespace,
+            name=SUBMITTER,
+        )
+
+
+def _checkers() -> Iterator[_Need]:
+    for resource in _CHECKED:
+        for verb in ("list", "watch"):
+            yield _Need(service=CHECKER, verb=verb, resource=resource)
+    for resource in (WORKLOADS, ADMISSION_CHECKS):
+        yield _Need(service=CHECKER, verb="patch", resource=resource, subresource=_STATUS)
+
+
+async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None) -> Right:
+    namespace, name, part = need.namespace or None, need.name or None, need.subresource or None
+    if accounts is None:
+        account = user
+        allowed = await can_i(
+            client, need.verb, need.resource, namespace=namespace, name=name, subresource=part
+        )
+    else:
+        asked = (accounts, f"fairlead-{need.service}")
+        account = service_account(*asked)
+        allowed = await account_can(
+            client, asked, need.verb, need.resource, namespace=namespace, name=name, subresource=part
+        )
+    group = need.resource.group
+    return Right(
+        service=need.service,
+        account=account,
+        verb=need.verb,
+        resource=f"{need.resource.plural}.{group}" if group else need.resource.plural,
+        subresource=need.subresource,
+        namespace=need.namespace,
+        name=need.name,
+        allowed=allowed,
+    )

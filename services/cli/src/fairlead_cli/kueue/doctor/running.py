@@ -1,0 +1,172 @@
+"""`fairlead doctor`: look at a cluster, say what is found, and give or take back the leave to steer it."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from fairlead_bus import Bus, NoStreamError, NotFoundError
+from fairlead_cli.client.connection import connected, server_of
+from fairlead_cli.console import output, say, warn, write_line
+from fairlead_cli.errors import InputError, NotRunningError
+from fairlead_cli.kueue.clusters import KubeTarget, opened
+from fairlead_cli.kueue.doctor import leave
+from fairlead_cli.kueue.doctor.checks import examine, known_names
+from fairlead_cli.kueue.doctor.reading import Question, take
+from fairlead_cli.kueue.doctor.rendering import Report, acceptance, closing, report, view
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.verdict import Verdict, judge
+from fairlead_cli.policy.files import read_policy, shipped_policy
+from fairlead_cli.policy.store import stored_policy
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_kube import Lever
+
+DEFAULT_POLICY = "kubernetes"
+
+
+class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of `fairlead doctor`."""
+
+    target: KubeTarget
+    accept: Sequence[str] = ()
+    lever: str | None = None
+    service_accounts: str | None = None
+    policy: Path | None = None
+    nats: str | None = None
+    by: str = ""
+    revoke: bool = False
+    dry_run: bool = False
+    """Look, and give no leave."""
+    as_json: bool = False
+
+
+async def run_doctor(flags: DoctorFlags) -> int:
+    """Do as the flags say; returns the exit code.
+
+    Raises:
+        CommandError: the cluster cannot be reached, a name is unknown, or `--revoke` finds no NATS.
+    """
+    if flags.revoke:
+        await _revoke(flags)
+        return 0
+    async with _bus(flags.nats) as bus:
+        found = await look(flags, bus)
+    if flags.as_json:
+        write_line(msgspec.json.encode(found).decode())
+    else:
+        output().print(view(found))
+        for line in found.said:
+            say(line)
+    return found.exit_code
+
+
+async def look(flags: DoctorFlags, bus: Bus | None) -> Report:
+    """Examine the cluster, and give leave where it passes and NATS is there.
+
+    Raises:
+        InputError: a name to accept is no finding's name.
+        ClusterError: the cluster cannot be reached.
+    """
+    unknown = sorted(set(flags.accept) - known_names())
+    if unknown:
+        raise InputError(
+            f"--accept {unknown[0]}: no finding has this name",
+            hint=f"Names are {', '.join(sorted(known_names()))}.",
+        )
+    document, source = await _policy(flags.policy, bus)
+    before = await leave.standing(bus, flags.target.cluster) if bus is not None else None
+    question = Question(
+        cluster=flags.target.cluster,
+        policy=document,
+        clearance=before,
+        stated_lever=Lever(flags.lever) if flags.lever else None,
+        accounts=flags.service_accounts,
+    )
+    async with opened(flags.target) as client:
+        survey = await take(client, question)
+    verdict = judge(survey, examine(survey), flags.accept)
+    cleared, said = await _settle(survey, verdict, bus, flags)
+    return report(survey, verdict, policy=source, cleared=cleared, said=said)
+
+
+async def _settle(
+    survey: Survey, verdict: Verdict, bus: Bus | None, flags: DoctorFlags
+) -> tuple[Clearance | None, list[str]]:
+    """Give leave where it follows; what stands afterwards, and what to say."""
+    said = [closing(survey, verdict)]
+    said += [f"--accept {name}: there is no such finding here" for name in verdict.needless]
+    before = survey.clearance
+    if bus is None:
+        return None, [*said, "no NATS is reached: this was a look, and no leave to write was given or taken"]
+    if flags.dry_run:
+        return before, [*said, "a dry run: nothing is written, and no leave was given"]
+    clearance = verdict.clearance(survey, by=flags.by, at=datetime.now(UTC))
+    if clearance is None:
+        return before, [*said, *_refusal(survey, verdict)]
+    if before is not None and (before.lever, before.accepted) == (clearance.lever, clearance.accepted):
+        return before, [*said, f"levels may be written already, by {before.lever}: {_given(before)}"]
+    await leave.give(bus, clearance)
+    return clearance, [
+        *said,
+        f"levels may be written from now on, by {clearance.lever} (fairlead doctor --revoke takes it back)",
+    ]
+
+
+def _refusal(survey: Survey, verdict: Verdict) -> list[str]:
+    command = acceptance(survey, verdict)
+    if survey.clearance is None:
+        return [
+            "read-only: nothing is written to it. Mend what is said above, or accept it by name:",
+            f"  {command}",
+        ]
+    return [
+        f"it may be written to all the same: {_given(survey.clearance)}. Mend what is said above, or:",
+        f"  fairlead doctor --cluster {survey.cluster} --revoke",
+    ]
+
+
+def _given(clearance: Clearance) -> str:
+    who = f" by {clearance.by}" if clearance.by else ""
+    return f"leave was given{who} at {clearance.at:%Y-%m-%d %H:%M}"
+
+
+async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, str]:
+    """The policy to measure by: a file's, the one in force, or the one that `up` would start with."""
+    if path is not None:
+        return read_policy(path), f"the policy in {path}"
+    found = await stored_policy(bus) if bus is not None else None
+    if found is not None:
+        return found[0], f"policy revision {found[1]}"
+    return shipped_policy(DEFAULT_POLICY), "the policy that `fairlead up --kubeconfig` starts with"
+
+
+async def _revoke(flags: DoctorFlags) -> None:
+    cluster = flags.target.cluster
+    async with connected(flags.nats) as bus:
+        say(f"speaking to NATS at {server_of(flags.nats)}")
+        if await leave.take_back(bus, cluster, by=flags.by):
+            say(
+                f"{cluster}: nothing is written from now on; its admitter takes the levels that stand away first"
+            )
+        else:
+            say(f"{cluster}: there was no leave to write")
+
+
+@contextlib.asynccontextmanager
+async def _bus(nats: str | None) -> AsyncIterator[Bus | None]:
+    """NATS with Fairlead's streams on it; None where it is not there, which is no failure: a look needs none."""
+    async with contextlib.AsyncExitStack() as stack:
+        bus: Bus | None = None
+        try:
+            bus = await stack.enter_async_context(connected(nats))
+            await stored_policy(bus)
+        except NotRunningError as error:
+            if nats is not None:
+                warn(str(error))
+        except (NoStreamError, NotFoundError):
+            warn("NATS is there, but Fairlead's streams are not: no leave can be given")
+            bus = None
+        yield bus

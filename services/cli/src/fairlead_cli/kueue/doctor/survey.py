@@ -1,0 +1,168 @@
+"""A survey: everything that the doctor looks at, read once. Checks are functions of it alone."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead_cli.kueue.doctor.kinds import Deployment, Written
+from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
+from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_kube import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    Job,
+    Lever,
+    LeverProbe,
+    LocalQueue,
+    Namespace,
+    Node,
+    NodePool,
+    ObjectMeta,
+    Pod,
+    PriorityClass,
+    PyTorchJob,
+    ResourceFlavor,
+    Toleration,
+    WebhookConfiguration,
+    Workload,
+)
+
+QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+"""The label by which a job says which LocalQueue it enters."""
+GANG_FIT_CONTROLLER = "fairlead.dev/gang-fit"
+"""Who answers the check for gang fit, as it is shipped."""
+GANG_LABELS = (
+    "batch.kubernetes.io/job-name",
+    "training.kubeflow.org/job-name",
+    "kueue.x-k8s.io/pod-group-name",
+)
+"""The labels by which a pod says whose it is."""
+
+
+class Right(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that one of our services must be allowed to do."""
+
+    service: str
+    """`watcher`, `admitter` or `checker`."""
+    account: str
+    """As whom it would: our own user, or a service account."""
+    verb: str
+    resource: str
+    """As `kubectl auth can-i` takes it: the plural, and the group where there is one."""
+    subresource: str = ""
+    namespace: str = ""
+    """Empty for all of them."""
+    name: str = ""
+    """Of the one object that it is about; empty for all of the kind."""
+    allowed: bool
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster as it was found."""
+
+    cluster: str
+    """The name that Fairlead has for it."""
+    server: str = ""
+    kubernetes: str = ""
+    user: str = ""
+    """As whom the server knows us."""
+    kueue: KueueSeen = KueueSeen()
+    probe: LeverProbe = LeverProbe(Lever.UNKNOWN, "Kueue was not asked")
+    outage: str = ""
+    """What the API server said when Kueue's webhook did not answer."""
+    stated_lever: Lever | None = None
+    """By the operator; None leaves it to the probe."""
+    policy: PolicyDocument
+    clearance: Clearance | None = None
+    """The one that stands."""
+    rights: list[Right] = []
+    webhooks: list[WebhookConfiguration] = []
+    cluster_queues: list[ClusterQueue] = []
+    local_queues: list[LocalQueue] = []
+    cohorts: list[Cohort] = []
+    flavors: list[ResourceFlavor] = []
+    workload_classes: list[PriorityClass] = []
+    pod_classes: list[PriorityClass] = []
+    admission_checks: list[AdmissionCheck] = []
+    nodes: list[Node] = []
+    node_pools: list[NodePool] = []
+    namespaces: list[Namespace] = []
+    workloads: list[Workload] = []
+    """Those that are not finished."""
+    written: list[Written] = []
+    """Workloads whose priority somebody seems to have moved, with their writers."""
+    jobs: list[Job] = []
+    pytorch_jobs: list[PyTorchJob] = []
+    gang_pods: list[Pod] = []
+    """Running pods of Jobs, PyTorchJobs and pod groups."""
+    deployments: list[Deployment] = []
+    unread: dict[str, str] = {}
+    """By plural: kinds that could not be read, and why."""
+
+    @property
+    def gang_checks(self) -> list[str]:
+        """The AdmissionChecks that our checker answers, by name."""
+        return sorted(
+            check.metadata.name
+            for check in self.admission_checks
+            if check.spec.controller_name == GANG_FIT_CONTROLLER
+        )
+
+    @property
+    def managed_namespaces(self) -> set[str]:
+        """Those with a LocalQueue: what runs there is meant to go through Kueue."""
+        return {queue.metadata.namespace for queue in self.local_queues}
+
+    def pool_of(self, queue: ClusterQueue) -> str:
+        """The root cohort of the queue; its own name where it has none."""
+        above = {cohort.metadata.name: cohort.spec.above for cohort in self.cohorts}
+        name, seen = queue.spec.parent, set[str]()
+        while name and above.get(name) and name not in seen:
+            seen.add(name)
+            name = above[name]
+        return name or queue.metadata.name
+
+    def pools(self) -> dict[str, list[ClusterQueue]]:
+        """The ClusterQueues of each pool, by name."""
+        found: dict[str, list[ClusterQueue]] = {}
+        for queue in sorted(self.cluster_queues, key=lambda queue: queue.metadata.name):
+            found.setdefault(self.pool_of(queue), []).append(queue)
+        return found
+
+
+def queue_label(metadata: ObjectMeta) -> str:
+    """The LocalQueue that a job names; empty for none."""
+    return metadata.label(QUEUE_NAME) or ""
+
+
+def repels(node: Node, tolerations: Iterable[Toleration]) -> list[str]:
+    """The taints of a node that keep such pods off, as kubectl writes them; without those that pass by themselves."""
+    known = list(tolerations)
+    return [
+        f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+        for taint in node.spec.taints or ()
+        if taint.effect in ("NoSchedule", "NoExecute")
+        and not taint.key.startswith("node.kubernetes.io/")
+        and not any(one.tolerates(taint) for one in known)
+    ]
+
+
+def nodes_of(flavor: ResourceFlavor, nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that have the flavor's labels."""
+    wanted = (flavor.spec.node_labels or {}).items()
+    return [node for node in nodes if wanted <= (node.metadata.labels or {}).items()]
+
+
+def usable_nodes(flavor: ResourceFlavor, nodes: Iterable[Node]) -> list[Node]:
+    """Those of them that no taint closes to the flavor's pods.
+
+    A taint that the flavor itself names is its pods' own business: Kueue gives the flavor only to those that tolerate it.
+    """
+    stated = {(taint.key, taint.value, taint.effect) for taint in flavor.spec.node_taints or ()}
+    tolerations = [
+        *(flavor.spec.tolerations or ()),
+        *(Toleration(key=key, value=value, effect=effect) for key, value, effect in stated),
+    ]
+    return [node for node in nodes_of(flavor, nodes) if not repels(node, tolerations)]

@@ -1,0 +1,83 @@
+"""The verdict on a cluster: may it be steered?"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from fairlead_cli.kueue.doctor.checks.lever import lever_of
+from fairlead_cli.kueue.doctor.findings import Finding, Severity
+from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.base.instants import Moment
+from fairlead_contracts.messages.clearance import Clearance, Lever
+
+EXIT_WARNINGS, EXIT_ERRORS = 1, 2
+_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 3}
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """All findings, the worst first, and what follows from them."""
+
+    findings: list[Finding]
+    lever: Lever | None
+    """What would be written; None where nobody knows."""
+    passed: bool
+    """Whether levels may be written: no error is open, and the lever is known."""
+    accepted: list[str]
+    """The names that stand against it and were accepted."""
+    needless: list[str]
+    """Names that were accepted and of which there is no finding."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 where nothing is open but what is good to know, 1 with open warnings, 2 with open errors."""
+        if not self.passed:
+            return EXIT_ERRORS
+        open_warnings = any(one.severity is Severity.WARNING and not one.accepted for one in self.findings)
+        return EXIT_WARNINGS if open_warnings else 0
+
+    def clearance(self, survey: Survey, *, by: str, at: Moment) -> Clearance | None:
+        """The leave that follows; None where it did not pass."""
+        if not self.passed or self.lever is None:
+            return None
+        before = survey.clearance
+        return Clearance(
+            cluster=survey.cluster,
+            lever=self.lever,
+            at=at,
+            by=by,
+            accepted=self.accepted,
+            replaced=None
+            if before is None
+            else before.lever
+            if before.lever != self.lever
+            else before.replaced,
+        )
+
+
+def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) -> Verdict:
+    """Weigh the findings.
+
+    What the standing clearance accepted stays accepted: a person said so, and takes it back with `--revoke`.
+
+    Args:
+        survey: what they were found in.
+        findings: of all checks.
+        accept: names that the operator accepts.
+    """
+    standing = set(survey.clearance.accepted) if survey.clearance is not None else set()
+    names = {*accept, *standing}
+    weighed = [
+        msgspec.structs.replace(one, accepted=True)
+        if one.name in names and one.severity in (Severity.ERROR, Severity.WARNING)
+        else one
+        for one in findings
+    ]
+    lever = lever_of(survey)
+    open_errors = [one for one in weighed if one.severity is Severity.ERROR and not one.accepted]
+    return Verdict(
+        findings=sorted(weighed, key=lambda one: _RANK[one.severity]),
+        lever=lever,
+        passed=not open_errors and lever is not None,
+        accepted=sorted({one.name for one in weighed if one.accepted}),
+        needless=sorted(set(accept) - {one.name for one in weighed}),
+    )

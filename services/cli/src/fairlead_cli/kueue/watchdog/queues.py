@@ -1,0 +1,51 @@
+"""A ClusterQueue's strategy, changed and changed back. What was done is noted on the object: a restart loses nothing.
+
+Kueue takes the change of `spec.queueingStrategy` on a living queue, and acts by it from the next cycle on.
+"""
+
+from datetime import UTC, datetime
+
+from fairlead_cli.kueue.watchdog.leader_watch import Verdict
+from fairlead_contracts.frontend.marks import WATCHDOG
+from fairlead_kube import CLUSTER_QUEUES, KubeClient
+
+STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
+FIELD_MANAGER = "fairlead-watchdog"
+
+
+async def carry_out(client: KubeClient, queue: str, verdict: Verdict) -> str:
+    """Do to a queue what the verdict says, unless it is done.
+
+    A queue that somebody made non-strict by hand is theirs: without our note it is never made strict.
+
+    Returns:
+        What was done, in words; empty for nothing.
+
+    Raises:
+        KubeError: it cannot be read or changed just now; or it was changed in between, and is looked at again.
+    """
+    if verdict is Verdict.WAIT:
+        return ""
+    found = await client.get(CLUSTER_QUEUES, queue)
+    noted = found.metadata.annotation(WATCHDOG)
+    strategy = found.spec.queueing_strategy
+    if verdict is Verdict.LOOSEN and strategy == STRICT:
+        note: str | None = f"{STRICT} until {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}: nobody led"
+        wanted, done = (
+            FILLING,
+            f"{queue} is {FILLING} from now on: nobody leads, and small jobs shall not wait",
+        )
+    elif verdict is Verdict.TIGHTEN and noted is not None:
+        note = None
+        wanted, done = STRICT, f"{queue} is {STRICT} again: somebody leads"
+    else:
+        return ""
+    patch = {"metadata": {"annotations": {WATCHDOG: note}}, "spec": {"queueingStrategy": wanted}}
+    await client.merge_patch(
+        CLUSTER_QUEUES,
+        queue,
+        patch,
+        resource_version=found.metadata.resource_version,
+        field_manager=FIELD_MANAGER,
+    )
+    return done

@@ -1,0 +1,129 @@
+"""The loop: who leads, what follows, do it, say it. It goes on whatever is away."""
+
+import asyncio
+import os
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+
+import msgspec
+
+from fairlead_bus import BusError, Roster, connect
+from fairlead_cli.client.connection import connection_settings
+from fairlead_cli.client.instance import find_url
+from fairlead_cli.console import say, warn
+from fairlead_cli.errors import CommandError
+from fairlead_cli.kueue.clusters import KubeTarget, opened
+from fairlead_cli.kueue.watchdog.checks import CheckGuard
+from fairlead_cli.kueue.watchdog.leader_watch import Verdict, Vigil
+from fairlead_cli.kueue.watchdog.queues import carry_out
+from fairlead_cli.signals import ending_on_signals
+from fairlead_kube import KubeError
+
+_ROLE = "admitter"
+_RETRY_SECONDS = 1.0
+
+
+class WatchdogFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fairlead watchdog` was told."""
+
+    target: KubeTarget
+    queues: Sequence[str]
+    nats: str | None
+    after: float
+    back_after: float
+    every: float
+    checks: Sequence[str] = ()
+    overdue: float = 60.0
+
+
+class LeaderWatch:
+    """Who leads the admitters of a cluster, as far as NATS says so. Nobody is known to while it is out of reach."""
+
+    def __init__(self, cluster: str, nats: str | None) -> None:
+        self._cluster = cluster
+        self._nats = nats
+        self._roster: Roster | None = None
+
+    @property
+    def leader(self) -> str | None:
+        """Tells one lead from another; None where nobody is known to lead."""
+        if self._roster is None or not self._roster.complete:
+            return None
+        lease = self._roster.leader(_ROLE, self._cluster)
+        return None if lease is None else f"{lease.replica}/{lease.epoch}"
+
+    async def run(self) -> None:
+        """Connects, listens, and connects again, until cancelled."""
+        while True:
+            try:
+                settings = connection_settings(find_url(self._nats, os.environ), os.environ)
+                async with connect(settings, name="watchdog") as bus, asyncio.TaskGroup() as group:
+                    self._roster = Roster(bus, wake=asyncio.Event())
+                    group.create_task(self._roster.run(), name="roster")
+                    await bus.wait_closed()
+            except* (BusError, CommandError) as lost:
+                say(f"NATS is out of reach: {lost.exceptions[0]}")
+            self._roster = None
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def run_watchdog(flags: WatchdogFlags) -> None:
+    """Watch until a signal asks for the end: it is a service, whoever keeps it stops it so."""
+    with ending_on_signals() as end:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in _parts(flags)]
+            await end.wait()
+            for task in tasks:
+                task.cancel()
+
+
+def _parts(flags: WatchdogFlags) -> Iterator[Coroutine[object, object, None]]:
+    if flags.checks:
+        yield _guard_checks(flags)
+    if flags.queues:
+        watch = LeaderWatch(flags.target.cluster, flags.nats)
+        yield watch.run()
+        yield _act(flags, watch)
+
+
+async def _guard_checks(flags: WatchdogFlags) -> None:
+    """By the cluster alone: NATS may be what is away."""
+    say(f"cluster {flags.target.cluster}: {', '.join(flags.checks)} is let through after {flags.overdue:g} s")
+    async with opened(flags.target) as client:
+        await CheckGuard(client, flags.checks, flags.overdue, warn).run(flags.every)
+
+
+async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
+    vigil = Vigil(flags.after, flags.back_after)
+    last: Verdict | None = None
+    while True:
+        verdict = vigil.see(watch.leader, time.monotonic())
+        if verdict is not last:
+            say(f"cluster {flags.target.cluster}: {_SAID[verdict]}")
+            last = verdict
+        await _carry_out(flags, verdict)
+        await asyncio.sleep(flags.every)
+
+
+async def _carry_out(flags: WatchdogFlags, verdict: Verdict) -> None:
+    if verdict is Verdict.WAIT:
+        return
+    try:
+        async with opened(flags.target) as client:
+            for queue in flags.queues:
+                try:
+                    done = await carry_out(client, queue, verdict)
+                except KubeError as error:
+                    warn(f"{queue}: {error}")  # the others have their turn; this one again the next time
+                else:
+                    if done:
+                        say(done)
+    except CommandError as error:
+        warn(str(error))
+
+
+_SAID = {
+    Verdict.WAIT: "watching",
+    Verdict.LOOSEN: "nobody leads",
+    Verdict.TIGHTEN: "an admitter leads",
+}

@@ -1,0 +1,1 @@
+"""A whole Fairlead on this machine, as child processes."""

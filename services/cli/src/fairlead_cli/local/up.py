@@ -1,0 +1,137 @@
+"""`fairlead up`: a whole instance until Ctrl-C."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairlead_cli.client.connection import connection_settings
+from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory
+from fairlead_cli.client.readiness import wait_answering
+from fairlead_cli.console import say, warn
+from fairlead_cli.errors import InputError
+from fairlead_cli.kueue.clusters import KubeTarget
+from fairlead_cli.local.dry_run import rehearsed
+from fairlead_cli.local.examining import examined
+from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
+from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
+from fairlead_cli.signals import ending_on_signals
+from fairlead_sim import SimError, load_cluster
+
+LAPTOP, KUBERNETES = "laptop", "kubernetes"
+"""Policies that ship with the command, for a first start."""
+ADDRESS = "FAIRLEAD_NATS_URL"
+_LONGEST_NAME = 200
+"""Of a directory, whatever clusters are called."""
+
+
+class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of `fairlead up`."""
+
+    nats: str | None = None
+    policy: Path | None = None
+    scorers: int = 2
+    cluster: str | None = "sim"
+    cluster_file: Path | None = None
+    kubernetes: Sequence[KubeTarget] = ()
+    lever: str | None = None
+    gang_fit: bool = False
+    dry_run: bool = False
+    store: Path | None = None
+    port: int | None = None
+
+
+async def stay_up(flags: UpFlags) -> int:
+    """Run until a signal asks for the end; returns the exit code."""
+    state = state_directory(os.environ)
+    plan = _plan(flags, state)
+    say("starting …")
+    with ending_on_signals() as end:
+        rehearsal = rehearsed(plan) if plan.dry_run else contextlib.nullcontext()
+        async with rehearsal, running(plan, say=say) as stack:
+            with _remembered(state, RunningInstance(url=stack.url, pid=os.getpid(), store=str(plan.store))):
+                for note in stack.notes:
+                    say(note)
+                await examined(flags.kubernetes, stack.bus, lever=flags.lever, dry_run=flags.dry_run, end=end)
+                await _introduce(stack, plan, end)
+                await end.wait()
+            say("ending …")
+    say("ended; jobs, queue and policy are kept for the next `fairlead up`")
+    return 0
+
+
+def _plan(flags: UpFlags, state: Path) -> StackPlan:
+    _look_at(flags.cluster_file)
+    # Each set of clusters has a store of its own: a policy made for one would be odd on another.
+    names = "+".join(target.cluster for target in flags.kubernetes)[:_LONGEST_NAME]
+    store = state / (f"store-{names}" if names else "store")
+    default = KUBERNETES if flags.kubernetes else LAPTOP
+    return StackPlan(
+        store=(flags.store or store).absolute(),
+        policy=PolicyFile(name=default, policy=shipped_policy(default))
+        if flags.policy is None
+        else read_file(flags.policy),
+        keep_policy=flags.policy is None,
+        scorers=flags.scorers,
+        cluster=flags.cluster,
+        cluster_file=flags.cluster_file,
+        kubernetes=flags.kubernetes,
+        gang_fit=flags.gang_fit,
+        dry_run=flags.dry_run,
+        nats=flags.nats,
+        port=flags.port,
+        environ=child_environment(os.environ),
+    )
+
+
+def _look_at(cluster_file: Path | None) -> None:
+    """A file that the simulated cluster would refuse is refused here: it would only say so in its log."""
+    try:
+        load_cluster(None if cluster_file is None else str(cluster_file))
+    except SimError as error:
+        raise InputError(str(error)) from error
+
+
+async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
+    """Say what runs once it answers, and what to type next."""
+    ready = await wait_answering(stack.bus, end)
+    if end.is_set():
+        return
+    if not ready:
+        warn(f"the scorers do not answer for a pool yet; their logs: {plan.store / 'logs'}")
+    say(f"running: {plan.scorers} scorers, {_steering(plan)}; logs in {plan.store / 'logs'}")
+    say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
+    if os.environ.get(ADDRESS, stack.url) != stack.url:
+        warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
+    say("")
+    say("In another terminal:")
+    if not plan.kubernetes:
+        say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
+    say("  fairlead queue | tenants | top | explain JOB")
+    say("Ctrl-C ends it.")
+
+
+def _steering(plan: StackPlan) -> str:
+    if plan.kubernetes:
+        named = ", ".join(target.cluster for target in plan.kubernetes)
+        services = (
+            "a watcher, an admitter and a checker of gangs" if plan.gang_fit else "a watcher and an admitter"
+        )
+        return f"{services} for {named}" + (" (dry run)" if plan.dry_run else "")
+    return "an admitter" + (f", cluster {plan.cluster}" if plan.cluster else "")
+
+
+@contextlib.contextmanager
+def _remembered(directory: Path, instance: RunningInstance) -> Iterator[None]:
+    """Leave word of the instance for other terminals, and take it away again."""
+    try:
+        remember(directory, instance)
+    except OSError as error:
+        warn(f"other terminals must be told the address with --nats: {directory} cannot be written: {error}")
+    try:
+        yield
+    finally:
+        forget(directory, instance.pid)

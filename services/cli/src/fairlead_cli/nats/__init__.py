@@ -1,0 +1,1 @@
+"""A NATS server made fit for Fairlead: accounts, keys, streams; what each user may do, tried."""

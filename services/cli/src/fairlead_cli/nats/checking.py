@@ -1,0 +1,85 @@
+"""`fairlead nats check`: what a running server lets each user do, against what it shall."""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fairlead_bus import ConnectionSettings
+from fairlead_bus.accounts import User
+from fairlead_bus.probing import find_faults, logins
+from fairlead_cli.client.connection import connection_settings
+from fairlead_cli.console import say, write_line
+from fairlead_cli.errors import InputError, NotRunningError
+from fairlead_cli.nats.files import LAYOUT_FILE, NatsDirectory, Stated, read_stated
+
+SOUND, FAULTY = 0, 1
+_CONNECT_SECONDS = 5.0
+_PORT = 4222
+
+
+async def checked(directory: Path, nats: str | None) -> int:
+    """Say each fault on a line of its own; the exit code.
+
+    Raises:
+        InputError: the directory is none of `fairlead nats config`.
+        NotRunningError: nobody is there.
+    """
+    stated, made = stated_in(directory), NatsDirectory(directory)
+    plain = reaching(stated, nats)
+
+    def how(user: User) -> tuple[str, ConnectionSettings]:
+        return made.key(user.name), as_user(plain, stated, made, user.name)
+
+    everybody = logins(stated.layout.accounts, how)
+    await _reach(plain)
+    faults = await find_faults(everybody)
+    for fault in faults:
+        write_line(fault)
+    say(
+        f"{len(faults)} faults"
+        if faults
+        else f"{len(everybody)} users may do what they need, and nothing else"
+    )
+    return FAULTY if faults else SOUND
+
+
+def stated_in(directory: Path) -> Stated:
+    """What the directory was made from.
+
+    Raises:
+        InputError: the directory is none of `fairlead nats config`.
+    """
+    stated = read_stated(directory)
+    if stated is None:
+        raise InputError(f"{directory / LAYOUT_FILE}: there is none", hint="`fairlead nats config` makes it.")
+    return stated
+
+
+def reaching(stated: Stated, nats: str | None) -> ConnectionSettings:
+    """How the server is reached, by nobody yet."""
+    plain = connection_settings(nats or stated.server.url, {})
+    authority = os.environ.get("FAIRLEAD_NATS_TLS_CA") or stated.server.tls_ca
+    return msgspec.structs.replace(plain, tls_ca=authority, connect_timeout_seconds=_CONNECT_SECONDS)
+
+
+def as_user(plain: ConnectionSettings, stated: Stated, made: NatsDirectory, user: str) -> ConnectionSettings:
+    """How one of the directory's users connects."""
+    if stated.server.jwt:
+        return msgspec.structs.replace(plain, creds=str(made.creds_path(user)))
+    return msgspec.structs.replace(plain, nkey_seed=str(made.seed_path(user)))
+
+
+async def _reach(settings: ConnectionSettings) -> None:
+    """Tells a server that is not there from one that lets nobody in."""
+    for server in settings.servers():
+        address = urlsplit(server if "://" in server else f"nats://{server}")
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                _, writer = await asyncio.open_connection(address.hostname, address.port or _PORT)
+            writer.close()
+            return
+    raise NotRunningError(f"no NATS server answers at {settings.redacted()['url']}")

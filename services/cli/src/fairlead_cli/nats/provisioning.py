@@ -1,0 +1,105 @@
+"""`fairlead nats provision`: NATS made as the services expect it, one change after the other."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Self
+
+import msgspec
+
+from fairlead_bus import Change, RefusedError, find_changes, make
+from fairlead_cli.client.connection import connected
+from fairlead_cli.console import say, warn, write_line
+from fairlead_cli.errors import InputError
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import parse_quantity
+from fairlead_contracts.topology import Topology, limited, topology
+
+DONE, UNDONE = 0, 1
+_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator allows the streams."""
+
+    max_bytes: Mapping[str, int] = {}
+    max_age_seconds: Mapping[str, float] = {}
+
+    @classmethod
+    def read(cls, max_bytes: Iterable[str], max_age: Iterable[str]) -> Self:
+        """As given on the command line, each as NAME=LIMIT.
+
+        Raises:
+            InputError: one is not of that form.
+        """
+        try:
+            return cls(
+                max_bytes={
+                    name: parse_quantity("memory", text, field=f"--max-bytes {name}")
+                    for name, text in _pairs("--max-bytes", max_bytes)
+                },
+                max_age_seconds={name: _age(name, text) for name, text in _pairs("--max-age", max_age)},
+            )
+        except FieldError as error:
+            raise InputError(str(error)) from error
+
+
+async def provisioned(
+    nats: str | None, clusters: Sequence[str], *, limits: Limits, replicas: int | None, dry_run: bool
+) -> int:
+    """Make what is missing, change what differs, and say so, a line each; the exit code.
+
+    Raises:
+        InputError: a cluster cannot be called so, or a limit cannot be set.
+        NotRunningError: nobody is there.
+    """
+    wanted = _wanted(clusters, limits)
+    async with connected(nats) as bus:
+        changes = await find_changes(bus, wanted, replicas=replicas)
+        if not changes:
+            say("nothing is missing, nothing differs")
+            return DONE
+        if dry_run:
+            for change in changes:
+                write_line(change.sentence("missing"))
+            return UNDONE
+        refused = 0
+        for change in changes:
+            try:
+                await make(bus, change)
+            except RefusedError as error:
+                refused += 1
+                warn(f"{_attempt(change)}: refused by NATS: {error.description}")
+            else:
+                write_line(change.sentence())
+    if refused:
+        say(f"{refused} of {len(changes)} are left as they were")
+    return UNDONE if refused else DONE
+
+
+def _wanted(clusters: Sequence[str], limits: Limits) -> Topology:
+    try:
+        return limited(
+            topology(list(clusters)), max_bytes=limits.max_bytes, max_age_seconds=limits.max_age_seconds
+        )
+    except FieldError as error:
+        raise InputError(str(error)) from error
+
+
+def _pairs(flag: str, given: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for text in given:
+        name, equals, limit = text.partition("=")
+        if not name or not equals:
+            raise InputError(f"{flag}: must be NAME=LIMIT (found {text!r})")
+        yield name, limit
+
+
+def _age(name: str, text: str) -> float:
+    found = _AGE.fullmatch(text)
+    if found is None:
+        raise InputError(f"--max-age {name}: must be a number and s, m, h or d (found {text!r})")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _attempt(change: Change) -> str:
+    return change.sentence("cannot be made")

@@ -1,0 +1,49 @@
+"""A snapshot's order as its frontends go through it: fairness first, then reserve mode, then the nodes."""
+
+from typing import NamedTuple
+
+from fairlead_cli.paper.fitting import walked
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_policy import OrderedPool, Walk, order_snapshot
+from fairlead_policy.reserve_snapshots import PaperReservation, in_reserved_order, reserve_snapshot
+
+
+class ArrangedPool(NamedTuple):
+    """A pool in the order that its frontend goes through."""
+
+    pool: OrderedPool
+    reservation: PaperReservation | None
+    """Where the policy asks for that."""
+
+
+class Arranged(NamedTuple):
+    """All pools of a snapshot."""
+
+    pools: list[ArrangedPool]
+    walk: Walk | None
+    """Where the jobs fit in that order, where the policy asks for that."""
+
+
+def arranged(snapshot: Snapshot) -> Arranged:
+    """Each pool in order, by name, and where its jobs fit.
+
+    Raises:
+        DocumentError: cards or asks for them cannot be read, with every problem.
+    """
+    plain = order_snapshot(snapshot)
+    # Who can never run does not depend on the order: it is known before anybody is promised a start.
+    first = walked(snapshot, plain)
+    pools = [_reserved(snapshot, pool, first) for pool in plain]
+    if first is None or all(one.reservation is None for one in pools):
+        return Arranged(pools, first)
+    return Arranged(pools, walked(snapshot, [one.pool for one in pools], _heads(pools)))
+
+
+def _reserved(snapshot: Snapshot, pool: OrderedPool, first: Walk | None) -> ArrangedPool:
+    reservation = reserve_snapshot(snapshot, pool, frozenset() if first is None else first.never)
+    return ArrangedPool(in_reserved_order(pool, reservation), reservation)
+
+
+def _heads(pools: list[ArrangedPool]) -> dict[str, str]:
+    found = ((one.pool.name, one.reservation.head) for one in pools if one.reservation is not None)
+    return {name: head for name, head in found if head is not None}

@@ -1,0 +1,175 @@
+"""The order of a snapshot as lines that a person reads."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from fairlead_cli.client.words import duration, reason, share_in_words, short_resource, tree_reason
+from fairlead_cli.paper.fitting import fit_cell, fit_reasons
+from fairlead_cli.paper.planned import PlannedPool, ids_of, jobs_of
+from fairlead_cli.paper.reserving import reserve_words
+from fairlead_cli.paper.results import withheld_lines
+from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
+from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, quotient_of, quotients_of
+from fairlead_policy.plain_places import PlacedJob
+from fairlead_policy.terms import counted_as
+from fairlead_policy.tree_places import TreePlaces
+
+type Columns = list[list[str]]
+"""Cells of some lines, none of them empty."""
+
+_ALIGNED = 2
+"""Parts of a table whose columns are aligned together: first the head with a thousand lines, then two thousand each."""
+_MINUTE = 60 * SECOND
+
+
+def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str]:
+    """The result as a person reads it; ranks count from 1."""
+    for one in planned:
+        yield f"pool {one.pool.name}: {len(one.pool.places)} waiting"
+        if one.pool.places:
+            yield from _aligned(_order_columns(one, snapshot.now), lines=len(one.pool.places))
+        if one.reservation is not None:
+            yield from reserve_words(one.reservation, ids_of(one.pool))
+        if one.fits is not None:
+            yield from fit_reasons(one.pool.places, one.fits)
+        if one.plan is not None:
+            yield from _writes(one.plan, {job.uid: job for job in snapshot.jobs})
+        yield ""
+
+
+def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
+    level = (() if planned.plan is None else ("level",)) + (() if planned.fits is None else ("fit",))
+    names = ("#", "job", "tenant", "class", "share", "entitled", "tag", "key", "dominant")
+    yield [[name] for name in (*names, *level, "waited", "why here: its tenant")]
+    rank, ages = 1, _Ages(now)
+    for part in planned.pool.parts():
+        jobs = jobs_of(part)
+        *terms, why = (
+            _column_cells(part, planned.pool.rules)
+            if isinstance(part, PlaceColumns)
+            else _cells(part, planned, now)
+        )
+        yield [
+            list(map(str, range(rank, rank + len(jobs)))),
+            [job.id for job in jobs],
+            [job.tenant for job in jobs],
+            [job.urgency for job in jobs],
+            *terms,
+            *_standing(jobs, planned),
+            ages.of(part.submitted if isinstance(part, PlaceColumns) else [job.submitted for job in jobs]),
+            why,
+        ]
+        rank += len(jobs)
+
+
+def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[str]]:
+    """Levels and nodes, where they were asked for."""
+    if planned.plan is not None:
+        yield [str(planned.plan.levels[job.uid]) for job in jobs]
+    if planned.fits is not None:
+        yield [fit_cell(planned.fits[job.uid]) for job in jobs]
+
+
+def _column_cells(part: PlaceColumns[PlacedJob], rules: PoolRules) -> tuple[list[str], ...]:
+    """Share, entitlement, tag, key, dominant resource and reason."""
+    shares, entitled = quotients_of(part, rules)
+    parts = {one: f"{one:.2%}" for one in set(entitled)}
+    short: dict[str, str | None] = {name: short_resource(name) for name in set(part.dominant)}
+    resources = [short[name] if use else None for name, use in zip(part.dominant, part.use, strict=True)]
+    return (
+        [f"{share:.2%}" for share in shares],
+        [parts[one] for one in entitled],
+        [f"{tag:.6f}" for tag in part.tag],
+        [f"{key:.6f}" for key in part.key],
+        [name or "-" for name in resources],
+        _tree_reasons(part, resources)
+        if isinstance(part, TreePlaces)
+        else list(map(share_in_words, part.tag, resources)),
+    )
+
+
+def _tree_reasons(part: TreePlaces, resources: Sequence[str | None]) -> list[str]:
+    """What `reason` says of each place."""
+    columns = part.jobs, part.top, part.tag, resources, part.behind
+    return [
+        tree_reason("" if top == job.tenant else top, share_in_words(tag, resource), behind)
+        for job, top, tag, resource, behind in zip(*columns, strict=True)
+    ]
+
+
+def _cells(part: Sequence[Place], planned: PlannedPool, now: Micros) -> tuple[list[str], ...]:
+    """The same of places of which more is to be told."""
+    quotients = [quotient_of(place, planned.pool.rules) for place in part]
+    return (
+        ["∞" if one.share is None else f"{one.share:.2%}" for one in quotients],
+        [f"{one.entitled:.2%}" for one in quotients],
+        ["∞" if place.unbounded else f"{place.tag:.6f}" for place in part],
+        ["∞" if place.unbounded else f"{place.key:.6f}" for place in part],
+        [short_resource(place.dominant) or "-" for place in part],
+        [_reason(place, planned, now) for place in part],
+    )
+
+
+def _reason(place: Place, planned: PlannedPool, now: Micros) -> str:
+    """Beyond the cap it depends on the clock which job another counts as."""
+    if place.lifted_late is None:
+        return reason(place)
+    return reason(place, counted_as(place, planned.pool.rules, now))
+
+
+class _Ages:
+    """How long jobs have waited, in words: beyond an hour each minute is put in words once."""
+
+    def __init__(self, now: Micros) -> None:
+        self._now = now
+        self._known: dict[int, str] = {}
+
+    def of(self, submitted: Iterable[Micros]) -> list[str]:
+        """Since then, each."""
+        now, known = self._now, self._known
+        return [known.get((now - since) // _MINUTE) or self._worded(now - since) for since in submitted]
+
+    def _worded(self, age: Micros) -> str:
+        words = duration(to_seconds(max(age, 0)))
+        if age >= HOUR:
+            self._known[age // _MINUTE] = words
+        return words
+
+
+def _writes(plan: PlannedLevels, jobs: Mapping[str, SnapshotJob]) -> Iterator[str]:
+    for one in withheld_lines(plan):
+        place = f" on {one.cluster}" if one.cluster else ""
+        yield f"no level is written to {one.frontend or 'the frontend'}{place}: {one.why}"
+    if not plan.writes and not plan.withheld:
+        yield "no level has to be written: the frontend goes that way already"
+    if not plan.writes:
+        return
+    yield f"writes: {len(plan.writes)}, in this order"
+    yield from _aligned(
+        [
+            [["job"], ["level"], ["to"]],
+            [
+                [jobs[uid].id for uid, _ in plan.writes],
+                [str(jobs[uid].level) for uid, _ in plan.writes],
+                [str(level) for _, level in plan.writes],
+            ],
+        ]
+    )
+
+
+def _aligned(found: Iterable[Columns], *, lines: int = 0) -> Iterator[str]:
+    """Columns as lines with their cells one below another, some thousand at a time: the first are told at once.
+
+    A column gets wider where a later part of a long table needs it; the first one, numbers up to `lines`, never does.
+    """
+    parts, widths = iter(found), list[int]()
+    while together := list(islice(parts, _ALIGNED)):
+        longest = [max(max(map(len, cells)) for cells in column) for column in zip(*together, strict=True)]
+        widths = [max(pair) for pair in zip(widths or longest, longest, strict=True)]
+        widths[0] = max(widths[0], len(str(lines)))
+        # The last column needs no room behind it.
+        line = "  " + "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
+        for columns in together:
+            yield from map(line.__mod__, zip(*columns, strict=True))

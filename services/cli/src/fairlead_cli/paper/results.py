@@ -1,0 +1,134 @@
+"""The order of a snapshot as JSON."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+
+import msgspec
+
+from fairlead_cli.paper.fitting import FitLine, fit_line
+from fairlead_cli.paper.planned import Part, PlannedPool, ids_of, jobs_of
+from fairlead_cli.paper.reserving import reserve_line, reserve_reasons
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, Wording, quotient_of, quotients_of
+
+
+class JobLine(msgspec.Struct, frozen=True, rename={"urgency": "class"}, gc=False):
+    """One job's place. Made by position: that costs half of what names cost, and a million are made."""
+
+    id: str
+    rank: int
+    """From 0."""
+    tenant: str
+    urgency: str
+    share: float | None
+    """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
+    entitled: float
+    """The part of the pool that this tenant is entitled to: the tag is the one over the other."""
+    tag: float | None
+    key: float | None
+    """Both None where the tag is infinite: JSON has no infinity."""
+    dominant: str
+    level: int | msgspec.UnsetType
+    """Once all writes are done."""
+    fit: FitLine | msgspec.UnsetType
+    """Where the policy has a strategy to place jobs by."""
+    reasons: list[str]
+
+
+class LevelLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One write."""
+
+    id: str
+    level: int
+
+
+class WithheldLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A frontend that gets no level."""
+
+    cluster: str
+    frontend: str
+    why: str
+
+
+def as_json(planned: Iterable[PlannedPool], now: Micros) -> Iterator[bytes]:
+    """The result as JSON, part by part; the same bytes for the same facts.
+
+    `{"pools": [{"name", "order": [JobLine], "reserve": ReserveLine, "writes": [LevelLine], "withheld": [WithheldLine]}]}`,
+    the writes in the order in which they are safe, and only where levels were asked for; `withheld` where some frontend
+    gets none; `reserve` where the policy has that mode.
+    """
+    yield b'{"pools":['
+    for number, one in enumerate(planned):
+        yield b"," if number else b""
+        yield from _pool_as_json(one, now)
+    yield b"]}"
+
+
+def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
+    pool, plan, encode = planned.pool, planned.plan, msgspec.json.encode
+    wording = Wording(pool.rules, pool.standings, now, oversized=pool.oversized)
+    written = dict(plan.writes) if plan is not None else {}
+    ids: dict[str, str] = {}
+    named, told = dict[str, str](), dict[str, str]()
+    if planned.reservation is not None:
+        named = ids_of(pool)
+        told = reserve_reasons(planned.reservation, named)
+    yield b'{"name":' + encode(pool.name) + b',"order":['
+    first = 0
+    for part in pool.parts():
+        lines = _job_lines(first, part, planned, wording)
+        jobs = jobs_of(part)
+        if told:
+            for line, job in zip(lines, jobs, strict=True):
+                line.reasons.extend([told[job.uid]] if job.uid in told else [])
+        yield (b"," if first else b"") + encode(lines)[1:-1]
+        if written:
+            ids |= {job.uid: job.id for job in jobs if job.uid in written}
+        first += len(lines)
+    yield b"]"
+    if planned.reservation is not None:
+        yield b',"reserve":' + encode(reserve_line(planned.reservation, named))
+    if plan is not None:
+        yield b',"writes":' + encode([LevelLine(id=ids[uid], level=level) for uid, level in plan.writes])
+        if plan.withheld:
+            yield b',"withheld":' + encode(withheld_lines(plan))
+    yield b"}"
+
+
+def _job_lines(first: int, part: Part, planned: PlannedPool, wording: Wording) -> list[JobLine]:
+    """One of each place, the first with that rank."""
+    jobs, plan, fits = jobs_of(part), planned.plan, planned.fits
+    uids = [job.uid for job in jobs] if plan is not None or fits is not None else []
+    columns = (
+        [job.id for job in jobs],
+        range(first, first + len(jobs)),
+        [job.tenant for job in jobs],
+        [job.urgency for job in jobs],
+        *_terms(part, planned.pool.rules),
+        repeat(msgspec.UNSET) if plan is None else [plan.levels[uid] for uid in uids],
+        repeat(msgspec.UNSET) if fits is None else [fit_line(fits[uid]) for uid in uids],
+        wording.of_columns(part) if isinstance(part, PlaceColumns) else map(wording.reasons, part),
+    )
+    return list(map(JobLine, *columns))
+
+
+def _terms(part: Part, rules: PoolRules) -> tuple[Sequence[float | str | None], ...]:
+    """Shares, entitlements, tags, keys and dominant resources."""
+    if isinstance(part, PlaceColumns):
+        return *quotients_of(part, rules), part.tag, part.key, part.dominant
+    quotients = [quotient_of(place, rules) for place in part]
+    return (
+        [one.share for one in quotients],
+        [one.entitled for one in quotients],
+        [None if place.unbounded else place.tag for place in part],
+        [None if place.unbounded else place.key for place in part],
+        [place.dominant for place in part],
+    )
+
+
+def withheld_lines(plan: PlannedLevels) -> list[WithheldLine]:
+    """The frontends that get no level."""
+    return [
+        WithheldLine(cluster=cluster, frontend=frontend, why=why)
+        for (cluster, frontend), why in plan.withheld.items()
+    ]

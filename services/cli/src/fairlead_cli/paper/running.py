@@ -1,0 +1,63 @@
+"""`fairlead order`: a snapshot in, its order out."""
+
+import gc
+import sys
+from pathlib import Path
+
+from fairlead_cli.console import warn
+from fairlead_cli.paper.arranging import arranged
+from fairlead_cli.paper.lines import as_lines
+from fairlead_cli.paper.planned import PlannedPool
+from fairlead_cli.paper.reading import read_file, refused
+from fairlead_cli.paper.results import as_json
+from fairlead_cli.policy.effects import without_effect
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_policy import plan_snapshot_levels, steering_of
+
+
+def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
+    """Read a snapshot and print its order; nothing else is needed, no NATS and no cluster.
+
+    Raises:
+        InputError: the snapshot cannot be read or does not validate.
+    """
+    # The process ends with its answer: looking for garbage among a million jobs costs more than the order.
+    gc.disable()
+    snapshot = read_file(path)
+    for sentence in without_effect(snapshot.policy):
+        warn(sentence)
+    try:
+        planned = order(snapshot, levels=levels)
+    except DocumentError as error:
+        raise refused(path, error) from error
+    for one in planned:
+        if one.plan is not None and one.plan.dropped:
+            warn(
+                f"pool {one.pool.name}: {one.plan.dropped} jobs of the window get no level, the band is too narrow"
+            )
+    if json:
+        sys.stdout.buffer.writelines(as_json(planned, snapshot.now))
+        sys.stdout.buffer.write(b"\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
+    sys.stdout.flush()
+
+
+def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
+    """Each pool in order, with the levels that this takes where they are asked for.
+
+    Raises:
+        DocumentError: cards or asks for them cannot be read, with every problem.
+    """
+    window = snapshot.policy.window
+    pools, found = arranged(snapshot)
+    fits, never = (None, frozenset[str]()) if found is None else (found.jobs, found.never)
+    planned = []
+    for pool, reservation in pools:
+        plan = None
+        if levels:
+            steering = steering_of(snapshot, pool.name)
+            plan = plan_snapshot_levels(pool, snapshot.jobs, window, steering, never=never)
+        planned.append(PlannedPool(pool, plan, fits, reservation))
+    return planned

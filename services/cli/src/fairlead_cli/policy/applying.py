@@ -1,0 +1,188 @@
+"""A policy put in force in the place of another: never over what somebody else changed meanwhile.
+
+A file that `fairlead policy show` printed names the revision that it was made from. Any other file is put over the
+revision that is read here, which the person is shown. Where another one stands by the time of writing, nothing is
+written: both sides' changes are kept apart for a person to join. Grants to single jobs are joined by job, and no
+reason to refuse: somebody may be approving jobs all day long.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairlead_bus import Bus
+from fairlead_cli.client.connection import connected
+from fairlead_cli.console import say, warn
+from fairlead_cli.errors import CommandError, InputError, OvertakenError
+from fairlead_cli.policy.approvals import apart_from_approvals, changes_of_approvals, with_approvals
+from fairlead_cli.policy.effects import without_effect
+from fairlead_cli.policy.files import PolicyFile, differences, read_file
+from fairlead_cli.policy.older import over, told_of
+from fairlead_cli.policy.store import Standing, in_force, kept, swap, unread, writers_since
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.validate import check_document
+from fairlead_policy import reserves
+
+_ATTEMPTS = 5
+_MOST_LINES = 40
+"""Of what changes; the rest is counted."""
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person said beside the file."""
+
+    onto: int | None = None
+    """The revision that it was made from, in place of the one that it names."""
+    force: bool = False
+    """Whatever is in force."""
+    exact: bool = False
+    """Grants to single jobs are those of the file alone."""
+    by: str = ""
+    """Who puts it in force; the history tells."""
+
+
+PLAIN = Terms()
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What putting a policy in force came to."""
+
+    revision: int
+    written: bool
+    """An equal one is left as it stands."""
+    notes: Sequence[str]
+    """What the person should know, a line each."""
+
+
+async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN) -> None:
+    """Check a file and make it the policy; say what that changes.
+
+    Raises:
+        InputError: it does not validate, or approvals in force could not be kept.
+        OvertakenError: another revision is in force than the one that it was made from.
+    """
+    file = read_file(path)
+    _remark(file.policy)
+    async with connected(nats) as bus:
+        applied = await apply_file(bus, file, terms)
+    for note in applied.notes:
+        say(note)
+    done = "is in force" if applied.written else "was in force already"
+    say(f"policy revision {applied.revision}: {path} {done}")
+    if applied.written and file.revision is not None:
+        say("To edit it further: `fairlead policy show` prints it with its new revision.")
+
+
+async def apply_file(bus: Bus, file: PolicyFile, terms: Terms = PLAIN) -> Applied:
+    """Make a file's policy the one in force by compare-and-swap.
+
+    Raises:
+        InputError: approvals in force could not be kept.
+        OvertakenError: another revision is in force than the one that it was made from, or that was read first.
+        UnreadPolicyError: the one written last does not validate, and nobody said to go over it.
+        CommandError: by force, others kept writing.
+    """
+    made_from = await kept(bus, file.revision)
+    onto = made_from if terms.onto is None else await kept(bus, terms.onto)
+    for _ in range(_ATTEMPTS):
+        standing = await in_force(bus)
+        after = resulting(file, standing, made_from, exact=terms.exact)
+        if after == standing.policy and standing.followed == standing.revision:
+            return Applied(revision=standing.revision, written=False, notes=[])
+        onto = onto or standing
+        if not terms.force:
+            await _refuse_overtaken(bus, file, after, onto, standing)
+        revision = await swap(bus, after, standing, terms.by)
+        if revision is not None:
+            return Applied(revision=revision, written=True, notes=_told(file, standing, after))
+    raise CommandError("the policy is being written by somebody else; it was left as it is")
+
+
+def resulting(
+    file: PolicyFile, standing: Standing, made_from: Standing | None, *, exact: bool
+) -> PolicyDocument:
+    """The policy that would be in force.
+
+    Args:
+        file: what to put in force.
+        standing: what is in force.
+        made_from: what the file was made from, where it says so.
+        exact: whether grants to single jobs are the file's alone.
+
+    Raises:
+        InputError: approvals in force could not be kept.
+    """
+    after = over(file, standing.policy)
+    if not exact:
+        before = None if made_from is None else made_from.policy
+        after = with_approvals(after, standing.policy, before, name=file.name)
+    if problems := check_document(after):
+        raise InputError(
+            f"{file.name} cannot take the place of what is in force:",
+            problems=[str(problem) for problem in problems],
+        )
+    return after
+
+
+def overtaken(onto: Standing, standing: Standing) -> bool:
+    """Whether more than grants to single jobs was changed since that revision."""
+    if not standing.revision or onto.revision == standing.revision:
+        return False
+    before, now = apart_from_approvals(onto.policy), apart_from_approvals(standing.policy)
+    return before is None or now is None or before != now
+
+
+async def _refuse_overtaken(
+    bus: Bus, file: PolicyFile, after: PolicyDocument, onto: Standing, standing: Standing
+) -> None:
+    if standing.why_not_last is not None:
+        raise unread(standing)
+    if standing.policy is None or not overtaken(onto, standing):
+        return
+    if onto.revision and onto.policy is None:
+        known = f"Revision {onto.revision}, which it was made from, is not kept here. It would change:"
+        lines = list(differences(standing.policy, after))
+    else:
+        writers = _joined(await writers_since(bus, onto.revision))
+        known = f"Since revision {onto.revision}, which it was to replace, {writers} changed:"
+        lines = list(differences(onto.policy, standing.policy))
+    raise OvertakenError(
+        f"{file.name} was not put in force: revision {standing.revision} is. {known}",
+        problems=_few(lines),
+        hint=f"Take over what shall stay, then say that you did: --onto {standing.revision}",
+    )
+
+
+def _joined(writers: Sequence[str]) -> str:
+    *others, last = writers or ["somebody"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _told(file: PolicyFile, standing: Standing, after: PolicyDocument) -> list[str]:
+    """What the writing changed, in words."""
+    changes = list(differences(standing.policy, after)) if standing.policy is not None else []
+    return [
+        *told_of(file, after, standing.revision, standing.policy),
+        *([f"changed from revision {standing.revision}:"] if changes else []),
+        *(f"  {line}" for line in _few(changes)),
+        *changes_of_approvals(file.policy, standing.policy, after, name=file.name),
+    ]
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_LINES
+    return lines if more <= 0 else [*lines[:_MOST_LINES], f"and {more} lines more"]
+
+
+def _remark(document: PolicyDocument) -> None:
+    for sentence in without_effect(document):
+        warn(sentence)
+    if document.fit.strategy != "none":
+        warn("fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods")
+    reserved = [pool.name for pool in document.pools if reserves(document, pool.name)]
+    if reserved or document.mode == "reserve":
+        names = ", ".join(reserved) or "every pool"
+        say(
+            f"reserve mode in {names}: it takes one StrictFIFO ClusterQueue each; `fairlead doctor` says where not"
+        )

@@ -1,0 +1,200 @@
+"""`fairlead approve`: a class granted to one job, in the policy document, with who granted it and why.
+
+A grant names the job's uid, which never comes back. So a grant of a job that is gone is of no use: each approval also
+drops those of Kubernetes jobs (uids in the form of RFC 9562) that nobody knows any more or that have ended. Grants by any
+other name are an operator's own and stay: the job that they name may be yet to come.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Collection
+
+import msgspec
+
+from fairlead_bus import Bus
+from fairlead_cli.client.connection import ask, connected
+from fairlead_cli.console import say
+from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.policy.store import in_force, swap, unread
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
+from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
+from fairlead_contracts.policyfile.validate import check_document
+
+_ATTEMPTS = 5
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator says."""
+
+    job: str
+    urgency: str | None = None
+    """None grants what the job asked for, or else the highest class."""
+    tenant: str | None = None
+    by: str = ""
+    why: str = ""
+
+
+async def approve(nats: str | None, approval: Approval) -> None:
+    """Grant the class to the job and say so.
+
+    Raises:
+        CommandError: nobody knows the job, several have the name, or it has ended.
+        InputError: no such class, or the policy does not know the tenant.
+    """
+    async with connected(nats) as bus:
+        job = await _find(bus, approval.job, approval.tenant)
+        gone: set[str] = set()
+        asked: set[str] = set()
+
+        async def change(document: PolicyDocument) -> PolicyDocument:
+            fresh = _prunable(document) - asked - {job.uid}
+            asked.update(fresh)
+            gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
+            return granted(without(document, gone), job, approval)
+
+        document, revision = await _rewrite(bus, change, approval.by)
+    urgency = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
+    say(f"{named(job)} is {urgency} from now on (policy revision {revision})")
+    if gone:
+        say(f"{len(gone)} grants of jobs that are gone were dropped")
+
+
+async def withdraw(nats: str | None, approval: Approval) -> None:
+    """Take back what was granted to the job and say so.
+
+    Raises:
+        CommandError: nothing was granted to it.
+    """
+    async with connected(nats) as bus:
+        found = await _found(bus, approval.job, approval.tenant)
+        names = {approval.job, *(one.uid for one in found)}
+
+        async def change(document: PolicyDocument) -> PolicyDocument:
+            return without(document, {_granted_to(document, names, approval.job)})
+
+        _, revision = await _rewrite(bus, change, approval.by)
+    say(f"{approval.job}: what was granted to it is taken back (policy revision {revision})")
+
+
+def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> str:
+    """The one of these names that something was granted to."""
+    found = sorted({grant.job for grant in document.grants if grant.job is not None and grant.job in names})
+    if not found:
+        raise CommandError(
+            f"nothing was granted to {job} itself", hint="`fairlead policy show` lists grants."
+        )
+    if len(found) > 1:
+        raise InputError(f"several jobs called {job!r} were granted something; say which:", problems=found)
+    return found[0]
+
+
+def granted(document: PolicyDocument, job: Explanation, approval: Approval) -> PolicyDocument:
+    """The document with the grant in the place of any other to this job.
+
+    A tenant that counts without being named is named with the weight that it has: a grant must name one.
+
+    Raises:
+        InputError: no such class, or the tenant is none.
+    """
+    urgency = _class(document, job, approval.urgency)
+    tenant = job.tenant or job.scope
+    rest = without(document, {job.uid})
+    grant = Grant(tenant=tenant, classes=[urgency], job=job.uid, by=approval.by, why=approval.why)
+    changed = msgspec.structs.replace(rest, tenants=_naming(rest, tenant), grants=[*rest.grants, grant])
+    if problems := check_document(changed):
+        raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
+    return changed
+
+
+def without(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:
+    """The document without the grants to these jobs."""
+    return msgspec.structs.replace(
+        document, grants=[grant for grant in document.grants if grant.job is None or grant.job not in jobs]
+    )
+
+
+def named(job: Explanation) -> str:
+    """The job as people know it."""
+    return f"{job.scope}/{job.id}" if job.owner is None else f"{job.owner} in {job.scope}"
+
+
+def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> str:
+    higher, everybodys = document.classes[:-1], document.classes[-1]
+    if not higher:
+        raise InputError(f"the policy has one class, {everybodys}, which is everybody's")
+    asked = job.refused_class if job.refused_class in higher else None
+    urgency = stated or asked or higher[0]
+    if urgency == everybodys:
+        raise InputError(
+            f"--class {urgency}: that is everybody's", hint=f"Classes to grant are {', '.join(higher)}."
+        )
+    if urgency not in higher:
+        raise InputError(
+            f"--class {urgency}: is not a class", hint=f"Classes to grant are {', '.join(higher)}."
+        )
+    return urgency
+
+
+def _naming(document: PolicyDocument, tenant: str) -> list[Tenant]:
+    if any(known.name == tenant for known in document.tenants):
+        return document.tenants
+    if document.unlisted_weight is None:
+        raise InputError(
+            f"tenant {tenant} is not in the policy, and the policy takes only tenants that it names",
+            hint="Name it there first: `fairlead policy show`, then `fairlead policy apply FILE`.",
+        )
+    return [*document.tenants, Tenant(name=tenant, weight=document.unlisted_weight)]
+
+
+def _prunable(document: PolicyDocument) -> set[str]:
+    return {grant.job for grant in document.grants if grant.job is not None and _UUID.fullmatch(grant.job)}
+
+
+async def _is_gone(bus: Bus, uid: str) -> bool:
+    found = await _found(bus, uid, None)
+    return all(one.phase == Phase.ENDED for one in found)
+
+
+async def _find(bus: Bus, job: str, tenant: str | None) -> Explanation:
+    found = await _found(bus, job, tenant)
+    if not found:
+        raise CommandError(f"nobody knows a job {job!r}", hint="`fairlead queue` lists those that wait.")
+    return _only(found, job)
+
+
+async def _found(bus: Bus, job: str, tenant: str | None) -> list[Explanation]:
+    reply = await ask(bus, "explain", ExplainQuestion(job=job, tenant=tenant), EXPLAIN_REPLY, tenant=tenant)
+    return reply.found
+
+
+def _only(found: list[Explanation], job: str) -> Explanation:
+    """The one job of that name that has not ended; the one that has, where there is only that."""
+    alive = [one for one in found if one.phase != Phase.ENDED] or found
+    if len(alive) > 1:
+        lines = [f"{one.uid}  {named(one)} on {one.cluster}, {one.phase}" for one in alive]
+        raise InputError(f"several jobs are called {job!r}; say which by its uid:", problems=lines)
+    if alive[0].phase == Phase.ENDED:
+        raise CommandError(f"{named(alive[0])} has ended: a class would change nothing")
+    return alive[0]
+
+
+type _Change = Callable[[PolicyDocument], Awaitable[PolicyDocument]]
+
+
+async def _rewrite(bus: Bus, change: _Change, by: str) -> tuple[PolicyDocument, int]:
+    """Change the stored policy by compare-and-swap; the document and its revision afterwards."""
+    for _ in range(_ATTEMPTS):
+        standing = await in_force(bus)
+        if standing.why_not_last is not None:
+            raise unread(standing)
+        if standing.policy is None:
+            raise CommandError(
+                "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
+            )
+        document = await change(standing.policy)
+        revision = await swap(bus, document, standing, by)
+        if revision is not None:
+            return document, revision
+        # Somebody wrote in between: look again.
+    raise CommandError("the policy is being written by somebody else; it was left as it is")

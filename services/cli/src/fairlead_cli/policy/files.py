@@ -1,0 +1,146 @@
+"""Policy files: YAML read and checked whole; the ones that ship with the command; policies in words."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from fairlead_cli.errors import InputError
+from fairlead_cli.yaml_files import read_yaml
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.legacy.formats import from_environment, in_our_words
+from fairlead_contracts.policyfile.read import read_document
+
+MADE_FROM = "# policy revision "
+"""Above a policy that was printed, before its revision: a file that has it is put over that one alone."""
+_REVISION = re.compile(re.escape(MADE_FROM) + r"(\d{1,18})\s*")
+
+
+class PolicyFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy, and what its file says of where it comes from."""
+
+    name: str
+    """Of the file, for people."""
+    policy: PolicyDocument
+    revision: int | None = None
+    """The one that it was made from: `fairlead policy show` writes it above the policy."""
+    says: frozenset[str] | None = None
+    """The keys that count over a policy in force, where the file is a configuration of an older controller."""
+
+    @property
+    def controller(self) -> str:
+        """The older one whose formula this is."""
+        return "DRF" if self.policy.class_mode == "additive" else "WDRF"
+
+
+def read_policy(path: Path) -> PolicyDocument:
+    """The policy of a file; see read_file."""
+    return read_file(path).policy
+
+
+def read_file(path: Path) -> PolicyFile:
+    """A policy file.
+
+    Raises:
+        InputError: it cannot be read, is not YAML, or does not validate; with every problem.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    return parse_file(text, name=str(path))
+
+
+def parse_policy(text: str, *, name: str) -> PolicyDocument:
+    """The policy of a text; see read_file."""
+    return parse_file(text, name=name).policy
+
+
+def parse_file(text: str, *, name: str) -> PolicyFile:
+    """A policy file's text; see read_file."""
+    found: object = from_environment(text)
+    try:
+        found = read_yaml(text) if found is None else found
+    except yaml.YAMLError as error:
+        raise InputError(f"{name} is not valid YAML: {error}") from error
+    try:
+        policy = read_document(found)
+    except DocumentError as error:
+        raise InputError(
+            f"{name} does not validate, nothing was changed:", problems=[str(part) for part in error.problems]
+        ) from error
+    return PolicyFile(name=name, policy=policy, revision=_made_from(text), says=_says(found))
+
+
+def shipped_policy(name: str) -> PolicyDocument:
+    """A policy that ships with the command: `laptop` or `demo`."""
+    text = (files("fairlead_cli.policy") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
+    return parse_policy(text, name=f"{name}.yaml")
+
+
+def _says(found: object) -> frozenset[str] | None:
+    """What an older configuration says in our words. It knows no tenants: the weight of unlisted ones is no word of it."""
+    if not isinstance(found, Mapping):
+        return None
+    ours = in_our_words(found).keys
+    return None if ours is found else frozenset(str(key) for key in ours) - {"unlisted_weight"}
+
+
+def _made_from(text: str) -> int | None:
+    """The revision that the comment above the policy names."""
+    for line in text.splitlines():
+        if found := _REVISION.fullmatch(line):
+            return int(found[1])
+        if line.strip() and not line.startswith("#"):
+            break
+    return None
+
+
+def as_yaml(document: PolicyDocument) -> str:
+    """The document as a person edits it; what a tenant or grant leaves out is left out."""
+    plain: dict[str, object] = msgspec.to_builtins(document)
+    for key in ("tenants", "grants"):
+        parts = msgspec.convert(plain[key], list[dict[str, object]])
+        plain[key] = [
+            {name: value for name, value in part.items() if value not in (None, "")} for part in parts
+        ]
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def differences(before: PolicyDocument | None, after: PolicyDocument) -> Iterator[str]:
+    """Each key that differs: `- key: value` as it is, `+ key: value` as it would be."""
+    old = {} if before is None else _flat(msgspec.to_builtins(before), "")
+    new = _flat(msgspec.to_builtins(after), "")
+    for key in sorted(old.keys() | new.keys()):
+        for sign, known in (("-", old), ("+", new)):
+            if key in known and (key not in old or key not in new or old[key] != new[key]):
+                yield f"{sign} {key}: {msgspec.json.encode(known[key]).decode()}"
+
+
+def _flat(value: object, name: str) -> dict[str, object]:
+    """Leaves by path; entries with a name go by it, so that their order in the file is no difference."""
+    if isinstance(value, dict) and value:
+        parts = [(f"{name}.{key}".lstrip("."), part) for key, part in value.items()]
+    elif isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        parts = [(f"{name}[{called}]", part) for called, part in zip(_called(value), value, strict=True)]
+    else:
+        return {name: value}
+    return {key: leaf for path, part in parts for key, leaf in _flat(part, path).items()}
+
+
+def _called(entries: list[dict[str, object]]) -> Iterator[str]:
+    """Entries by their name, or the job that they are for; else by their number among those that have neither."""
+    times: Counter[object] = Counter()
+    for entry in entries:
+        known = entry.get("name") or entry.get("job")
+        times[known] += 1
+        if known is None:
+            yield str(times[known] - 1)
+        else:
+            yield f"{known}" if times[known] == 1 else f"{known}, {times[known]}"

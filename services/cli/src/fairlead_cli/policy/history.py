@@ -1,0 +1,195 @@
+"""What was the policy before: the revisions that its bucket keeps, and the way back to one.
+
+What operators said meanwhile of writing levels (`pause`, `resume`, `release`) stands in the same bucket, and is told among them.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
+from fairlead_cli.client import controls
+from fairlead_cli.client.connection import connected
+from fairlead_cli.console import say, write_line
+from fairlead_cli.errors import CommandError
+from fairlead_cli.policy.applying import Terms, apply_file
+from fairlead_cli.policy.approvals import apart_from_approvals, grant_in_words
+from fairlead_cli.policy.files import PolicyFile, differences
+from fairlead_cli.policy.store import in_force
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document
+
+_NONE = "there is no policy yet"
+_MOST_LINES = 8
+"""Of what one revision changed; the rest is counted."""
+
+
+class Revision(msgspec.Struct, frozen=True, kw_only=True):
+    """One state of the policy that was in force."""
+
+    revision: int
+    since: str
+    """RFC 3339."""
+    by: str
+    """Who put it in force; empty where that was not said."""
+    policy: PolicyDocument | None
+    """None where it does not validate."""
+    problem: str = ""
+    """Why not, if so."""
+
+
+class Word(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator said of writing levels."""
+
+    revision: int
+    """Of the bucket: policies and words are numbered together."""
+    since: str
+    """RFC 3339."""
+    by: str
+    why: str
+    pool: str | None
+    """None for all of them."""
+    mode: Mode | None
+    """None where the word was taken back."""
+
+
+async def print_history(nats: str | None, *, as_json: bool) -> None:
+    """Print each revision that is kept, the one in force last, and what operators said meanwhile, all by time.
+
+    Raises:
+        CommandError: there is none.
+    """
+    async with connected(nats) as bus:
+        known = await _revisions(bus)
+        followed = (await in_force(bus)).followed
+        words = [_word(pool, stored) for pool, stored in await controls.said(bus)]
+    if not known:
+        raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
+    for line in _as_json(known, words) if as_json else _in_words(known, words, followed):
+        write_line(line)
+
+
+async def put_back(nats: str | None, revision: int | None, *, exact: bool = False, by: str = "") -> None:
+    """Put an earlier revision in force again, as a new one: what came between stays in the history.
+
+    Args:
+        nats: where.
+        revision: which; the one before the last unless given, or the one that services go by where the last does not
+            validate.
+        exact: whether grants to single jobs are put back, too; else they stay as they are now.
+        by: who does this.
+
+    Raises:
+        CommandError: that revision is not kept, or this release does not read it.
+        OvertakenError: somebody changed the policy just now.
+    """
+    async with connected(nats) as bus:
+        known, standing = await _revisions(bus), await in_force(bus)
+        broken = standing.why_not_last is not None
+        found = _chosen(
+            known, standing.followed if broken and not revision and standing.followed else revision
+        )
+        if found.policy is None:
+            raise CommandError(f"revision {found.revision} does not validate: {found.problem}")
+        # Made from itself: of no grant to a single job it says anything new.
+        file = PolicyFile(name=f"revision {found.revision}", policy=found.policy, revision=found.revision)
+        terms = Terms(onto=known[-1].revision, exact=exact, by=by, force=broken)
+        applied = await apply_file(bus, file, terms)
+    for note in applied.notes:
+        say(note)
+    done = "is in force again" if applied.written else "was in force already"
+    say(f"policy revision {applied.revision}: what was revision {found.revision} {done}")
+    if not applied.written and not exact and found.revision != applied.revision:
+        say("Grants to single jobs apart: --exact puts those of then back, too.")
+
+
+async def _revisions(bus: Bus) -> list[Revision]:
+    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
+    return [_revision(one) for one in stored if not is_deletion(one.headers)]
+
+
+def _revision(stored: Stored) -> Revision:
+    policy, problem = None, ""
+    try:
+        policy = decode_document(stored.payload)
+    except DocumentError as error:
+        problem = str(error)
+    return Revision(
+        revision=stored.seq,
+        since=to_datetime(stored.at).isoformat(),
+        by=writer_of(stored),
+        policy=policy,
+        problem=problem,
+    )
+
+
+def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
+    if not known:
+        raise CommandError(_NONE)
+    if revision is None and len(known) == 1:
+        raise CommandError(f"there is no revision before {known[0].revision}")
+    wanted = known[-2].revision if revision is None else revision
+    for one in known:
+        if one.revision == wanted:
+            return one
+    kept = ", ".join(str(one.revision) for one in known)
+    raise CommandError(f"revision {wanted} of the policy is not kept", hint=f"These are: {kept}.")
+
+
+def _word(pool: str | None, stored: Stored) -> Word:
+    since = to_datetime(stored.at).isoformat()
+    if is_deletion(stored.headers):
+        return Word(revision=stored.seq, since=since, by="", why="", pool=pool, mode=None)
+    found = controls.read_control(stored)
+    return Word(revision=stored.seq, since=since, by=found.by, why=found.why, pool=pool, mode=found.mode)
+
+
+def _by_time(known: Sequence[Revision], words: Sequence[Word]) -> list[Revision | Word]:
+    both: list[Revision | Word] = [*known, *words]
+    return sorted(both, key=lambda one: one.revision)
+
+
+def _as_json(known: Sequence[Revision], words: Sequence[Word]) -> Iterator[str]:
+    for one in _by_time(known, words):
+        yield msgspec.json.encode(one).decode()
+
+
+def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -> Iterator[str]:
+    """A headline each, under it what it changed from the one before that validates."""
+    before: Revision | None = None
+    for one in _by_time(known, words):
+        if isinstance(one, Word):
+            yield _word_in_words(one)
+            continue
+        by = f", by {one.by}" if one.by else ""
+        mark = ", in force" if one.revision == followed else ""
+        yield f"revision {one.revision}, since {one.since}{by}{mark}"
+        if one.policy is None:
+            yield f"  does not validate: {one.problem}"
+            continue
+        if before is not None and before.policy is not None:
+            yield from _changes(before.policy, one.policy)
+        before = one
+
+
+def _word_in_words(word: Word) -> str:
+    pools = "all pools" if word.pool is None else f"pool {word.pool}"
+    said = "the word was taken back" if word.mode is None else word.mode.value
+    by = f", by {word.by}" if word.by else ""
+    why = f": {word.why}" if word.why else ""
+    return f"{pools}: {said}, since {word.since}{by}{why}"
+
+
+def _changes(before: PolicyDocument, after: PolicyDocument) -> Iterator[str]:
+    """What one revision changed: grants to single jobs as sentences, with who and why; all else key by key."""
+    old, new = ([grant for grant in document.grants if grant.job is not None] for document in (before, after))
+    lines = [f"- {grant_in_words(grant)}" for grant in old if grant not in new]
+    lines += [f"+ {grant_in_words(grant)}" for grant in new if grant not in old]
+    lines += differences(apart_from_approvals(before), apart_from_approvals(after))
+    yield from (f"  {line}" for line in lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        yield f"  and {len(lines) - _MOST_LINES} lines more"

@@ -1,0 +1,88 @@
+"""A policy looked at: the one in force, what a file means, what it would change."""
+
+from pathlib import Path
+
+from fairlead_cli.client.connection import connected
+from fairlead_cli.console import say, warn, write_line
+from fairlead_cli.errors import CommandError
+from fairlead_cli.policy.applying import PLAIN, Terms, overtaken, resulting
+from fairlead_cli.policy.approvals import changes_of_approvals
+from fairlead_cli.policy.effects import without_effect
+from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
+from fairlead_cli.policy.older import told_of
+from fairlead_cli.policy.store import in_force, kept, stored_policy
+from fairlead_cli.policy.worth import Capacities, capacities, worth_of_waiting
+from fairlead_contracts.policyfile.read import encode_document
+
+
+def check_file(path: Path, known: Capacities) -> None:
+    """Check a file and say what it is, and what its aging comes to in pools of these capacities.
+
+    Raises:
+        InputError: it is no policy.
+    """
+    file = read_file(path)
+    say(f"{path} is valid: {len(file.policy.tenants)} tenants, {len(file.policy.pools)} pools")
+    _tell(file, known)
+
+
+def print_file(path: Path, known: Capacities, *, as_json: bool) -> None:
+    """Print the policy that a file means, with every key written out, and say what its aging comes to."""
+    file = read_file(path)
+    write_line(encode_document(file.policy).decode() if as_json else as_yaml(file.policy).rstrip())
+    _tell(file, known)
+
+
+async def print_policy(nats: str | None, *, as_json: bool) -> None:
+    """Print the policy that is in force.
+
+    Raises:
+        CommandError: there is none.
+    """
+    async with connected(nats) as bus:
+        found = await stored_policy(bus)
+        known = {} if found is None else await capacities(bus)
+    if found is None:
+        raise CommandError(
+            "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
+        )
+    document, revision = found
+    if as_json:
+        write_line(encode_document(document).decode())
+    else:
+        write_line(f"{MADE_FROM}{revision}\n{as_yaml(document)}".rstrip())
+    for line in worth_of_waiting(document, known):
+        say(line)
+
+
+async def print_differences(nats: str | None, path: Path, terms: Terms = PLAIN) -> bool:
+    """Print what putting a file in force would change; whether that is anything."""
+    file = read_file(path)
+    async with connected(nats) as bus:
+        standing = await in_force(bus)
+        made_from = await kept(bus, file.revision)
+        onto = made_from if terms.onto is None else await kept(bus, terms.onto)
+    after = resulting(file, standing, made_from, exact=terms.exact)
+    lines = list(differences(standing.policy, after))
+    for line in lines:
+        write_line(line)
+    for note in changes_of_approvals(file.policy, standing.policy, after, name=file.name):
+        say(note)
+    for note in told_of(file, after, standing.revision, standing.policy):
+        say(note)
+    if standing.why_not_last is not None:
+        warn(f"{standing.in_words()}: `apply` would refuse to go over it without --force")
+    elif not lines:
+        say(f"{path} is what is in force")
+    elif onto is not None and overtaken(onto, standing):
+        warn(
+            f"`apply` would refuse it: made from revision {onto.revision}, and {standing.revision} is in force"
+        )
+    return bool(lines)
+
+
+def _tell(file: PolicyFile, known: Capacities) -> None:
+    for sentence in without_effect(file.policy):
+        warn(sentence)
+    for note in [*told_of(file, file.policy, None), *worth_of_waiting(file.policy, known)]:
+        say(note)

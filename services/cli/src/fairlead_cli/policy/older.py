@@ -1,0 +1,72 @@
+"""Configurations of the two older controllers put in force: they say how jobs are compared, and nothing of who has what."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from fairlead_cli.policy.approvals import apart_from_approvals
+from fairlead_cli.policy.files import PolicyFile
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
+
+
+def over(file: PolicyFile, standing: PolicyDocument | None) -> PolicyDocument:
+    """What the file says, over the policy in force where it is of an older format; else the file's policy."""
+    rest = apart_from_approvals(standing)
+    if file.says is None or rest is None:
+        return file.policy
+    changed = msgspec.structs.replace(rest, **{key: getattr(file.policy, key) for key in file.says})
+    return msgspec.structs.replace(changed, grants=list(_with_classes(changed)))
+
+
+def _with_classes(document: PolicyDocument) -> Iterator[Grant]:
+    """The grants without classes that there are not any more."""
+    for grant in document.grants:
+        classes = [urgency for urgency in grant.classes if urgency in document.classes]
+        if classes or grant.priority_override:
+            yield msgspec.structs.replace(grant, classes=classes)
+
+
+def told_of(
+    file: PolicyFile, after: PolicyDocument, revision: int | None, before: PolicyDocument | None = None
+) -> Iterator[str]:
+    """What a person should know of a file of an older format, a line each; nothing of any other.
+
+    Args:
+        file: the one to put in force.
+        after: the policy that it comes to.
+        revision: in force now; 0 where none is, None where that is not known.
+        before: the policy of that revision.
+    """
+    if file.says is None:
+        return
+    kept = {
+        None: "In force, it keeps those of the policy before it, and all else that it does not say",
+        0: "There is no policy that has any: all tenants have weight 1",
+    }.get(revision, f"Those of revision {revision} stay, and all else that it does not say")
+    yield (
+        f"{file.name} is a configuration of the {file.controller} controller: it says nothing of pools, tenants "
+        f"and grants. {kept}."
+    )
+    if revision is None:
+        yield "A class takes a grant of that policy: the controller let any job be urgent that said so."
+        return
+    for urgency in after.classes[:-1]:
+        holders = _holders(after, urgency)
+        nobody = "nobody, so no job is, whatever it asks for: write `grants`, or `fairlead approve JOB`"
+        yield f"{urgency}: granted to {holders or nobody}"
+    if before is not None:
+        yield from _gone(before, after)
+
+
+def _gone(before: PolicyDocument, after: PolicyDocument) -> Iterator[str]:
+    for urgency in before.classes[:-1]:
+        holders = _holders(before, urgency)
+        if holders and urgency not in after.classes:
+            yield f"{urgency}: no class any more; what was granted to {holders} goes (`revert` brings it back)"
+
+
+def _holders(document: PolicyDocument, urgency: str) -> str:
+    granted = [one for one in document.grants if urgency in one.classes]
+    jobs = sum(one.job is not None for one in granted)
+    tenants = dict.fromkeys(one.tenant for one in granted if one.job is None)
+    return ", ".join([*tenants, *(["1 job"] if jobs == 1 else [f"{jobs} jobs"] if jobs else [])])

@@ -1,0 +1,47 @@
+"""What the rate of aging in a policy means in pools: in cards a day, where somebody knows how many there are."""
+
+from collections.abc import Iterator, Mapping
+
+from fairlead_bus import Bus, DeniedError
+from fairlead_cli.client.connection import ask, connected
+from fairlead_cli.errors import CommandError, NotRunningError
+from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_policy import aging_in_words, worth_in_words
+
+type Capacities = Mapping[str, Mapping[str, int]]
+"""By pool, what it has in base units; empty where nobody knows."""
+
+_ANY = "(each)"
+"""Of a policy that names no pools, while nobody says which there are."""
+
+
+async def known_capacities(nats: str | None) -> Capacities:
+    """What the pools of a running Fairlead have; empty where none runs, which is no failure.
+
+    Raises:
+        NotRunningError: an address is stated, and nobody is there.
+    """
+    try:
+        async with connected(nats) as bus:
+            return await capacities(bus)
+    except NotRunningError:
+        if nats is not None:
+            raise
+        return {}
+
+
+async def capacities(bus: Bus) -> Capacities:
+    """The same over a connection; empty where no scorer answers, or none may be asked: what is said of it is beside the point."""
+    try:
+        reply = await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
+    except (CommandError, DeniedError):
+        return {}
+    return {pool.pool: pool.capacity for pool in reply.pools}
+
+
+def worth_of_waiting(document: PolicyDocument, known: Capacities) -> Iterator[str]:
+    """A line on the rate, and for each pool what it comes to."""
+    yield aging_in_words(document)
+    for pool in [pool.name for pool in document.pools] or sorted(known) or [_ANY]:
+        yield from worth_in_words(document, pool, known.get(pool, {}))
