@@ -28,8 +28,8 @@ import pytest
 
 from fairlead_bus import Asked
 from fairlead_cli.errors import CommandError, InputError
-from fairlead_cli.ordering.explaining import explain_on_paper
-from fairlead_cli.ordering.running import put_in_order
+from fairlead_cli.paper.explaining import explain_on_paper
+from fairlead_cli.paper.running import put_in_order
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import HOUR, Micros
