@@ -11,6 +11,11 @@ NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
+# Bytecode is kept, out of the sources, also where the environment says otherwise: each service that a test starts would
+# compile two thousand modules anew (3.3 s of CPU instead of 1.2).
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bytes bench pictures settings format lock clean lab-kube lab-down lab-build
 
