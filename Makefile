@@ -9,6 +9,8 @@ MEMBERS    := $(patsubst %/pyproject.toml,%,$(sort $(wildcard libs/*/pyproject.t
 PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
 NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench
+WORKERS    ?= 4
+TEST       := $(BIN)/python -m pytest -n $(WORKERS) -m "not deep" --durations 25 --durations-min 5
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
 # Bytecode is kept, out of the sources, also where the environment says otherwise: each service that a test starts would
@@ -46,7 +48,7 @@ lab-build: $(STAMP) ## only build what lab-kube and the tests of Kueue need
 	@$(BIN)/python -m fairlead_testkit.kubelab build
 
 test: check ## what CI runs
-	$(BIN)/python -m pytest -m "not deep"
+	$(TEST)
 
 check: lint types ## linters, import walls and type checkers
 

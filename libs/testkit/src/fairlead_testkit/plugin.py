@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_testkit import kubelab_fixtures, second_try
+from fairlead_testkit import kubelab_fixtures, lanes, second_try
 from fairlead_testkit.kubelab_fixtures import kube_kit, kube_lab, kube_labs, pytest_collection_finish
 
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ __all__ = [
 ]
 
 
-def pytest_configure() -> None:
-    """Keep bytecode; register and choose the hypothesis profile.
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep bytecode, share the work among workers, register and choose the hypothesis profile.
 
     Deadlines are off: the machine may be busy with other tests.
     """
     _keep_bytecode()
+    lanes.configure(config)
     from hypothesis import settings  # here: a run without property tests does not pay for it twice
 
     settings.register_profile("fast", max_examples=60, deadline=None)

@@ -1,0 +1,218 @@
+"""Lanes of a test run with several workers (pytest-xdist): what waits runs beside what computes; part of the plugin.
+
+Most tests of real processes wait: for a lease to end, for Kueue's next batch, for a process to come up. Property tests
+compute without a pause. Side by side they fill two cores; but a test of a real Kueue must not wait for its share of a
+core. So each worker has a lane of its own:
+
+- `kube`: tests of the lab. Every worker of this lane starts one lab, for all of its tests.
+- `processes`: other tests with real processes.
+- `hermetic`: all others, by a worker that the kernel lets run when nobody else wants the core (nice).
+
+A worker whose own lane is empty goes on with the next one: no core idles at the end. The niced one stays hermetic. A
+file is never split over two workers, so that the fixtures of a module are made once.
+"""
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import pytest
+
+type Lane = str
+KUBE, PROCESSES, HERMETIC = "kube", "processes", "hermetic"
+PLANS: dict[int, tuple[tuple[Lane, ...], ...]] = {
+    2: ((KUBE, PROCESSES, HERMETIC), (HERMETIC,)),
+    3: ((KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
+    4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
+}
+"""Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`)."""
+NICENESS = 19
+"""Of the hermetic worker: of a core that somebody else wants, it gets a hundredth."""
+_LANE = "fairlead_lanes"
+_MARK = re.compile(r"pytest\.mark\.(kube|integration|chaos)\b")
+_LEAST_AHEAD = 2
+"""Tests that a worker has to know: it starts one when it knows the one after (whose fixtures it may keep)."""
+
+
+def lane_of(source: str) -> Lane:
+    """The lane of a test file: that of its most demanding test."""
+    marks = set(_MARK.findall(source))
+    if "kube" in marks:
+        return KUBE
+    return PROCESSES if marks else HERMETIC
+
+
+def configure(config: pytest.Config) -> None:
+    """Share the work, in the process that controls workers; go last, in a worker that has hermetic tests alone."""
+    if getattr(config, "workerinput", {}).get(_LANE) == HERMETIC:
+        os.nice(NICENESS)
+    elif config.pluginmanager.hasplugin("xdist") and getattr(config.option, "numprocesses", None):
+        config.pluginmanager.register(LanesPlugin())
+
+
+class Gateway(Protocol):
+    """How a worker is reached (`execnet`)."""
+
+    id: str
+    """`gw0`, `gw1` and so on."""
+
+
+class Worker(Protocol):
+    """What is used of a worker (`xdist.workermanage.WorkerController`, which ships no types)."""
+
+    config: pytest.Config
+    gateway: Gateway
+    workerinput: dict[str, object]
+    shutting_down: bool
+
+    def send_runtest_some(self, indices: Sequence[int]) -> None:
+        """Queue tests, by their numbers in its own collection."""
+
+    def shutdown(self) -> None:
+        """Tell it that nothing more comes."""
+
+
+class LanesPlugin:
+    """The hooks of pytest-xdist, for the controlling process."""
+
+    def pytest_configure_node(self, node: Worker) -> None:
+        """Tell a worker its lanes."""
+        node.workerinput[_LANE] = ",".join(lanes_of(node))
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> "LaneScheduling | None":
+        """By lanes, where there is a plan for so many workers."""
+        return LaneScheduling(config) if config.option.numprocesses in PLANS else None
+
+
+def lanes_of(node: Worker) -> tuple[Lane, ...]:
+    """The lanes of a worker, by its number; a replacement of one that crashed takes from all."""
+    plan = PLANS.get(node.config.option.numprocesses, ())
+    number = int(node.gateway.id.removeprefix("gw"))
+    return plan[number] if number < len(plan) else (KUBE, PROCESSES, HERMETIC)
+
+
+class LaneScheduling:
+    """Gives whole files to workers, each from its own lanes (`xdist.scheduler.Scheduling`)."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        """Other plugins look here: that of second tries, when a worker crashes."""
+        self._expected: int = config.option.numprocesses
+        self._collections: dict[Worker, list[str]] = {}
+        self._queues: dict[Lane, deque[list[str]]] | None = None
+        self._given: dict[Worker, dict[str, None]] = {}
+        """What each worker has not finished, in its order."""
+
+    @property
+    def nodes(self) -> list[Worker]:
+        """All workers that live."""
+        return list(self._given)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        """Whether all workers that were started have said what they found."""
+        return len(self._collections) >= self._expected
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether workers may be told to end: nothing is left to give, and each is at its last test."""
+        return (
+            self._queues is not None
+            and not any(self._queues.values())
+            and all(len(given) < _LEAST_AHEAD for given in self._given.values())
+        )
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether any test is left."""
+        return any((self._queues or {}).values()) or any(self._given.values())
+
+    def add_node(self, node: Worker) -> None:
+        """A worker has started."""
+        self._given[node] = {}
+
+    def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
+        """A worker has said what it found."""
+        self._collections[node] = list(collection)
+
+    def schedule(self) -> None:
+        """Begin, or go on with a worker that came later.
+
+        Raises:
+            pytest.UsageError: the workers found different tests.
+        """
+        if self._queues is None:
+            first, *others = self._collections.values()
+            if any(found != first for found in others):
+                different = sorted(set(first).symmetric_difference(*others))
+                raise pytest.UsageError(f"the workers found different tests: {different[:20]}")
+            self._queues = self._sorted(first)
+        for node in self.nodes:
+            self._fill(node)
+
+    def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
+        """A worker has finished a test."""
+        del duration  # xdist's protocol has it
+        self._given[node].pop(self._collections[node][item_index], None)
+        self._fill(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        """Refuse: nobody here asks for a test to be given anew.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(item)
+
+    def remove_pending_tests_from_node(self, node: Worker, indices: Sequence[int]) -> None:
+        """Refuse: nobody here takes tests back.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(node, indices)
+
+    def remove_node(self, node: Worker) -> str | None:
+        """A worker is gone; gives the test that it died in, and puts back what it had not begun."""
+        left = list(self._given.pop(node))
+        self._collections.pop(node, None)
+        if not left:
+            return None
+        died, *rest = left
+        if rest and self._queues is not None:
+            self._queues[self._lane(rest[0])].appendleft(rest)
+            for other in self.nodes:
+                self._fill(other)
+        return died
+
+    def _fill(self, node: Worker) -> None:
+        """Give a worker enough to go on with, or tell it that nothing more comes."""
+        if node.shutting_down or node not in self._collections:
+            return
+        given, known = self._given[node], self._collections[node]
+        while len(given) < _LEAST_AHEAD:
+            tests = self._next(lanes_of(node))
+            if tests is None:
+                node.shutdown()
+                return
+            given.update(dict.fromkeys(tests))
+            node.send_runtest_some([known.index(test) for test in tests])
+
+    def _next(self, lanes: Iterable[Lane]) -> list[str] | None:
+        queues = self._queues or {}
+        return next((queues[lane].popleft() for lane in lanes if queues[lane]), None)
+
+    def _sorted(self, tests: Sequence[str]) -> dict[Lane, deque[list[str]]]:
+        """Tests by lane and file, those of the top folder `tests` first: they take longest."""
+        files: dict[str, list[str]] = {}
+        for test in tests:
+            files.setdefault(test.partition("::")[0], []).append(test)
+        queues: dict[Lane, deque[list[str]]] = {lane: deque() for lane in (KUBE, PROCESSES, HERMETIC)}
+        for file in sorted(files, key=lambda name: not name.startswith("tests/")):
+            queues[self._lane(file)].append(files[file])
+        return queues
+
+    def _lane(self, test: str) -> Lane:
+        return lane_of((self.config.rootpath / test.partition("::")[0]).read_text())

@@ -1,0 +1,83 @@
+"""Several workers share a run: each test runs once, files stay whole, and who computes lets all others go first."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit import lanes
+
+pytest_plugins = ["pytester"]
+
+KUBE = "pytestmark = pytest.mark.kube"
+INTEGRATION = "pytestmark = pytest.mark.integration"
+FILE = """
+import json
+import os
+import pathlib
+
+import pytest
+
+{mark}
+
+@pytest.mark.parametrize("number", range(4))
+def test_it(number, worker_id):
+    said = [pathlib.Path(__file__).stem, number, worker_id, os.nice(0)]
+    pathlib.Path(__file__).with_name(f"{{said[0]}}-{{number}}.said").write_text(json.dumps(said))
+    {action}
+"""
+OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", "-n", "4")
+
+
+def run(pytester: pytest.Pytester, *, hermetic: str = "pass", integration: str = "pass") -> pytest.RunResult:
+    """Three hermetic files and three of real processes, in a run of their own with four workers."""
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    kube\n    integration\n    chaos\n"
+    )
+    for number in range(3):
+        pytester.makepyfile(**{f"test_h{number}": FILE.format(mark="", action=hermetic)})
+        pytester.makepyfile(**{f"test_i{number}": FILE.format(mark=INTEGRATION, action=integration)})
+    return pytester.runpytest_subprocess(*OPTIONS)
+
+
+def said(folder: Path) -> list[tuple[str, int, str, int]]:
+    """What each test wrote down: its file, its number, its worker and how nice that was."""
+    return [json.loads(path.read_text()) for path in folder.glob("*.said")]
+
+
+def test_every_test_runs_once_and_a_file_stays_with_its_worker(pytester: pytest.Pytester) -> None:
+    assert run(pytester).parseoutcomes() == {"passed": 24}
+    workers = defaultdict(set)
+    for file, _, worker, _ in said(pytester.path):
+        workers[file].add(worker)
+    assert len(workers) == 6
+    assert all(len(found) == 1 for found in workers.values())
+
+
+def test_the_last_worker_goes_last_and_runs_hermetic_tests_alone(pytester: pytest.Pytester) -> None:
+    assert run(pytester, hermetic="sum(range(3_000_000))").parseoutcomes() == {"passed": 24}
+    nice = {(file[:6], worker) for file, _, worker, nice in said(pytester.path) if nice == lanes.NICENESS}
+    assert nice == {("test_h", "gw3")}
+    assert all(nice == 0 for _, _, worker, nice in said(pytester.path) if worker != "gw3")
+
+
+def test_second_tries_count_over_all_workers(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    once = "been = pathlib.Path(__file__ + f'-{number}'); first = not been.exists(); been.touch(); assert not first"
+    result = run(pytester, integration=once)
+    assert result.parseoutcomes() == {"passed": 14, "failed": 10, "rerun": 2}
+    result.stdout.fnmatch_lines(["*rerun test summary info*", "*assert not first*"])
+
+
+def test_a_worker_that_dies_fails_its_test_and_the_others_still_run(pytester: pytest.Pytester) -> None:
+    action = "os._exit(3) if (said[0], number) == ('test_i1', 2) else None"
+    assert run(pytester, integration=action).parseoutcomes() == {"passed": 23, "failed": 1}
+
+
+def test_the_lane_of_a_file_is_that_of_its_most_demanding_test() -> None:
+    assert lanes.lane_of(INTEGRATION + "\n" + KUBE) == lanes.KUBE
+    assert lanes.lane_of("@pytest.mark.chaos\n") == lanes.PROCESSES
+    assert lanes.lane_of("assert 1") == lanes.HERMETIC
