@@ -6,12 +6,13 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from fairlead_bus import Bucket, Bus, Follower, KeyExistsError, Leadership, Membership, Roster, Tally
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import from_seconds
-from fairlead_contracts.messages.members import MemberLease
+from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_testkit import NatsServer, eventually
@@ -80,6 +81,32 @@ async def test_a_member_appears_is_trusted_and_leaves_cleanly(bus: Bus) -> None:
             assert roster.members("admitter") == {}
         await eventually(lambda: not roster.members("scorer"), on=wake)
         assert not member.trusted
+
+
+async def test_who_spares_renewals_is_woken_by_what_a_lease_says_alone(bus: Bus) -> None:
+    wake = asyncio.Event()
+    roster = Roster(bus, wake=wake, each_renewal=False)
+    key = kv_subject("members", member_key("scorer", "r1"))
+
+    async def show(more: MemberLease) -> None:
+        await bus.publish(key, to_json(more))
+        await eventually(lambda: roster.members("scorer").get("r1") == more)
+
+    async def renewed_quietly() -> bool:
+        """Tried again where a machine stood still for as long as a lease."""
+        await show(lease("r1"))
+        wake.clear()
+        await show(lease("r1"))
+        return not wake.is_set()
+
+    async with background(roster):
+        await roster.wait_complete()
+        await eventually(renewed_quietly)
+        wake.clear()
+        held = msgspec.structs.replace(lease("r1"), holdings=[Holding(pool="gpu", shards=[0], current=True)])
+        await show(held)
+        assert wake.is_set()
+        await eventually(lambda: not roster.members("scorer"), on=wake, timeout=ALLOWED)
 
 
 async def test_a_lease_that_nobody_renews_expires_for_all_who_watch_and_is_free_to_take(

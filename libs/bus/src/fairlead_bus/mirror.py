@@ -92,6 +92,7 @@ class Mirror[T]:
         wake: asyncio.Event,
         stamp: Callable[[T], Stamp] | None = None,
         belongs: Callable[[str, T, int], bool] = _anywhere,
+        repeats: Callable[[T, T], bool] | None = None,
         remember: int = REMEMBERED_DELETES,
     ) -> None:
         """Mirror nothing before `run`.
@@ -105,6 +106,8 @@ class Mirror[T]:
             stamp: tells which of two values of a subject is the newer, where writers say so.
             belongs: whether a value may stand under a subject, with this stream sequence. Who may write one subject
                 could else speak of another's object there.
+            repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
+                By default each is news.
             remember: so many deletes.
         """
         self._bus = bus
@@ -114,6 +117,7 @@ class Mirror[T]:
         self._wake = wake
         self._stamp = stamp
         self._belongs = belongs
+        self._repeats = repeats
         self._remember = remember
         self._values: dict[str, T] = {}
         self._stamps: dict[str, Stamp] = {}
@@ -281,6 +285,7 @@ class Mirror[T]:
         """One message of the replay or of what follows. The hot path: 100,000 of these a second."""
         subject = message.subject
         headers = message.headers
+        news = True
         if headers is not None and is_deletion(headers):
             self._bury(subject, headers, seq)
         else:
@@ -293,10 +298,13 @@ class Mirror[T]:
             except ContractError as error:
                 self._refuse(subject, error)
             else:
+                before = self._values.get(subject)
+                news = self._repeats is None or before is None or not self._repeats(before, value)
                 self._keep(subject, value, headers, seq)
         if self._shown is None:
             self.seq = seq
-            self._wake.set()
+            if news:
+                self._wake.set()
 
     def _keep(self, subject: str, value: T, headers: Mapping[str, str] | None, seq: int) -> None:
         if self._shown is not None:

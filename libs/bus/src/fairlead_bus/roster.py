@@ -15,15 +15,31 @@ class Roster:
 
     Trap: leases that were queued while this process was paused look fresh when it goes on. Judge yourself by your own
     last acked renewal (`Membership.trusted`, `Leadership.epoch`), never by the roster.
+
+    Args:
+        bus: the connection.
+        wake: set when there is something to look at.
+        each_renewal: whether a lease that was only renewed is such a thing. Each lease is, every second: who looks at
+            much then, and asks only who lives and holds what, need not.
     """
 
-    def __init__(self, bus: Bus, *, wake: asyncio.Event) -> None:
+    def __init__(self, bus: Bus, *, wake: asyncio.Event, each_renewal: bool = True) -> None:
         stream = bucket_stream(MEMBERS)
         self._members: Mirror[MemberLease] = Mirror(
-            bus, stream=stream, filter=kv_subject(MEMBERS, "member.>"), codec=MEMBER_LEASE, wake=wake
+            bus,
+            stream=stream,
+            filter=kv_subject(MEMBERS, "member.>"),
+            codec=MEMBER_LEASE,
+            wake=wake,
+            repeats=None if each_renewal else _same_member,
         )
         self._leaders: Mirror[LeaderLease] = Mirror(
-            bus, stream=stream, filter=kv_subject(MEMBERS, "leader.>"), codec=LEADER_LEASE, wake=wake
+            bus,
+            stream=stream,
+            filter=kv_subject(MEMBERS, "leader.>"),
+            codec=LEADER_LEASE,
+            wake=wake,
+            repeats=None if each_renewal else _same_leader,
         )
 
     @property
@@ -58,3 +74,11 @@ class Roster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._members.run(), name="roster members")
             group.create_task(self._leaders.run(), name="roster leaders")
+
+
+def _same_member(before: MemberLease, after: MemberLease) -> bool:
+    return (before.replica, before.holdings) == (after.replica, after.holdings)
+
+
+def _same_leader(before: LeaderLease, after: LeaderLease) -> bool:
+    return (before.replica, before.epoch) == (after.replica, after.epoch)

@@ -63,7 +63,7 @@ class Watch:
         self.facts = ClusterFacts(cluster)
         self.fronts = Fronts()
         self.policy = PolicyView()
-        self.roster = Roster(bus, wake=wake)
+        self.roster = Roster(bus, wake=wake, each_renewal=False)
         self._bus = bus
         self._bucket = Bucket(bus, topology.POLICY)
         self._heard: dict[str, bytes | None] = {}
