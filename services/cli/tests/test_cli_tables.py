@@ -270,6 +270,23 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     stopped = "lab: 2 running jobs were stopped for others while levels stood that should have been gone"
     assert stopped in " ".join(text.split())
     assert "lab: 3 levels stand that should be gone" in text
+    found = Explanation(
+        cluster="lab",
+        scope="team-a",
+        id="train",
+        uid="u1",
+        phase="waiting",
+        queue="main",
+        level=7,
+        steering=unsafe,
+    )
+    text = " ".join(shown(explain_view(ExplainReply(at=NOW, found=[found]))).split())
+    assert "levels left 3 levels stand that should be gone" in text
+    told = "preempted 2 running jobs were stopped for others while levels stood that should have been gone"
+    assert told in text
+    assert "preempted" not in shown(
+        explain_view(ExplainReply(at=NOW, found=[msgspec.structs.replace(found, steering=KUEUE)]))
+    )
 
 
 def test_what_was_not_seen_is_not_claimed() -> None:

@@ -15,7 +15,9 @@ from fairlead_cli.client.words import (
     demand,
     duration_as_told,
     job_name,
+    levels_left_in_words,
     multiple,
+    preempted_in_words,
     reason,
     share_bar,
     short_resource,
@@ -268,6 +270,10 @@ def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
     yield "enforcement", f"{steering.enforcement}{why}"
     if steering.withheld:
         yield "not written", steering.withheld
+    if words := levels_left_in_words(steering):
+        yield "levels left", words
+    if words := preempted_in_words(steering):
+        yield "preempted", words
 
 
 def _silences(pools: list[PoolQueue] | list[PoolTenants]) -> Iterator[Text]:

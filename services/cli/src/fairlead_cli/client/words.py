@@ -213,17 +213,27 @@ def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
             yield Text(f"{one.cluster} ({one.frontend}) {followed}{why}", style=style)
         if one.withheld:
             yield Text(f"{one.cluster}: nothing is written: {one.withheld}", style="yellow")
-        if one.levels_left:
-            count = "1 level stands" if one.levels_left == 1 else f"{one.levels_left} levels stand"
-            yield Text(f"{one.cluster}: {count} that should be gone", style="bold red")
-        if stopped := one.preemptions_by_left_levels:
-            jobs = "1 running job was" if stopped == 1 else f"{stopped} running jobs were"
-            yield Text(
-                f"{one.cluster}: {jobs} stopped for others while levels stood that should have been gone",
-                style="bold red",
-            )
+        for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):
+            yield Text(f"{one.cluster}: {harm}", style="bold red")
         if one.adherence is not None:
             yield Text(f"{one.cluster}: {adherence_in_words(one.adherence)}")
+
+
+def levels_left_in_words(steering: Steering) -> str:
+    """How many levels stand that should be gone; empty for none."""
+    if not steering.levels_left:
+        return ""
+    count = "1 level stands" if steering.levels_left == 1 else f"{steering.levels_left} levels stand"
+    return f"{count} that should be gone"
+
+
+def preempted_in_words(steering: Steering) -> str:
+    """How many running jobs such levels may have stopped; empty for none."""
+    stopped = steering.preemptions_by_left_levels
+    if not stopped:
+        return ""
+    jobs = "1 running job was" if stopped == 1 else f"{stopped} running jobs were"
+    return f"{jobs} stopped for others while levels stood that should have been gone"
 
 
 def adherence_in_words(found: Adherence) -> str:
