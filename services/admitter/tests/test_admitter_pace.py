@@ -9,6 +9,7 @@ from fairlead_admitter.pace import (
     MARGIN,
     REACTIONS_SECONDS,
     STARTS_SECONDS,
+    TOGETHER_SECONDS,
     Pace,
     window_size,
 )
@@ -35,6 +36,33 @@ def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
     assert window_size(starts, reaction, 32) == size
 
 
+def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0])
+    pace.reacted(0.05)
+    assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN
+    for at in (0.0, 1.0, 2.0):
+        now[0] = at
+        pace.started("p", 1)
+    assert pace.size("p", 32, woken=True) == 1
+    for at in (20.0, 21.0, 22.0):  # two at once
+        for later in (0.0, TOGETHER_SECONDS / 2):
+            now[0] = at + later
+            pace.started("p", 1)
+    assert pace.size("p", 32, woken=True) == 2
+    assert pace.size("p", 32) == LEAST + 1
+    now[0] = 30.0
+    pace.started("p", 4)
+    now[0] += STARTS_SECONDS - 1
+    assert pace.size("p", 32, woken=True) == 4
+    now[0] += 1
+    assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN
+    for _ in range(200):
+        now[0] += 0.05
+        pace.started("p", 1)
+    assert pace.size("p", 32, woken=True) == 7 + 5
+
+
 def test_a_window_never_shrinks_with_more_starts_or_slower_reactions() -> None:
     sizes = [window_size(starts, 0.2, 500) for starts in range(300)]
     assert sizes == sorted(sizes)
@@ -57,7 +85,7 @@ def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
     now[0] = REACTIONS_SECONDS
     pace.started("p", 20)
     assert pace.size("p", 32) == LEAST + 10
-    assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN + 10
+    assert pace.size("p", 32, woken=True) == 20 + 10
     pace.keep(["q"])
     assert pace.size("p", 32) == LEAST
     assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer
@@ -177,6 +179,17 @@ def test_no_level_is_used_twice_before_the_batch_has_passed() -> None:
         parking.now += 0.05
     woken = [level for level in levels if level]
     assert len(set(woken)) == len(woken)
+
+
+@given(st.lists(st.permutations(["j02", "j03", "j04", "j05"]), min_size=2, max_size=8))
+def test_who_is_labelled_is_tried_at_once_and_never_first_by_a_batch(orders: list[list[str]]) -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    refused = {0}
+    for wanted in orders:
+        for write in parking.turn(wanted[:2]):
+            assert write.level not in refused - {0}
+            refused |= {write.level, write.before}
+        assert parking.order()[:2] == wanted[:2]
 
 
 @pytest.mark.parametrize("changes", [{"strategy": "StrictFIFO"}, {"quotas": []}], ids=["blocks", "unknown"])

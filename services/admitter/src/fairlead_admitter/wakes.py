@@ -17,6 +17,7 @@ from fairlead_admitter.waking import (
     neighbours,
     next_step,
     planning_band,
+    untried_level,
     wake_level,
 )
 from fairlead_admitter.window import Ranked
@@ -165,7 +166,11 @@ class Wakes:
         if list(trail.queues) != list(queues):
             trail.queues = queues
             self._free(trail, now)  # there may be more quota than before
-        plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
+        plan = msgspec.structs.replace(
+            plan,
+            writes=self._untried(trail, plan, window, segments),
+            while_full=frozenset(queue.name for queue in queues),
+        )
         fitting = self._fitting(queues, window)
         if not fitting and now < max(trail.freed) + BATCH_SECONDS:
             fitting = self._fitting(queues, beyond())
@@ -233,13 +238,8 @@ class Wakes:
         write = planned.get(woken.job.uid)
         if write is not None and not refused(write.level):
             return write
-        urgency = self._facts.urgency(woken.job.uid)
-        segment = next(part for part in segments if part.takes(urgency))
-        arranged = [
-            (one.job.uid, planned[one.job.uid].level if one.job.uid in planned else self._level_of(one.job))
-            for one in window
-            if segment.takes(self._facts.urgency(one.job.uid))
-        ]
+        segment = self._segment_of(woken.job.uid, segments)
+        arranged = self._arranged(planned, window, segment)
         if woken.job.uid not in {uid for uid, _ in arranged}:
             arranged.append((woken.job.uid, segment.band.default))  # from beyond the window
         behind, before = neighbours(woken.job.uid, arranged, segment.band)
@@ -256,6 +256,59 @@ class Wakes:
             cause=Cause.WAKE,
             drifted=self._written.drifted(woken.job.uid),
         )
+
+    def _untried(
+        self, trail: _Pool, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
+    ) -> list[LevelWrite]:
+        """The plan's writes, at levels at which the frontend tries at once whoever gets them.
+
+        Kueue notes on a Workload why it does not fit when it first tries it, by a call that takes longer than all else
+        of its batch together. What comes free during that call goes to whoever the batch tries next. So nobody of the
+        window shall be tried there first.
+        """
+        planned = {write.job.uid: write for write in plan.writes}
+        inside = {one.job.uid for one in window}
+        given = set[int]()
+        for write in plan.writes:
+            uid = write.job.uid
+            if uid not in inside or write.cause is not Cause.FRONT:
+                continue
+            segment = self._segment_of(uid, segments)
+            band = planning_band(segment.band)
+            refused = self._refusing(trail, write.job.queue, given)
+            if write.level > band.default and refused(write.level):
+                arranged = self._arranged(planned, window, segment)
+                outside = self._levels_outside(write.job.queue, planned, inside, segment)
+                behind, before = neighbours(uid, arranged, band, others=outside)
+                level = untried_level(write.level, behind=behind, before=before, refused=refused)
+                planned[uid] = msgspec.structs.replace(write, level=level)
+            given.add(planned[uid].level)
+        return list(planned.values())
+
+    def _levels_outside(
+        self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], segment: Segment
+    ) -> list[int]:
+        """At which levels jobs of the segment stand, or will, that are not in the window."""
+        found = []
+        for uid in self._facts.moved(queue):
+            job = self._facts.job(uid)
+            if job is not None and uid not in inside and segment.takes(self._facts.urgency(uid)):
+                found.append(planned[uid].level if uid in planned else self._level_of(job))
+        return found
+
+    def _arranged(
+        self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], segment: Segment
+    ) -> list[tuple[str, int]]:
+        """The segment's jobs of the window in the wanted order, with the levels that they shall have."""
+        return [
+            (one.job.uid, planned[one.job.uid].level if one.job.uid in planned else self._level_of(one.job))
+            for one in window
+            if segment.takes(self._facts.urgency(one.job.uid))
+        ]
+
+    def _segment_of(self, uid: str, segments: Sequence[Segment]) -> Segment:
+        urgency = self._facts.urgency(uid)
+        return next(part for part in segments if part.takes(urgency))
 
     def _trail(self, pool: str) -> _Pool:
         return self._pools.setdefault(pool, _Pool())
@@ -274,11 +327,11 @@ class Wakes:
         trail.refused.discard(uid)
         trail.due = trail.woken[uid] + TRIED_SECONDS
 
-    def _refusing(self, trail: _Pool, queue: str) -> Callable[[int], bool]:
-        """Of a level, whether some job may have been refused there since the last batch."""
+    def _refusing(self, trail: _Pool, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
+        """Of a level, whether some job may have been refused there since the last batch, or will be: of those just `given`."""
         used = trail.used
         standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
-        return lambda level: level in used or level in standing
+        return lambda level: level in used or level in standing or level in given
 
     def _level_of(self, job: JobState) -> int:
         return self._written.level_of(job)

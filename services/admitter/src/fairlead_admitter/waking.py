@@ -128,6 +128,26 @@ _LOOKS = 4096
 """Levels that are looked at in one gap."""
 
 
+def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[int], bool]) -> int:
+    """A level at which nobody was refused, amid those of the job's neighbours: whoever comes between has room, too.
+
+    Args:
+        wanted: as planned.
+        behind: the highest level of those that shall stand behind it.
+        before: the lowest of those that shall stand before it.
+        refused: of a level, whether an equivalent job may have been refused there since the last batch.
+
+    Returns:
+        The wanted one where there is no other.
+    """
+    middle = (behind + before) // 2
+    for away in range(_LOOKS):
+        for level in (middle - away, middle + away):
+            if behind < level < before and not refused(level):
+                return level
+    return wanted
+
+
 def neighbours(
     uid: str, arranged: Sequence[tuple[str, int]], band: Band, *, others: Collection[int] = ()
 ) -> tuple[int, int]:
