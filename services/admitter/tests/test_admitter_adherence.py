@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead_admitter.adherence import REACTION_SECONDS, AdherenceRecord, AdherenceWatch
+from fairlead_admitter.adherence import REACTION_SECONDS, TAKEOVER_SECONDS, AdherenceRecord, AdherenceWatch
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.fronts import Fronts, Holders, PoolFront
 from fairlead_admitter.merging import MergedFront
 from fairlead_admitter.observing import Sight
 from fairlead_admitter.policy_view import PolicyView
-from fairlead_contracts.messages.members import Followed
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.members import Followed, LeaderLease
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy import Rulebook
@@ -43,7 +44,7 @@ class Pictured:
         self.facts.apply({"queue": QUEUE})
         self.registry = Metrics("admitter")
         self.adherence = AdherenceWatch(
-            self, AdherenceRecord(self.registry), merge=self.merge, clock=lambda: NOW
+            self, AdherenceRecord(self.registry), merge=self.merge, clock=self.wall
         )
         self.look()
 
@@ -67,6 +68,26 @@ class Pictured:
         changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
         sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
         self.adherence.observe(sight, {POOL: frozenset(["main"])})
+
+    def stand_by(self, *jobs: JobState, after: float, leader: LeaderLease | None) -> None:
+        """As `look`, of a replica that does not lead."""
+        self.now += after
+        changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
+        sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
+        self.adherence.stand_by(sight, {POOL: frozenset(["main"])}, leader)
+
+    def wall(self) -> int:
+        """Microseconds since the Unix epoch."""
+        return NOW + round((self.now - 1000.0) * SECOND)
+
+    def lease(self) -> LeaderLease:
+        """Of another replica, renewed just now."""
+        return LeaderLease(role="admitter", cluster="c1", replica="other", epoch=1, renewed=self.wall())
+
+    def apart(self) -> tuple[int, int]:
+        """Admissions of newcomers, and around takeovers."""
+        [found] = self.adherence.stated()
+        return found.newcomers, found.takeovers
 
     def counted(self) -> tuple[int, int, float]:
         """Admissions, those of them out of order, GPU-seconds."""
@@ -133,9 +154,58 @@ def test_who_came_just_before_is_not_judged() -> None:
     pool.look(ended("new"), waiting("later"), after=5.0)
     pool.look(running("later"), after=REACTION_SECONDS / 2)
     assert pool.counted()[:2] == (2, 0)
+    assert pool.apart() == (2, 0)
     pool.look(ended("later"), waiting("deep"), after=5.0)
     pool.look(running("deep"), after=REACTION_SECONDS * 2)  # it stands behind all that the order shows
     assert pool.counted()[:2] == (3, 1)
+
+
+def test_a_newcomer_that_is_tried_at_once_is_no_miss_although_the_order_has_others_before_it() -> None:
+    pool = a_full_pool()
+    pool.look(ended("x"), waiting("new"), after=5.0)
+    pool.order("a", "b", "c", "d", "new")
+    pool.look(after=0.05)
+    pool.look(running("new"), after=0.05)
+    assert (pool.counted()[:2], pool.apart()) == ((2, 0), (1, 0))
+
+
+def test_what_is_admitted_while_nobody_leads_and_just_after_is_counted_apart() -> None:
+    pool = a_full_pool()
+    pool.adherence.begin_anew(pool.now, leads=False)
+    pool.stand_by(after=1.0, leader=pool.lease())
+    dead = pool.lease()
+    pool.stand_by(ended("x"), running("d"), after=1.0, leader=dead)
+    pool.stand_by(after=2.1, leader=None)  # it expired
+    pool.stand_by(ended("d"), running("c"), after=0.5, leader=None)
+    pool.adherence.begin_anew(pool.now, leads=True)
+    pool.look(after=0.1)
+    assert (pool.counted()[:2], pool.apart()) == ((0, 0), (0, 2))
+    pool.look(ended("c"), running("b"), after=TAKEOVER_SECONDS / 2)
+    assert pool.apart() == (0, 3)
+    pool.look(ended("b"), running("a"), after=TAKEOVER_SECONDS)
+    assert (pool.counted()[:2], pool.apart()) == ((1, 0), (0, 3))
+
+
+def test_a_lead_that_was_given_back_was_led_until_then() -> None:
+    pool = a_full_pool()
+    pool.adherence.begin_anew(pool.now, leads=False)
+    pool.stand_by(after=1.0, leader=pool.lease())
+    lease = pool.lease()
+    pool.stand_by(ended("x"), running("d"), after=0.5, leader=lease)
+    pool.stand_by(after=0.1, leader=None)
+    pool.adherence.begin_anew(pool.now, leads=True)
+    pool.look(after=0.1)
+    assert pool.apart() == (0, 0)
+
+
+def test_who_leads_first_of_all_took_nothing_over() -> None:
+    pool = a_full_pool()
+    pool.adherence.begin_anew(pool.now, leads=False)
+    pool.stand_by(after=1.0, leader=None)
+    pool.adherence.begin_anew(pool.now, leads=True)
+    pool.look(after=0.01)
+    pool.look(ended("x"), running("a"), after=0.01)
+    assert (pool.counted()[:2], pool.apart()) == ((1, 0), (0, 0))
 
 
 def test_without_an_order_nothing_is_judged() -> None:
@@ -153,7 +223,7 @@ def test_what_was_not_seen_is_not_counted() -> None:
     pool.adherence.lose_sight()
     pool.look(after=1000.0)
     assert pool.counted()[2] == before
-    pool.adherence.begin_anew()
+    pool.adherence.begin_anew(pool.now, leads=True)
     assert pool.adherence.stated() == []
 
 
@@ -174,7 +244,7 @@ def test_reserve_mode_and_queues_that_state_no_quota_are_not_measured() -> None:
     assert pool.adherence.stated() == []
     pool.policy.enact(a_rulebook())
     pool.look(after=1.0)
-    assert pool.adherence.stated() == [Followed(pool=POOL, since=NOW)]
+    assert pool.adherence.stated() == [Followed(pool=POOL, since=pool.wall())]
     pool.facts.apply({"queue": msgspec.structs.replace(QUEUE, rev=2, quotas=[])})
     pool.look(after=1.0)
     assert pool.adherence.stated() == []

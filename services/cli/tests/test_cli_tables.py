@@ -291,8 +291,11 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
 
 def test_what_was_not_seen_is_not_claimed() -> None:
     nothing = Adherence(since=NOW, admissions=0, missed=0, idle={})
-    assert "no admission seen since" in adherence_in_words(nothing)
+    assert "no admission judged since" in adherence_in_words(nothing)
     assert "nothing idle" in adherence_in_words(nothing)
+    apart = msgspec.structs.replace(nothing, newcomers=3, takeovers=2)
+    told = "(beside 3 that had just come and 2 while the lead changed hands)"
+    assert told in adherence_in_words(apart)
     cores = Adherence(since=NOW, admissions=4, missed=0, idle={"cpu": 2000.0, "memory": 1e12})
     assert adherence_in_words(cores).startswith(
         "0 of 4 admissions out of order (0%), 2.0 core-seconds idle (0.50 an admission)"

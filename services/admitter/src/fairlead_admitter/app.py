@@ -18,7 +18,7 @@ from fairlead_admitter.lanes import Lane, LeaderLanes, share_of_a_tenant
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.lever_watch import LeverProbing, LeverWatch
 from fairlead_admitter.objecting import Objector, Speaker
-from fairlead_admitter.observing import Watch
+from fairlead_admitter.observing import ADMITTER, Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.planning import Planner
 from fairlead_admitter.pressure import Limits, Pressure
@@ -38,7 +38,6 @@ from fairlead_contracts.messages.events import JobEvicted
 from fairlead_policy import Rulebook
 from fairlead_runtime import Lifecycle, wall_clock
 
-ROLE = "admitter"
 _REHEARSAL = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
 _ANSWERS_IN_PROGRESS = 64
@@ -49,7 +48,7 @@ _PREEMPTED = "Preempted"
 async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
     """Serve one cluster until the process is asked to stop."""
     wake = asyncio.Event()
-    async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:
+    async with connect(ConnectionSettings.of(settings), name=ADMITTER, observer=lifecycle.observer) as bus:
         watch = Watch(bus, settings.cluster, wake)
         async with open_frontend(settings, bus, watch, lifecycle.observer) as frontend:
             admitter = Admitter(settings, lifecycle, bus, watch=watch, frontend=frontend, wake=wake)
@@ -269,7 +268,7 @@ class Admitter:
     def _leadership(self, wake: asyncio.Event) -> Leadership:
         return Leadership(
             self._bus,
-            role=ROLE,
+            role=ADMITTER,
             cluster=self._settings.cluster,
             replica=self._lifecycle.replica,
             wake=wake,

@@ -17,10 +17,13 @@ from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Codec
 from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
+from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, revocation_of, words_on
 
+ADMITTER = "admitter"
+"""The role of this service, one of which leads per cluster."""
 SCORER = "scorer"
 """The role whose leases say who may decide."""
 
@@ -159,6 +162,10 @@ class Watch:
     def holders(self) -> Holders:
         """The scorers that live now, and what they hold."""
         return Holders(self.roster.members(SCORER).values())
+
+    def leader(self) -> LeaderLease | None:
+        """Who leads this cluster's admitters, as the leases have it."""
+        return self.roster.leader(ADMITTER, self.facts.cluster)
 
     def control_stands(self, pool: str) -> bool:
         """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""

@@ -5,6 +5,7 @@ Whatever a turn does not finish, or somebody undoes, is in the next turn's plan 
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -113,7 +114,10 @@ class Steersman:
         self._notice_lead()
         self._patience.keep(pools if self._may_write() else ())
         self._planner.keep(pools)
-        if self._watch.unknown() is not None or not self._may_write():
+        if not self._may_write():
+            self._adherence.stand_by(sight, pools, self._watch.leader())
+            return
+        if self._watch.unknown() is not None:
             self._adherence.lose_sight()
             return
         self._adherence.observe(sight, pools)
@@ -163,7 +167,7 @@ class Steersman:
             self._setbacks.forget()  # a standby whose last write failed is as ready as any
             self._written.begin_anew()
             self._planner.lead(epoch)
-            self._adherence.begin_anew()
+            self._adherence.begin_anew(time.monotonic(), leads=epoch is not None)
             self._record.lead(epoch)
 
     def _take_note(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:

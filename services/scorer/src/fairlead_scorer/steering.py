@@ -84,4 +84,6 @@ def _adherence(lease: LeaderLease, pool: str) -> Adherence | None:
         missed=found.missed,
         idle=found.idle,
         hindered=found.hindered,
+        newcomers=found.newcomers,
+        takeovers=found.takeovers,
     )

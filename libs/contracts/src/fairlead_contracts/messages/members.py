@@ -61,6 +61,10 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By resource, base units times seconds that stood free while a job waited that would have fitted."""
     hindered: int = 0
     """Waiting jobs that fit by quota, and that something else holds back: not counted."""
+    newcomers: int = 0
+    """Admissions of jobs that had come just before: not judged."""
+    takeovers: int = 0
+    """Admissions while no admitter led, or the one that leads had just taken over: not judged."""
 
 
 class LeaderLease(Message, frozen=True, kw_only=True):

@@ -238,11 +238,21 @@ def preempted_in_words(steering: Steering) -> str:
 
 def adherence_in_words(found: Adherence) -> str:
     """How many admissions missed the order, and what stood idle, with the instant since which that is counted."""
-    since = f"since {found.since:%Y-%m-%d %H:%M} UTC"
+    since = f"since {found.since:%Y-%m-%d %H:%M} UTC{_unjudged(found)}"
     if not found.admissions:
-        return f"no admission seen {since}; {_idle(found)}"
+        return f"no admission judged {since}; {_idle(found)}"
     missed = f"{found.missed} of {found.admissions} admissions out of order ({found.missed / found.admissions:.0%})"
     return f"{missed}, {_idle(found)}, {since}"
+
+
+def _unjudged(found: Adherence) -> str:
+    """What was admitted and nobody could order."""
+    parts = []
+    if found.newcomers:
+        parts.append(f"{found.newcomers} that had just come")
+    if found.takeovers:
+        parts.append(f"{found.takeovers} while the lead changed hands")
+    return f" (beside {' and '.join(parts)})" if parts else ""
 
 
 def _idle(found: Adherence) -> str:
