@@ -319,7 +319,7 @@ async def test_nobody_hears_the_inbox_of_another(tmp_path: Path) -> None:
                 assert heard == ("yes" if other == user else "-"), (user, other)
 
 
-async def test_a_replay_that_needs_flow_control_works_under_the_grants(tmp_path: Path) -> None:
+async def test_a_long_replay_works_under_the_grants(tmp_path: Path) -> None:
     with guarded_server(tmp_path, LAYOUT) as guarded:
         async with connect(guarded.root, name="ops") as bus:
             await provision(bus, topology(["c1"]))
@@ -334,5 +334,26 @@ async def test_a_replay_that_needs_flow_control_works_under_the_grants(tmp_path:
         async with connect(guarded.settings("scorer"), name="scorer", observer=tally) as bus:
             await mirror("state", subjects.state_filter())(bus, tally)
         # Flow control that is not answered is a violation first, and then silence; silence alone is a slow machine.
+        assert tally.counts["bus.denied"] == 0
+        assert not any("permission" in str(note["error"]).lower() for note in tally.said("bus.error"))
+
+
+async def test_a_long_history_that_needs_flow_control_is_followed_under_the_grants(tmp_path: Path) -> None:
+    with guarded_server(tmp_path, LAYOUT) as guarded:
+        async with connect(guarded.root, name="ops") as bus:
+            await provision(bus, topology(["c1"]))
+            publisher = Publisher(bus)
+            for _ in range(4000):
+                await publisher.put(EVENT_C1, b"x" * 4000)
+            await publisher.flush()
+        tally = Tally()
+        async with connect(guarded.settings("scorer"), name="scorer", observer=tally) as bus:
+            follower = Follower(bus, stream="event", filter=subjects.event_filter(), since=0)
+            heard = 0
+            async with asyncio.timeout(60):
+                async for _ in follower:
+                    heard += 1
+                    if heard == 4000:
+                        break
         assert tally.counts["bus.denied"] == 0
         assert not any("permission" in str(note["error"]).lower() for note in tally.said("bus.error"))

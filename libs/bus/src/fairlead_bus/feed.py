@@ -1,15 +1,21 @@
 """One ordered replay of a stream, from a start until the first doubt.
 
-A push consumer without acks, in the server's memory. Whatever could hide a message breaks the feed: a gap, silence, a
+A consumer without acks, in the server's memory. Whatever could hide a message breaks the feed: a gap, silence, a
 lost connection. It is never resumed by sequence here: a delete whose tombstone expired meanwhile would be missed.
+
+It comes in slices, as the reader asks for them, or is pushed. Trap: the server pushes up to 32 MiB ahead of its reader, and
+all else on the connection stands in line behind that: acks of leases, answers, even the pongs by which the client knows
+that the server lives. On a busy machine a replay of 100,000 jobs lost the connection, and began again, for ever.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
+import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
@@ -24,17 +30,37 @@ SILENCE_SECONDS = 2.2
 _LOOKS = 4
 _NANO = 1_000_000_000
 _PLAIN_TOKENS = 9
+_ALIVE, _EXPIRED = "100", "408"
 _NOT_AWAITED = float("inf")
 
 type Deliver = Callable[[Msg, int], None]
 """Takes a message and its stream sequence."""
+
+SLICE = 256
+"""Messages asked for at a time; two slices are on the way, so that the reader never waits for the next."""
+_ASKED_SECONDS = 60.0
+"""How long the server keeps an unanswered request."""
+_GONE_SECONDS = 5.0
+_UNASKED_SECONDS = 30.0
+"""How long the server keeps a consumer that nobody hears, or that nobody asks for more: a reader may stand still."""
 
 LAST_PER_SUBJECT: Mapping[str, object] = {"deliver_policy": "last_per_subject"}
 NEW: Mapping[str, object] = {"deliver_policy": "new"}
 
 
 class Feed:
-    """Calls `deliver` with each message in order; `broken` ends with the reason once order is in doubt."""
+    """Calls `deliver` with each message in order; `broken` ends with the reason once order is in doubt.
+
+    Args:
+        bus: the connection.
+        stream: to read.
+        subject: filter of its subjects.
+        deliver: takes each message.
+        start: where to begin, as the server's configuration of consumers says it.
+        create_seconds: how long the server may take to begin.
+        sliced: asked for slice by slice. Where the stream has durables this takes the right to ask for the messages of
+            those, too, and it is better pushed.
+    """
 
     def __init__(
         self,
@@ -45,6 +71,7 @@ class Feed:
         deliver: Deliver,
         start: Mapping[str, object] = LAST_PER_SUBJECT,
         create_seconds: float = API_TIMEOUT_SECONDS,
+        sliced: bool = False,
     ) -> None:
         self._bus = bus
         self._stream = stream
@@ -52,6 +79,10 @@ class Feed:
         self._deliver = deliver
         self._start = start
         self._create_seconds = create_seconds
+        self._sliced = sliced
+        self._coming = 0
+        """Messages asked for that did not come yet."""
+        self._inbox = ""
         self._name = f"feed-{secrets.token_hex(8)}"
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.seq = 0
@@ -66,14 +97,16 @@ class Feed:
         self._forget_connection: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
-        inbox = self._bus.wire.new_inbox()
+        self._inbox = self._bus.wire.new_inbox()
         self._forget_connection = self._bus.on_connection(self._on_connection)
         self._watch_silence()
         try:
-            self._subscription = await self._bus.wire.drink(inbox, self._on_message)
+            self._subscription = await self._bus.wire.drink(self._inbox, self._on_message)
             self.created = await self._bus.jetstream.create_consumer(
-                self._stream, self._config(inbox), timeout=self._create_seconds
+                self._stream, self._config(), timeout=self._create_seconds
             )
+            if self._sliced:
+                await self._ask_for(2 * SLICE)
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
@@ -93,21 +126,36 @@ class Feed:
         else:
             self.broken.cancel()
 
-    def _config(self, inbox: str) -> Mapping[str, object]:
-        return {
+    def _config(self) -> Mapping[str, object]:
+        common: dict[str, object] = {
             "name": self._name,  # named, so that a grant can restrict the filter
-            "deliver_subject": inbox,
             "filter_subject": self._subject,
             "ack_policy": "none",
             "max_deliver": 1,
             "replay_policy": "instant",
-            "flow_control": True,
-            "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
             "mem_storage": True,
             "num_replicas": 1,
-            "inactive_threshold": 5 * _NANO,
             **self._start,
         }
+        if self._sliced:
+            return {**common, "inactive_threshold": int(_UNASKED_SECONDS * _NANO)}
+        return {
+            **common,
+            "deliver_subject": self._inbox,
+            "flow_control": True,
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
+            "inactive_threshold": int(_GONE_SECONDS * _NANO),
+        }
+
+    async def _ask_for(self, more: int) -> None:
+        request = {
+            "batch": more,
+            "expires": int(_ASKED_SECONDS * _NANO),
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
+        }
+        self._coming += more
+        verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
+        await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
 
     async def position(self) -> ConsumerFacts:
         """Where the server stands with this feed.
@@ -121,8 +169,12 @@ class Feed:
         except NotFoundError as error:
             raise ReplayBrokenError(f"the server has lost the replay: {error}") from error
 
-    async def reach(self, seq: int) -> None:
+    async def reach(self, seq: int, *, within: float | None = None) -> None:
         """Returns when the message with this stream sequence, or a later one, is processed.
+
+        Args:
+            seq: the sequence.
+            within: so many seconds, or returns without.
 
         Raises:
             ReplayBrokenError: it will not be.
@@ -130,7 +182,9 @@ class Feed:
         self._reached.clear()
         self._awaited = seq
         if self.seq < seq:
-            await self._reached.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._reached.wait()
         self._awaited = _NOT_AWAITED
         self.check()
 
@@ -173,7 +227,8 @@ class Feed:
         self.seq = seq
         if seq >= self._awaited:
             self._reached.set()
-        return None
+        self._coming -= 1
+        return self._ask_for(SLICE) if self._sliced and self._coming == SLICE else None
 
     async def _on_status(self, message: Msg, headers: Mapping[str, str]) -> None:
         """Flow control is answered when all before it is processed: exactly here."""
@@ -184,6 +239,17 @@ class Feed:
         sent = headers.get("Nats-Last-Consumer")
         if sent is not None and int(sent) != self._count:
             self.abandon(f"the server sent {sent} messages, {self._count} arrived")
+        elif self._sliced and headers.get("Status") != _ALIVE:
+            await self._asked_in_vain(headers)
+
+    async def _asked_in_vain(self, headers: Mapping[str, str]) -> None:
+        """A request is over before all that it asked for came."""
+        if headers.get("Status") != _EXPIRED:
+            self.abandon(f"the server ended the replay: {headers.get('Description', headers.get('Status'))}")
+            return
+        self._coming -= int(headers.get("Nats-Pending-Messages", 0))
+        while self._coming <= SLICE:
+            await self._ask_for(SLICE)
 
     def _on_connection(self, up: bool) -> None:  # noqa: FBT001 - the listener's form
         self.abandon("reconnected" if up else "disconnected")

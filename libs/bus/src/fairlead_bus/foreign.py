@@ -79,7 +79,12 @@ class ForeignWrites:
 
     async def _hear(self) -> None:
         feed = Feed(
-            self._bus, stream=self._stream, subject=self._filter, deliver=self._take_in, start=self._start()
+            self._bus,
+            stream=self._stream,
+            subject=self._filter,
+            deliver=self._take_in,
+            start=self._start(),
+            sliced=True,
         )
         self._feed = feed
         try:

@@ -11,15 +11,15 @@ import msgspec
 from nats.aio.msg import Msg
 
 from fairlead_bus.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
+from fairlead_bus.catching_up import CatchingUp
 from fairlead_bus.errors import (
-    AnswerTimeoutError,
     NotFoundError,
     NotProvisionedError,
     ReplayBrokenError,
     RetryableBusError,
 )
 from fairlead_bus.feed import Feed
-from fairlead_bus.jetstream import API_TIMEOUT_SECONDS, Stored
+from fairlead_bus.jetstream import API_TIMEOUT_SECONDS
 from fairlead_bus.observer import SparingNotes
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 
@@ -31,6 +31,8 @@ _CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
 """How long a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of its servers,
 for up to half a minute to one that has just died, too, and then says nothing. Asked again it draws anew. Each fourth try has
 the time that a very large stream may need."""
+ANEW_SECONDS = 5.0
+"""How long a stream that was there may be missing."""
 _KV_DELETES = frozenset({"DEL", "PURGE"})
 
 type Stamp = tuple[int, int]
@@ -76,7 +78,8 @@ class Mirror[T]:
     message per subject a rewrite moves a subject from ahead of the reader to behind any barrier fixed before.
 
     Each (re)connect replays from scratch and then sweeps what the replay did not show; old values stay readable
-    meanwhile, and `complete` is False.
+    meanwhile, and `complete` is False. A message that is known already, by its sequence and its bytes, is neither read
+    again nor told as a change: after a server's restart nearly all are.
 
     What cannot be read never takes the place of a value: the last good one stays until its subject has another or is
     deleted. A mirror that never had one has none.
@@ -120,17 +123,22 @@ class Mirror[T]:
         self._repeats = repeats
         self._remember = remember
         self._values: dict[str, T] = {}
-        self._stamps: dict[str, Stamp] = {}
+        self._prints: dict[str, int] = {}
+        """By subject, what tells the message that the value was read from; see `_print`."""
         self._buried: OrderedDict[str, _Grave] = OrderedDict()
         self._created = ""
+        self._gone_at: float | None = None
+        """Monotonic seconds, since when there is no such stream."""
         self._changed: dict[str, T | None] = {}
-        self._shown: set[str] | None = None
+        self._unshown: set[str] | None = None
+        """During a replay, what stood before it and was not shown yet."""
         self._done = asyncio.Event()
         self._replayed = False
         """Whether the replay that was begun last came to its end."""
         self._unreadable: dict[str, str] = {}
         self._notes = SparingNotes(bus.observer)
         self._create_seconds = cycle(_CREATE_SECONDS)
+        self._catching_up = CatchingUp(bus, stream=stream, filter=filter)
         self.complete = False
         """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
         self.seq = 0
@@ -197,19 +205,20 @@ class Mirror[T]:
     async def _replay_and_follow(self) -> None:
         self._replayed = False
         await self._know_the_stream()
-        self._shown = set()
+        self._unshown = self._values.keys() | self._unreadable.keys()
         feed = Feed(
             self._bus,
             stream=self._stream,
             subject=self._filter,
             deliver=self._take_in,
             create_seconds=next(self._create_seconds),
+            sliced=True,
         )
         async with feed:
             self._create_seconds = cycle(_CREATE_SECONDS)
             try:
                 async with asyncio.timeout(REPLAY_SECONDS):
-                    await self._caught_up(feed)
+                    await self._catching_up.until(feed)
             except TimeoutError as error:
                 raise ReplayBrokenError(f"no end within {REPLAY_SECONDS} s") from error
             self._sweep(feed.seq)
@@ -220,47 +229,28 @@ class Mirror[T]:
         try:
             created = await self._bus.jetstream.created(self._stream)
         except NotFoundError as error:
+            if self._may_come_back():
+                raise ReplayBrokenError(f"the stream {self._stream} has gone") from error
             raise NotProvisionedError(f"stream {self._stream}") from error
+        self._gone_at = None
         if self._created and created != self._created:
-            self._stamps.clear()
+            self._prints.clear()
             self._buried.clear()
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
         self._created = created
 
-    async def _caught_up(self, feed: Feed) -> None:
-        """The criterion of the class. The order of the two reads matters, and neither may come from a replica.
-
-        Trap: an answer stands in line behind the replay itself, on the same connection: at 100,000 jobs for longer than
-        anybody waits for one. It is asked for again; only the feed says that the replay is worth nothing any more.
-        """
-        while True:
-            feed.check()
-            try:
-                delivered = (await feed.position()).delivered.stream_seq
-                last = await self._last()
-            except AnswerTimeoutError:
-                self._bus.observer.count("mirror.late_answers")
-                continue
-            feed.check()
-            if last is None or last.seq <= delivered:
-                break
-            await asyncio.sleep(0.002)
-        if last is not None:
-            await feed.reach(last.seq)
-
-    async def _last(self) -> Stored | None:
-        try:
-            return await self._bus.last(self._stream, self._filter)
-        except NotFoundError as error:
-            # Whether it is missing for good is judged before each replay.
-            raise ReplayBrokenError(f"the stream has gone: {error}") from error
+    def _may_come_back(self) -> bool:
+        """Whether the stream was there just now: who makes it anew deletes it first, and feeds hear of that at once."""
+        now = asyncio.get_running_loop().time()
+        if self._gone_at is None:
+            self._gone_at = now
+        return bool(self._created) and now - self._gone_at < ANEW_SECONDS
 
     def _sweep(self, seq: int) -> None:
         """What the replay did not show is gone. Not remembered as deleted: its owner may state it again unchanged."""
-        shown = self._shown or set()
-        for subject in (self._values.keys() | self._unreadable.keys()) - shown:
+        for subject in self._unshown or ():
             self._drop(subject)
-        self._shown = None
+        self._unshown = None
         self._replayed = True
         self.seq = seq
         self.complete = True
@@ -289,39 +279,51 @@ class Mirror[T]:
         if headers is not None and is_deletion(headers):
             self._bury(subject, headers, seq)
         else:
-            try:
-                value = self._decode(message.data)
-                if not self._belongs(subject, value, seq):
-                    raise MalformedError(
-                        "it speaks of another object than its subject, or of an epoch that is yet to come"
-                    )
-            except ContractError as error:
-                self._refuse(subject, error)
+            told = _print(message.data, seq)
+            if self._prints.get(subject) == told:
+                self._stands(subject)
             else:
-                before = self._values.get(subject)
-                news = self._repeats is None or before is None or not self._repeats(before, value)
-                self._keep(subject, value, headers, seq)
-        if self._shown is None:
+                news = self._read(message, seq, told)
+        if self._unshown is None:
             self.seq = seq
             if news:
                 self._wake.set()
 
-    def _keep(self, subject: str, value: T, headers: Mapping[str, str] | None, seq: int) -> None:
-        if self._shown is not None:
-            self._shown.add(subject)
-        if self._unreadable:
-            self._unreadable.pop(subject, None)
-        if self._stamp is not None:
-            stamp = self._stamp(value)
-            if self._is_old(subject, stamp, headers, seq):
-                return
-            self._stamps[subject] = stamp
+    def _read(self, message: Msg, seq: int, told: int) -> bool:
+        """Returns whether it is news."""
+        subject = message.subject
+        try:
+            value = self._decode(message.data)
+            if not self._belongs(subject, value, seq):
+                raise MalformedError(
+                    "it speaks of another object than its subject, or of an epoch that is yet to come"
+                )
+        except ContractError as error:
+            self._refuse(subject, error)
+            return True
+        self._stands(subject)
+        if self._stamp is not None and self._is_old(subject, self._stamp(value), message.headers, seq):
+            return True
+        before = self._values.get(subject)
+        self._prints[subject] = told
         self._values[subject] = value
         self._changed[subject] = value
+        return self._repeats is None or before is None or not self._repeats(before, value)
+
+    def _stands(self, subject: str) -> None:
+        """Something that can be read is under the subject."""
+        if self._unshown is not None:
+            self._unshown.discard(subject)
+        if self._unreadable:
+            self._unreadable.pop(subject, None)
+
+    def _stamp_of(self, subject: str) -> Stamp | None:
+        """Of the value that stands; None where there is none, and of a stream that was made anew."""
+        return self._stamp(self._values[subject]) if self._stamp and subject in self._prints else None
 
     def _is_old(self, subject: str, stamp: Stamp, headers: Mapping[str, str] | None, seq: int) -> bool:
         """Whether something newer is known of the object, by a stamp that its owner stands by."""
-        known = self._stamps.get(subject)
+        known = self._stamp_of(subject)
         if known is not None and stamp < known:
             if headers is not None and RESTATED in headers:
                 return False
@@ -342,8 +344,6 @@ class Mirror[T]:
         grave = self._buried[subject]
         if stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq:
             self._bus.observer.count("mirror.zombies")
-            if self._shown is not None:
-                self._shown.discard(subject)
             return True
         del self._buried[subject]
         return False
@@ -352,7 +352,7 @@ class Mirror[T]:
         before = self._buried.pop(subject, None)
         known = [_told_stamp(headers)]
         if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
-            known += [self._stamps.get(subject), before.stamp if before else None]
+            known += [self._stamp_of(subject), before.stamp if before else None]
         self._drop(subject)
         if self._stamp is None:
             return
@@ -362,23 +362,26 @@ class Mirror[T]:
             self._bus.observer.count("mirror.forgotten_deletes")
 
     def _drop(self, subject: str) -> None:
-        if self._shown is not None:
-            self._shown.discard(subject)
         self._unreadable.pop(subject, None)
-        self._stamps.pop(subject, None)
+        self._prints.pop(subject, None)
         if self._values.pop(subject, None) is not None:
             self._changed[subject] = None
 
     def _refuse(self, subject: str, error: ContractError) -> None:
         """The last good value stays. Told once for as long as the subject is unreadable; each such message counts."""
-        if self._shown is not None:
-            self._shown.add(subject)
+        if self._unshown is not None:
+            self._unshown.discard(subject)
         kind = "version" if isinstance(error, UnsupportedVersionError) else "malformed"
         self._bus.observer.count(f"mirror.{kind}")
         if subject not in self._unreadable:
             kept = subject in self._values
             self._notes.note(f"mirror.{kind}", subject=subject, error=str(error), last_good_kept=kept)
         self._unreadable[subject] = str(error)
+
+
+def _print(payload: bytes, seq: int) -> int:
+    """Tells a message from all others of its subject. The sequence alone does not: a server that lost power gives some again."""
+    return hash((seq, payload))
 
 
 def _told_stamp(headers: Mapping[str, str]) -> Stamp | None:

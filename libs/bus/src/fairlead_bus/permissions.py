@@ -42,10 +42,10 @@ def operator() -> Grants:
             f"{subjects.ROOT}.submit.*.*",
             f"{subjects.ROOT}.ask.>",
             "$SRV.>",
-            *_read(topology.STATE, subjects.state_filter()),
-            *_read(topology.DECISION, subjects.decision_filter()),
+            *_mirror(topology.STATE, subjects.state_filter()),
+            *_mirror(topology.DECISION, subjects.decision_filter()),
             *_read(topology.EVENT, subjects.event_filter()),
-            *_read(topology.DEAD, subjects.dead(">")),
+            *_mirror(topology.DEAD, subjects.dead(">")),
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
         ],
@@ -60,7 +60,7 @@ def watcher(cluster: str) -> Grants:
             subjects.state_filter(cluster),
             subjects.event_filter(cluster),
             *_lead("watcher", cluster),
-            *_read(topology.STATE, subjects.state_filter(cluster)),
+            *_mirror(topology.STATE, subjects.state_filter(cluster)),
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.POLICY),
         ],
@@ -79,8 +79,8 @@ def scorer() -> Grants:
             f"{subjects.ROOT}.shard.>",
             f"$KV.{topology.MEMBERS}.member.scorer.*",
             f"$KV.{topology.ROUTES}.>",
-            *_read(topology.STATE, subjects.state_filter()),
-            *_read(topology.DECISION, subjects.decision_filter()),
+            *_mirror(topology.STATE, subjects.state_filter()),
+            *_mirror(topology.DECISION, subjects.decision_filter()),
             *_follow(topology.EVENT, subjects.event_filter()),
             f"$JS.API.STREAM.MSG.GET.{topology.EVENT}",
             f"$JS.API.STREAM.MSG.GET.{topology.ANSWER}",  # to tell tenants what they missed
@@ -106,8 +106,8 @@ def admitter(cluster: str) -> Grants:
             *_lead("admitter", cluster),
             f"$KV.{topology.MEMBERS}.member.admitter.*",
             subjects.kv_subject(topology.POLICY, subjects.lever_key(cluster)),
-            *_read(topology.STATE, subjects.state_filter(cluster)),
-            *_read(topology.DECISION, subjects.decision_filter()),
+            *_mirror(topology.STATE, subjects.state_filter(cluster)),
+            *_mirror(topology.DECISION, subjects.decision_filter()),
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
             *_work(topology.SUBMIT, topology.submit_durable(cluster)),
@@ -170,7 +170,7 @@ SHARES_OF_ALL = _shares("*")
 
 
 def _follow(stream: str, filtered: str) -> list[str]:
-    """An ordered feed of a filter: the consumer's name comes before it, flow control after."""
+    """An ordered feed that is pushed: the consumer's name comes before the filter, flow control after."""
     return [
         f"$JS.API.CONSUMER.CREATE.{stream}.*.{filtered}",
         f"$JS.FC.{stream}.>",
@@ -178,9 +178,21 @@ def _follow(stream: str, filtered: str) -> list[str]:
 
 
 def _read(stream: str, filtered: str) -> list[str]:
-    """A mirror, and the last message of a subject."""
+    """What follows a filter, and the last message of a subject."""
+    return [*_follow(stream, filtered), *_look(stream)]
+
+
+def _mirror(stream: str, filtered: str) -> list[str]:
+    """A mirror: a feed that is asked for slice by slice. Of streams alone that have no durables, which it could ask, too."""
     return [
-        *_follow(stream, filtered),
+        f"$JS.API.CONSUMER.CREATE.{stream}.*.{filtered}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.*",
+        *_look(stream),
+    ]
+
+
+def _look(stream: str) -> list[str]:
+    return [
         f"$JS.API.CONSUMER.INFO.{stream}.*",
         f"$JS.API.STREAM.INFO.{stream}",
         f"$JS.API.STREAM.MSG.GET.{stream}",
@@ -188,7 +200,7 @@ def _read(stream: str, filtered: str) -> list[str]:
 
 
 def _read_bucket(bucket: str) -> list[str]:
-    return _read(bucket_stream(bucket), f"$KV.{bucket}.>")
+    return _mirror(bucket_stream(bucket), f"$KV.{bucket}.>")
 
 
 def _work(stream: str, durable: str) -> list[str]:
