@@ -25,7 +25,7 @@ from fairlead_bus import (
     provision,
 )
 from fairlead_bus.accounts import Layout
-from fairlead_bus.announcer import FIRST_PAUSE
+from fairlead_bus.putting_back import FIRST_PAUSE
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import (
     STATE,

@@ -13,26 +13,21 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from fairlead_bus.bus import RESTATED, Bus
-from fairlead_bus.errors import BusError, PayloadTooLargeError, ReplayBrokenError
-from fairlead_bus.foreign import ForeignWrites
+from fairlead_bus.comparing import UNSTAMPED, Comparison, differing
+from fairlead_bus.errors import BusError, NotProvisionedError, PayloadTooLargeError
 from fairlead_bus.leadership import Leadership
-from fairlead_bus.mirror import Mirror
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.publisher import Publisher
+from fairlead_bus.putting_back import PuttingBack
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.state import STATE, State, SyncMark, encode_state, is_stated_at
+from fairlead_contracts.messages.state import State, SyncMark, encode_state
 
 RETRY_SECONDS = 0.2
-REPLAY_SECONDS = 30.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""After what others wrote was put back, the next time waits: who writes it without end makes a write now and then of us."""
-QUIET_SECONDS = 60.0
-"""After so long without anything to put back the first pause holds again."""
+AT_ONCE = 256
+"""Statements sent before others of this process have their turn."""
 LOOK_SECONDS = 5.0
 """Between two looks whether the sync mark still stands: nobody hears of a purge."""
-UNSTAMPED = 0
-"""What an owner leaves to the announcer: always the epoch; the revision, too, where the owner keeps none."""
 
 type Statements = Mapping[str, State | None]
 """By subject; None where the object is gone."""
@@ -129,17 +124,10 @@ class Announcer:
         self._next_rev, self._clock = next_rev, clock
         self._doors: Doors = doors or NoDoors()
         self._story, self._missing, self._published = story, missing, published
-        self._foreign = ForeignWrites(
-            bus, stream=topology.STATE, filter=subjects.state_filter(cluster), wake=wake
-        )
-        self._publisher = Publisher(bus, acked=self._foreign.wrote)
+        self._putting_back = PuttingBack(bus, leadership, cluster=cluster, wake=wake)
+        self._publisher = Publisher(bus, acked=self._putting_back.foreign.wrote)
         self._events = Publisher(bus)
         self._notes = SparingNotes(bus.observer)
-        self._overwritten: set[str] = set()
-        """Subjects that somebody else wrote and that are not put back yet."""
-        self._pause = FIRST_PAUSE
-        self._put_back_at = -QUIET_SECONDS
-        """Monotonic seconds, of the last time."""
         self._looked_at = 0.0
         """Monotonic seconds, when the mark was last seen or written."""
         self._told = False
@@ -158,8 +146,11 @@ class Announcer:
         self.reconciled = 0
         self.repaired = 0
         """Objects on NATS that a reconciliation had to put right."""
-        self.put_back = 0
+
+    @property
+    def put_back(self) -> int:
         """Times that an object was stated again because somebody else had written its subject."""
+        return self._putting_back.put_back
 
     def told(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
         """This is so now, and these happened: say it."""
@@ -189,7 +180,9 @@ class Announcer:
     async def run(self) -> None:
         """Until cancelled; raises only what makes the process useless."""
         forget = self._bus.on_connection(self._on_connection)
-        listening = asyncio.create_task(self._foreign.run(), name=f"own subjects of {self._cluster}")
+        listening = asyncio.create_task(
+            self._putting_back.foreign.run(), name=f"own subjects of {self._cluster}"
+        )
         listening.add_done_callback(lambda _: self._wake.set())
         try:
             while not listening.done():
@@ -214,8 +207,7 @@ class Announcer:
             # A standby need not remember for days what changed: whoever leads again compares everything first. That
             # holds for a short lapse of trust in the same epoch, too.
             self._unsaid.clear()
-            self._foreign.end()
-            self._overwritten.clear()
+            self._putting_back.end()
             self._agreed = None
             return
         await self._doors.open()
@@ -228,6 +220,8 @@ class Announcer:
                 await self._look_for_a_purge()
             elif self._told and self._missing() is None:
                 await self._reconcile(epoch)
+        except NotProvisionedError:
+            raise
         except BusError as error:
             # Whatever was in flight may have arrived or not: the next pass finds out by reading.
             self._agreed = None
@@ -242,25 +236,18 @@ class Announcer:
 
     async def _reconcile(self, epoch: int) -> None:
         connection, incarnation = self._connections, self._bus.incarnation
-        replayed = await self._replay()
-        found = dict(replayed.values)
-        found.pop(subjects.mark(self._cluster), None)
-        # From here to the end of the comparison nothing is awaited: what changes later is said after the mark.
         self._unsaid.clear()
-        self._foreign.begin(replayed.seq)
-        self._overwritten.clear()
-        # Of a later epoch than ours nothing can be: mirrors would keep it for ever.
-        forged = {subject for subject, state in found.items() if state.epoch > epoch} | set(
-            replayed.unreadable
-        )
-        forged.discard(subjects.mark(self._cluster))
+        compared = Comparison(self._bus, self._cluster, self._truth, epoch)
+        await compared.run()
+        self._putting_back.begin(compared.seq)
+        stood = len(compared.found)
         outbox, self._outbox = self._outbox, []
         if self._said_in != epoch:
-            self._said, self._said_in = found, epoch
-        wrong = _differing(found, self._truth)
+            self._said, self._said_in = compared.found, epoch
         # An object that is right on NATS may have a step untold: what was acked to us is the measure of that.
-        wrong |= _differing(self._said, self._truth) | forged
-        await self._tell(wrong, outbox, epoch, restated=forged)
+        wrong = compared.wrong | self._unsaid | differing(self._said, self._truth)
+        self._unsaid.clear()
+        await self._tell(wrong, outbox, epoch, restated=compared.forged)
         if self._leadership.epoch != epoch or self._connections != connection:
             self._wake.set()
             return
@@ -271,7 +258,7 @@ class Announcer:
         self._bus.observer.note(
             "announcer.reconciled",
             epoch=epoch,
-            found=len(found),
+            found=stood,
             repaired=len(wrong),
             stands=len(self._truth),
         )
@@ -283,32 +270,15 @@ class Announcer:
             await self._tell(unsaid, outbox, epoch)
 
     async def _put_back_others(self, epoch: int) -> None:
-        """Says again what somebody else wrote over, deleted or added, once it is sure that we are who says it.
-
-        A leader that lost its lease without knowing would else put its word over that of the next one.
-        """
-        self._overwritten |= self._foreign.take()  # all of ours is acked: `_say` has flushed
-        if not self._overwritten:
+        """Says again what others wrote over, deleted or added; all of ours is acked: `_say` has flushed."""
+        changed = await self._putting_back.due()
+        if not changed:
             return
-        loop = asyncio.get_running_loop()
-        since = loop.time() - self._put_back_at
-        if since < self._pause:
-            loop.call_later(self._pause - since, self._wake.set)
-            return
-        if not await self._leadership.is_confirmed():
-            return
-        changed, self._overwritten = self._overwritten, set()
-        self._notes.note(
-            "announcer.overwritten", subject=min(changed), subjects=len(changed), cluster=self._cluster
-        )
         mark = subjects.mark(self._cluster)
         await self._tell(changed - {mark}, [], epoch, restated=changed)
         if mark in changed:
             await self._mark(epoch, self._bus.incarnation, RESTATING)
-        self.put_back += len(changed)
-        self._bus.observer.count("announcer.put_back", len(changed))
-        self._pause = FIRST_PAUSE if since > QUIET_SECONDS else min(2 * self._pause, LONGEST_PAUSE)
-        self._put_back_at = loop.time()
+        self._putting_back.done(len(changed))
 
     async def _look_for_a_purge(self) -> None:
         """Whatever takes all of a cluster's state away takes its mark away, too."""
@@ -338,8 +308,12 @@ class Announcer:
                 await self._events.put(event.subject, event.payload, msg_id=event.msg_id)
             if news:
                 await self._events.flush()
-            for step in steps:
+            for number, step in enumerate(steps, start=1):
                 await self._state(step, epoch, RESTATING if step.subject in restated else None)
+                if number % AT_ONCE == 0:
+                    await asyncio.sleep(
+                        0
+                    )  # a whole cluster is stated for seconds: leases are renewed meanwhile
             await self._publisher.flush()
             await self._events.flush()
         except BaseException:
@@ -379,24 +353,6 @@ class Announcer:
         self._bus.observer.count("announcer.too_large")
         self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
 
-    async def _replay(self) -> Mirror[State]:
-        """All that stands on NATS of this cluster."""
-        mirror: Mirror[State] = Mirror(
-            self._bus,
-            stream=topology.STATE,
-            filter=subjects.state_filter(self._cluster),
-            codec=STATE,
-            belongs=is_stated_at,
-            wake=asyncio.Event(),
-        )
-        async with asyncio.TaskGroup() as group:
-            mirroring = group.create_task(mirror.run(), name="replay of own state")
-            complete = await _completes(mirror)
-            mirroring.cancel()
-        if not complete:
-            raise ReplayBrokenError(f"the state of {self._cluster} was not replayed in {REPLAY_SECONDS} s")
-        return mirror
-
     async def _mark(self, epoch: int, incarnation: str, headers: Mapping[str, str] | None = None) -> None:
         mark = SyncMark(
             cluster=self._cluster,
@@ -407,28 +363,3 @@ class Announcer:
         )
         await self._publisher.put(subjects.mark(self._cluster), encode_state(mark), headers=headers)
         await self._publisher.flush()
-
-
-def _differing(found: Mapping[str, State], truth: Mapping[str, State]) -> set[str]:
-    """Subjects that say something else than the truth, or that one of both lacks."""
-    unknown = found.keys() - truth.keys()
-    return unknown | {subject for subject, state in truth.items() if not _says(found.get(subject), state)}
-
-
-def _says(found: State | None, truth: State) -> bool:
-    """Whether they are the same but for what the announcer itself puts in."""
-    if found is None:
-        return False
-    if found is truth:
-        return True
-    rev = UNSTAMPED if truth.rev == UNSTAMPED else found.rev
-    return msgspec.structs.replace(found, epoch=UNSTAMPED, rev=rev) == truth
-
-
-async def _completes(mirror: Mirror[State]) -> bool:
-    try:
-        async with asyncio.timeout(REPLAY_SECONDS):
-            await mirror.wait_complete()
-    except TimeoutError:
-        return False
-    return True
