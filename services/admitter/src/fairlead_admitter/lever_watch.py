@@ -4,6 +4,8 @@ The doctor finds the lever once. A frontend that is restarted with another confi
 on, and tells nobody: levels would be written, and change nothing. So the leader asks again: when it begins to lead, when
 leave is given, every few minutes, and soon after the frontend was away. What it finds it states beside the leave, where
 everybody who writes or answers reads it; what follows from it is judged in policy. Finding no answer changes nothing.
+
+What stands there is the leader's own: what somebody else writes over it, deletes or makes unreadable is stated again.
 """
 
 import asyncio
@@ -95,8 +97,16 @@ class LeverWatch:
         self._outages = 0
         self._suspected: Lever | None = None
         self._doubt = ""
+        self._stated: LeverFound | None = None
+        """What we stated on this occasion."""
+        self._seen: LeverFound | None = None
+        self._put_back_at = -REST_SECONDS
         self._probes = metrics.counter(
             "lever_probes", "Questions which lever the frontend obeys, by answer.", labels=["found"]
+        )
+        self._put_back = metrics.counter(
+            "lever_put_back",
+            "Times that what was found of the lever was stated again over what somebody else wrote.",
         )
         self._ineffective = metrics.gauge(
             "lever_ineffective", "1 while the frontend does not obey the lever that the leave names."
@@ -119,12 +129,27 @@ class LeverWatch:
         now = self._clock()
         if self._occasion != (epoch, clearance):
             self._occasion, self._suspected, self._due = (epoch, clearance), None, now
+            self._stated, self._seen = None, self._found()
         if self._outages != self._probing.outages:
             self._outages = self._probing.outages
             self._due = min(self._due, max(now, self._asked + REST_SECONDS))
+        await self._look_after_own_word(now)
         if now >= self._due:
             self._asked = now
             self._due = now + await self._ask(clearance)
+
+    async def _look_after_own_word(self, now: float) -> None:
+        """Somebody else may write the key: what we stated is stated again, and else the frontend is asked."""
+        found = self._found()
+        if self._stated is None:
+            if found != self._seen:
+                self._seen = found
+                self._due = min(self._due, max(now, self._asked + REST_SECONDS))
+        elif found != self._stated and now >= self._put_back_at + REST_SECONDS:
+            self._put_back_at = now
+            self._put_back.inc()
+            self._log.warning("lever overwritten", by=found and found.lever, lever=self._stated.lever)
+            await self._say(self._stated)
 
     def told(self) -> str | None:
         """The lever and how sure it is, for people; None where nothing is steered."""
@@ -176,7 +201,11 @@ class LeverWatch:
         found = LeverFound(cluster=clearance.cluster, lever=lever, at=at, evidence=evidence)
         say = self._log.info if lever == clearance.lever else self._log.warning
         say("lever found", lever=lever, leave=clearance.lever, evidence=evidence)
+        self._stated = found
+        await self._say(found)
+
+    async def _say(self, found: LeverFound) -> None:
         try:
             await self._state(found)
         except BusError as error:
-            self._log.warning("lever not stated", lever=lever, why=str(error))
+            self._log.warning("lever not stated", lever=found.lever, why=str(error))

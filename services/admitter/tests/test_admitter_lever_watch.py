@@ -1,0 +1,107 @@
+"""The admitter looks after what it stated of the lever."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from fairlead_admitter.lever_watch import CONFIRM_SECONDS, LOOK_SECONDS, REST_SECONDS, LeverWatch, Obeyed
+from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
+from fairlead_runtime import Metrics
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+LEAVE = Clearance(cluster="c1", at=AT, by="ann", lever="boost")
+
+
+@dataclass
+class Scene:
+    """A frontend that obeys one lever, and what stands on NATS of it."""
+
+    obeys: Lever = "boost"
+    stands: LeverFound | None = None
+    stated: list[LeverFound] = field(default_factory=list)
+    probes: int = 0
+    now: float = 0.0
+    epoch: int | None = 1
+    outages: int = 0
+
+    async def probe(self) -> Obeyed:
+        self.probes += 1
+        return Obeyed(lever=self.obeys, evidence="it was tried")
+
+    async def state(self, found: LeverFound) -> None:
+        self.stated.append(found)
+        self.stands = found
+
+    def watch(self) -> LeverWatch:
+        return LeverWatch(
+            self,
+            clearance=lambda: LEAVE,
+            found=lambda: self.stands,
+            state=self.state,
+            lead=lambda: self.epoch,
+            metrics=Metrics("admitter"),
+            every=300.0,
+            clock=lambda: self.now,
+        )
+
+    async def looks(self, watch: LeverWatch, seconds: float) -> None:
+        until = self.now + seconds
+        while self.now < until:
+            await watch.look()
+            self.now += LOOK_SECONDS
+
+
+FOREIGN = LeverFound(cluster="c1", lever="priority", at=AT + timedelta(days=900), evidence="made up")
+
+
+@pytest.mark.parametrize("foreign", [None, FOREIGN, msgspec.structs.replace(FOREIGN, lever="boost")])
+async def test_what_it_stated_is_stated_again_over_what_somebody_else_wrote(
+    foreign: LeverFound | None,
+) -> None:
+    scene = Scene()
+    watch = scene.watch()
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    [mine] = scene.stated
+    asked = scene.probes
+    scene.stands = foreign
+    await scene.looks(watch, LOOK_SECONDS)
+    assert (scene.stands, scene.stated, scene.probes) == (mine, [mine, mine], asked)
+    await scene.looks(watch, 10 * LOOK_SECONDS)
+    assert scene.stated == [mine, mine]
+
+
+async def test_who_writes_without_end_makes_a_write_now_and_then_of_it() -> None:
+    scene = Scene()
+    watch = scene.watch()
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    mine = scene.stated[-1]
+    for number in range(30):
+        scene.stands = msgspec.structs.replace(FOREIGN, evidence=str(number))
+        await scene.looks(watch, LOOK_SECONDS)
+    assert len(scene.stated) <= 2 + 30 * LOOK_SECONDS / REST_SECONDS
+    await scene.looks(watch, 2 * REST_SECONDS)
+    assert scene.stands == mine
+
+
+async def test_over_what_a_predecessor_stated_the_frontend_is_asked() -> None:
+    """It does not know what its predecessor found; the frontend does."""
+    scene = Scene(stands=LeverFound(cluster="c1", lever="boost", at=AT + timedelta(seconds=1)))
+    watch = scene.watch()
+    await scene.looks(watch, 5 * REST_SECONDS)
+    assert (scene.stated, scene.probes) == ([], 1)
+    scene.stands = FOREIGN
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    [mine] = scene.stated
+    assert mine.lever == "boost"
+    assert mine == scene.stands
+
+
+async def test_who_does_not_lead_puts_nothing_back() -> None:
+    scene = Scene()
+    watch = scene.watch()
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    scene.epoch, scene.stands = None, FOREIGN
+    await scene.looks(watch, 5 * REST_SECONDS)
+    assert scene.stands == FOREIGN
