@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairlead_cli.benching.measuring import quantile
 
-__all__ = ["cpu_seconds", "quantile", "resident", "say"]
+__all__ = ["cpu_seconds", "peak_resident", "quantile", "resident", "say", "watch_peak"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -21,8 +21,22 @@ def say(name: str, **figures: object) -> None:
 
 def resident(pid: int) -> float:
     """Mebibytes of memory that the process has."""
+    return _memory(pid, "VmRSS:")
+
+
+def peak_resident(pid: int) -> float:
+    """The most that it had since `watch_peak`, in mebibytes."""
+    return _memory(pid, "VmHWM:")
+
+
+def watch_peak(pid: int) -> None:
+    """From now on."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def _memory(pid: int, what: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(what):
             return int(line.split()[1]) / 1024
     return float("nan")
 

@@ -11,6 +11,7 @@ import bench_kueue
 import bench_kueue_load
 import bench_kueue_order
 import bench_order
+import bench_recovery
 import bench_stack
 import bench_trees
 
@@ -26,6 +27,7 @@ BENCHES = {
     "replay": bench_bus.replay,
     "idle": bench_stack.idle,
     "stack": bench_stack.stack,
+    "recovery": bench_recovery.recovery,
     "kueue": bench_kueue.kueue,
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-order": bench_kueue_order.kueue_order,
