@@ -21,8 +21,10 @@ from fairlead_contracts.base.instants import DAY
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
-from fairlead_policy.entitlements import Weights, in_relation
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
 
 TENANTS = 200
 NOW = 1_760_000_000_000_000

@@ -10,8 +10,10 @@ import msgspec
 from bench_lines import quantile, say
 from bench_order import NOW, TENANTS, a_job, best, loaded, rules
 
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
-from fairlead_policy.entitlements import Weights, in_relation
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
 
 ORGANISATIONS = 20
 EVENTS = 120

@@ -14,9 +14,10 @@ from pictures_plots import Axis, Line, Plot, Point, svg
 from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_policy import PoolOrder, PoolRules, Rulebook
-from fairlead_policy.moves import passes_at
-from fairlead_policy.rules import exactly
+from fairlead_policy.explain.counterfactuals import passes_at
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.pool_rules import PoolRules, exactly
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.contention import Arrival, ByFormula, Contention, Course, entitlements_of
 from fairlead_testkit.contention_by_core import ByCore, demand
 from fairlead_testkit.waiting import a_waiting_job

@@ -39,7 +39,9 @@ from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy import OperatorWords, policy_of, snapshot_of
+from fairlead_policy.levels.operators import OperatorWords
+from fairlead_policy.snapshot.from_state import snapshot_of
+from fairlead_policy.snapshot.ordering import policy_of
 from fairlead_scorer.deciding import decide
 from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.ledger import Ledger

@@ -20,7 +20,7 @@ from fairlead_contracts.messages.questions import (
     TenantsQuestion,
 )
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
-from fairlead_policy import order_snapshot
+from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
 

@@ -5,7 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_policy import PoolOrder, PoolRules
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit import OracleJob, OracleRules, fill
 from fairlead_testkit.waiting import a_waiting_job
 

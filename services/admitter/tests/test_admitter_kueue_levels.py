@@ -23,7 +23,8 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
-from fairlead_policy import class_bands, segments_of
+from fairlead_policy.levels.bands import class_bands
+from fairlead_policy.levels.class_bands import segments_of
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import a_class, a_job, a_place, a_queue
 from fairlead_testkit.kubelab import (

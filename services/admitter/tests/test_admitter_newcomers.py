@@ -11,7 +11,8 @@ from fairlead_admitter.steering import steer
 from fairlead_admitter.window import Extent, Ranked, Window, take_window
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_policy import Band, Segment
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=1000))]

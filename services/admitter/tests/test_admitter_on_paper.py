@@ -18,18 +18,13 @@ from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument,
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy import (
-    ControlWord,
-    PlannedLevels,
-    Rulebook,
-    judge_withholding,
-    order_snapshot,
-    plan_snapshot_levels,
-    segments_by,
-    snapshot_of,
-    steering_of,
-)
-from fairlead_policy.snapshot_levels import window_of
+from fairlead_policy.levels.class_bands import segments_by
+from fairlead_policy.levels.operators import ControlWord
+from fairlead_policy.levels.withholding import judge_withholding
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.from_state import snapshot_of
+from fairlead_policy.snapshot.levels import PlannedLevels, plan_snapshot_levels, steering_of, window_of
+from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit.builders import NOW, a_class, a_job, a_pool, a_queue
 
 SECOND = 1_000_000

@@ -17,7 +17,8 @@ from fairlead_admitter.protection import REFUSED_SECONDS, Protection
 from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS, Setbacks
 from fairlead_admitter.steering import Cause
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_policy import class_bands, segments_of
+from fairlead_policy.levels.bands import class_bands
+from fairlead_policy.levels.class_bands import segments_of
 from fairlead_testkit.builders import a_job, a_queue
 
 

@@ -16,7 +16,9 @@ from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.events import Reserving as What
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
-from fairlead_policy import Band, Segment, Standing
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.plan import Band
+from fairlead_policy.reserve.reservation import Standing
 from fairlead_runtime import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
 

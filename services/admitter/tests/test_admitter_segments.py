@@ -15,7 +15,9 @@ from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer, t
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_policy import Band, LabelledJob, class_bands, plan_levels, segments_of
+from fairlead_policy.levels.bands import class_bands
+from fairlead_policy.levels.class_bands import segments_of
+from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
 
 CLASSES = ["urgent", "approved", "normal"]

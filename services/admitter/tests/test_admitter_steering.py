@@ -16,7 +16,8 @@ from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_policy import Band, LabelledJob, Segment, common_band, plan_levels
+from fairlead_policy.levels.class_bands import Segment, common_band
+from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)

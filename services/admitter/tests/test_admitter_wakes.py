@@ -14,7 +14,8 @@ from fairlead_admitter.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECON
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
-from fairlead_policy import Band, Segment
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import NOW, a_job, a_queue
 
 GPU = "nvidia.com/gpu"

@@ -16,7 +16,7 @@ from fairlead_admitter.waking import (
     wake_level,
 )
 from fairlead_admitter.window import Ranked
-from fairlead_policy import Band
+from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import a_job
 
 BAND = Band(default=0, lowest=1, highest=1000)

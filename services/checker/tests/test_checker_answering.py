@@ -13,7 +13,7 @@ from fairlead_checker.steps import RESET
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_kube import AdmissionCheck, Key, Node, Pod, ResourceFlavor, Workload, instant
-from fairlead_policy.fractions import Strategy
+from fairlead_policy.hami.annotations import Strategy
 from fairlead_runtime import Metrics
 
 GPU = "nvidia.com/gpu"

@@ -13,7 +13,7 @@ from fairlead_checker.placing import Placing
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube import Key, Node, Pod, ResourceFlavor, Workload
-from fairlead_policy.fractions import Strategy
+from fairlead_policy.hami.annotations import Strategy
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 type Json = dict[str, object]

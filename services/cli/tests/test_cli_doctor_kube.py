@@ -17,7 +17,7 @@ from fairlead_cli.kueue.doctor.rendering import Report
 from fairlead_cli.kueue.doctor.running import DoctorFlags, look, run_doctor
 from fairlead_contracts import topology
 from fairlead_contracts.subjects import revocation_key
-from fairlead_policy import OperatorWords, revocation_of
+from fairlead_policy.levels.operators import OperatorWords, revocation_of
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.kubelab import (
     ADMIN,

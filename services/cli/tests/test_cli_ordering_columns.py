@@ -15,8 +15,8 @@ from fairlead_cli.paper.running import order
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy import PlaceColumns
-from fairlead_policy.tree_places import TreePlaces
+from fairlead_policy.order.position_columns import PlaceColumns
+from fairlead_policy.order.tree_columns import TreePlaces
 from fairlead_testkit.cases import cases
 from fairlead_testkit.mangled import Plain, a_snapshot
 

@@ -34,7 +34,7 @@ from fairlead_contracts.messages.questions import (
     TenantsReply,
 )
 from fairlead_contracts.messages.state import Outcome
-from fairlead_policy import duration as duration_in_reasons
+from fairlead_policy.explain.figures import duration as duration_in_reasons
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"

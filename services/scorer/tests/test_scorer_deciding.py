@@ -7,7 +7,7 @@ from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
-from fairlead_policy import WaitingJob
+from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_scorer.deciding import Content, Stamp, decide, same, write
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool

@@ -14,7 +14,7 @@ from fairlead_contracts.base.instants import HOUR, SECOND, Micros
 from fairlead_contracts.messages.decisions import Keeping, KeptPast
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
-from fairlead_policy import Decay, PastUse, tick_of
+from fairlead_policy.usage.past import Decay, PastUse, tick_of
 from fairlead_scorer.deciding import Content, decide, same
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.past import SETTLE_AFTER, Over, over

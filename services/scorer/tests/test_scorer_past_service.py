@@ -15,7 +15,7 @@ from fairlead_contracts.messages.decisions import DECISION, Decision, KeptPast
 from fairlead_contracts.messages.events import JobEvicted, Run
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
-from fairlead_policy import Decay, PastUse, tick_of
+from fairlead_policy.usage.past import Decay, PastUse, tick_of
 from fairlead_runtime import wall_clock
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.arena import Arena

@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import prospects_in
+from fairlead_policy.explain.explanation import prospects_in
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.foreseeing import concealed
 from fairlead_scorer.ledger import Ledger

@@ -9,7 +9,8 @@ from fairlead_contracts.messages.state import JobState, Phase, PoolState, State,
 from fairlead_contracts.policyfile.document import Hierarchy, PolicyDocument, Pool, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy import order_snapshot, snapshot_of
+from fairlead_policy.snapshot.from_state import snapshot_of
+from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.deciding import decide
 from fairlead_scorer.ledger import Ledger
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_contracts.messages.questions import Shortfall
-from fairlead_policy.fit import (
+from fairlead_policy.fit.unschedulable import (
     CardShort,
     GangShort,
     NodeShort,

@@ -4,7 +4,7 @@ import msgspec
 
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import subject_of
-from fairlead_policy import OperatorWords
+from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.steering import SteeringView
 from fairlead_testkit.builders import NOW, a_document, a_pool, a_queue

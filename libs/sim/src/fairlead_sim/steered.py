@@ -7,7 +7,10 @@ from fairlead_contracts.frontend.verbs import SetLevel
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import Band, LabelledJob, PoolOrder, Rulebook, TieIndex, plan_levels
+from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
+from fairlead_policy.levels.ties import TieIndex
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_sim.changes import Changes
 from fairlead_sim.config import QueueConfig
 from fairlead_sim.jobs import SimJob

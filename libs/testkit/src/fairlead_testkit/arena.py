@@ -27,7 +27,10 @@ from fairlead_contracts.messages.state import (
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, topology
-from fairlead_policy import PoolOrder, Rulebook, cards_by_pool, merge_places, part_capacity
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.positions import merge_places
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.from_state import cards_by_pool, part_capacity
 from fairlead_runtime import Lifecycle, ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy import PoolOrder, PoolRules
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.contention import ByFormula, Job
 from fairlead_testkit.waiting import a_waiting_job
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fairlead_policy import PoolOrder, PoolRules
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
 type Demand = Mapping[str, int]

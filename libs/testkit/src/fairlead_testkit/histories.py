@@ -4,7 +4,9 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
 
 TENANTS = ("ada", "bob", "cyd")
 CLASSES = ("urgent", "normal")

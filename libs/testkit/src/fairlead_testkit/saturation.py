@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from fairlead_policy import PoolRules, Saturation, whole_room
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.usage.saturation import Saturation, whole_room
 
 
 def used_up(

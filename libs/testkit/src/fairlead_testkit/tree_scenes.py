@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy import PoolOrder, PoolRules, WaitingJob
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.tree_oracle import Pick, TreeJob, TreeRules, picks_of
 
 

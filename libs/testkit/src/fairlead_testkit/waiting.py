@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.jobs import Queue, WaitingJob
+from fairlead_policy.rules.jobs import Queue, WaitingJob
 
 
 def a_waiting_job(

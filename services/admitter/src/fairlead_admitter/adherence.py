@@ -23,7 +23,9 @@ from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.members import Followed, LeaderLease
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_contracts.topology import LEASE_SECONDS
-from fairlead_policy import Adherence, Holdings, Look, Rulebook, reserves
+from fairlead_policy.levels.adherence import Adherence, Holdings, Look
+from fairlead_policy.reserve.easy import reserves
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Metrics
 
 REACTION_SECONDS = 0.25

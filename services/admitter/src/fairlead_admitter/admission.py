@@ -27,7 +27,7 @@ from fairlead_contracts.messages.submissions import (
     fallback_id,
     read_submission,
 )
-from fairlead_policy import Rulebook
+from fairlead_policy.rules.rulebook import Rulebook
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

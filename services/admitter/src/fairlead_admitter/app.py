@@ -35,7 +35,7 @@ from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, r
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import JobEvicted
-from fairlead_policy import Rulebook
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Lifecycle, wall_clock
 
 _REHEARSAL = 0

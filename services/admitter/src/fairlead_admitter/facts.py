@@ -22,7 +22,7 @@ from fairlead_contracts.messages.state import (
     SyncMark,
     TenantState,
 )
-from fairlead_policy import unsteered_level
+from fairlead_policy.levels.withholding import unsteered_level
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 

@@ -20,7 +20,7 @@ import structlog
 from fairlead_admitter.errors import AdmitterError
 from fairlead_bus import BusError
 from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
-from fairlead_policy import why_ineffective
+from fairlead_policy.levels.withholding import why_ineffective
 from fairlead_runtime import Metrics
 
 LOOK_SECONDS = 1.0

@@ -24,7 +24,7 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.objections import Objection, objection_to_level, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.state import JobState
-from fairlead_policy import Rulebook
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Metrics, wall_clock
 
 LOOK_SECONDS = 1.0

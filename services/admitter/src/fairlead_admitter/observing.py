@@ -20,7 +20,8 @@ from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
 from fairlead_contracts.policyfile.read import decode_document
-from fairlead_policy import Rulebook, clearance_of, is_word, lever_of, revocation_of, words_on
+from fairlead_policy.levels.operators import clearance_of, is_word, lever_of, revocation_of, words_on
+from fairlead_policy.rules.rulebook import Rulebook
 
 ADMITTER = "admitter"
 """The role of this service, one of which leads per cluster."""

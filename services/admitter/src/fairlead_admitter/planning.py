@@ -22,7 +22,9 @@ from fairlead_admitter.written import Written
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import Fate, Rulebook, Segment, Withholding, judge_withholding, may_preempt, segments_by
+from fairlead_policy.levels.class_bands import Segment, segments_by
+from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding, may_preempt
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import wall_clock
 
 _NOTHING = SteeringPlan(writes=[])

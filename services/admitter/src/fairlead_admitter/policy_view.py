@@ -6,7 +6,8 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.clearance import Clearance, LeverFound, Revocation
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import ControlWord, OperatorWords, Rulebook
+from fairlead_policy.levels.operators import ControlWord, OperatorWords
+from fairlead_policy.rules.rulebook import Rulebook
 
 DOCUMENT_SUBJECT = subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
 _NO_POLICY = Rulebook(PolicyDocument(tenants=[]), 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from fairlead_admitter.facts import ClusterFacts, JobChange
 from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy import Segment
+from fairlead_policy.levels.class_bands import Segment
 
 REFUSED_SECONDS = 300.0
 """How long a lift that was refused is not tried again. Until then its job runs unprotected."""

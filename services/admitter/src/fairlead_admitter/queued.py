@@ -7,7 +7,7 @@ at the first jobs of each level and never at all jobs.
 from collections.abc import Iterator
 
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy import TieIndex
+from fairlead_policy.levels.ties import TieIndex
 
 
 class QueuedJobs:

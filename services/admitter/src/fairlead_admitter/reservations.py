@@ -12,7 +12,7 @@ from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import Reserving
 from fairlead_contracts.messages.members import Reserved
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy import Breach, Cause, Obstacle, Pass, Promise, Reservation
+from fairlead_policy.reserve.reservation import Breach, Cause, Obstacle, Pass, Promise, Reservation
 from fairlead_runtime import Metrics
 
 _PASSES_STATED = 64

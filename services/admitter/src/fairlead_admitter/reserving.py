@@ -1,8 +1,8 @@
 """Reserve mode beside a frontend: who heads each pool's line, what was promised to it, and who may pass.
 
-The decision is policy's (`reserve`); here it gets its facts, from the state and from the trail of writes, and is kept
+The decision is policy's (`reserve.easy`); here it gets its facts, from the state and from the trail of writes, and is kept
 in memory between two turns, also while the lead is in doubt. Nothing of it is stored: who takes over finds the head by
-the level that it stands at, and what it promises then is never later than what was promised before (see `reserve`).
+the level that it stands at, and what it promises then is never later than what was promised before (see `reserve.easy`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,20 +18,11 @@ from fairlead_admitter.written import Written
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.state import JobState, Phase, PoolState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import (
-    Band,
-    Reservation,
-    Run,
-    Scene,
-    Segment,
-    Standing,
-    Timing,
-    Waiting,
-    recalled,
-    reserve,
-    reserves,
-    timing_of,
-)
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.plan import Band
+from fairlead_policy.reserve.easy import recalled, reserve, reserves, timing_of
+from fairlead_policy.reserve.reservation import Reservation, Scene, Standing, Timing, Waiting
+from fairlead_policy.reserve.shadow import Run
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.base.instants import Moment
-from fairlead_policy import Fate, Withholding
+from fairlead_policy.levels.withholding import Fate, Withholding
 from fairlead_runtime import Metrics
 
 _LATE = timedelta(seconds=2)

@@ -6,7 +6,7 @@ from itertools import chain
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy import Band
+from fairlead_policy.levels.plan import Band
 
 type _Stand = tuple[int, int, str]
 """The lower goes first."""

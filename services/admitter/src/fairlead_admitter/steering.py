@@ -3,7 +3,7 @@
 The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
 somebody, is in the next plan again (level-triggered). The arithmetic is that of `plan_levels` in policy.
 
-Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class (see `segments` in
+Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class (see `class_bands` in
 policy). A job that names a priority class which nobody granted to it is a *trespasser* in its own.
 """
 
@@ -20,18 +20,9 @@ from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy import (
-    Band,
-    Changes,
-    LabelledJob,
-    LevelPlan,
-    Segment,
-    Tie,
-    TieIndex,
-    in_safe_order,
-    plan_levels,
-    tied_within,
-)
+from fairlead_policy.levels.class_bands import Changes, Segment, in_safe_order
+from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.levels.ties import Tie, TieIndex, tied_within
 
 _FIRST: Tie = (-(2**63), "")
 """Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""

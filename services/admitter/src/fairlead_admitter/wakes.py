@@ -23,7 +23,8 @@ from fairlead_admitter.waking import (
 from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
-from fairlead_policy import FreeQuota, Segment
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.free_quota import FreeQuota
 
 PARKING = "BestEffortFIFO"
 """The strategy under which who does not fit is put aside. Under the other one the head is tried again and again."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from fairlead_admitter.window import Ranked
-from fairlead_policy import Band
+from fairlead_policy.levels.plan import Band
 
 BATCH_SECONDS = 1.3
 """After something came free, Kueue's batch has surely passed. The batch is a second."""

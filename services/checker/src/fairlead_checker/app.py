@@ -11,7 +11,7 @@ from fairlead_checker.sources import Sources
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_kube import KubeSettings
 from fairlead_kube import connect as connect_kube
-from fairlead_policy.fractions import Strategy
+from fairlead_policy.hami.annotations import Strategy
 from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
 
 ROLE = "checker"

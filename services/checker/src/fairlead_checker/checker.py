@@ -15,7 +15,7 @@ from fairlead_checker.steps import Step, our_checks, step_of
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros
 from fairlead_kube import AdmissionCheck, CheckState, ResourceFlavor, instant
-from fairlead_policy.fractions import Strategy
+from fairlead_policy.hami.annotations import Strategy
 from fairlead_runtime import wake_or_timeout
 
 _AT_ONCE = 16

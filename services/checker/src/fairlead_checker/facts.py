@@ -7,6 +7,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation
 from fairlead_kube import (
     PRIORITY_BOOST,
@@ -21,7 +22,7 @@ from fairlead_kube import (
     pod_demand,
 )
 from fairlead_policy import fit
-from fairlead_policy.fractions import AllocatedError, RegisterError, cards_of, decode_allocated
+from fairlead_policy.hami.register import cards_of
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod: the Workload that it was admitted by."""

@@ -13,7 +13,9 @@ from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube import Container, PodSpec, ResourceFlavor, in_base_units, pod_demand
 from fairlead_kube import Toleration as KubeToleration
 from fairlead_policy import fit
-from fairlead_policy.fractions import Card, vgpu_asks, wishes_of
+from fairlead_policy.hami.annotations import wishes_of
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import vgpu_asks
 
 _PODS = "pods"
 _ONE_CARD = 1000

@@ -10,7 +10,8 @@ from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.frontend.cards import VGPUS
 from fairlead_kube import ResourceFlavor
 from fairlead_policy import fit
-from fairlead_policy.fractions import AskError, Strategy
+from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.errors import AskError
 
 _TOLD = 3
 """Obstacles that a message names; the first are the plainest."""

@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from fairlead_contracts.messages.questions import Shortfall
 from fairlead_contracts.messages.state import JobState, NodeState, Phase
-from fairlead_policy.fit import CardRefusals, CardShort, NoCards, Obstacle, PoolFull, TooFewCards, in_words
+from fairlead_policy.fit.unschedulable import (
+    CardRefusals,
+    CardShort,
+    NoCards,
+    Obstacle,
+    PoolFull,
+    TooFewCards,
+)
+from fairlead_policy.fit.words import in_words
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shortfalls import shortfalls_of

@@ -6,7 +6,8 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Lift, Place
 from fairlead_contracts.messages.explanations import Move, Neighbour, Promoted, Prospects
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
-from fairlead_policy import NEIGHBOURS, Found, join_around, prospects_of, targets_of
+from fairlead_policy.explain.explanation import NEIGHBOURS, Found, prospects_of, targets_of
+from fairlead_policy.explain.neighbourhood import join_around
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_asking import Part, ShardAsker
 

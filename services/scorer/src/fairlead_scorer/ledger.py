@@ -25,16 +25,11 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import (
-    PoolCards,
-    Rulebook,
-    StatedNodes,
-    cards_by_pool,
-    part_capacity,
-    rooms_of,
-    same_cards,
-    unsteered_level,
-)
+from fairlead_policy.fit.feasibility import StatedNodes
+from fairlead_policy.levels.withholding import unsteered_level
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.from_state import cards_by_pool, part_capacity, rooms_of
+from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape

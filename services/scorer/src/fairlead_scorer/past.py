@@ -13,7 +13,8 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.decisions import Keeping, KeptPast
 from fairlead_contracts.messages.events import Run, run_of
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy import Decay, PastUse, Rulebook, RunKey, tick_of
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.usage.past import Decay, PastUse, RunKey, tick_of
 
 SETTLE_AFTER = 60 * SECOND
 """How late a start or an end may be told and still count exactly; of one that is told later, the delay beyond is lost

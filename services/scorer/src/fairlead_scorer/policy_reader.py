@@ -9,7 +9,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_contracts.topology import POLICY
-from fairlead_policy import OperatorWords
+from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.record import Record
 
 _ALL = subjects.kv_subject(POLICY, ">")

@@ -12,7 +12,13 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, Standing
-from fairlead_policy import Part, PoolOrder, PoolRules, Room, Rulebook, RunKey, Saturation, WaitingJob
+from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.usage.past import RunKey
+from fairlead_policy.usage.saturation import Part, Room, Saturation
 from fairlead_scorer.past import PoolPast
 
 
@@ -214,7 +220,7 @@ class Pool:
 
     def count_before(self, place: Place, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
         """How many jobs of each of these tenants stand before the place."""
-        return self._order.count_before(place, now, tenants)
+        return count_before(self._order, place, now, tenants)
 
     def standings(self, tenants: Iterable[str]) -> list[Standing]:
         """What these tenants have and may have."""

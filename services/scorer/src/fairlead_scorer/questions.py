@@ -26,7 +26,11 @@ from fairlead_contracts.messages.questions import (
     TenantLine,
     TenantsReply,
 )
-from fairlead_policy import PoolRules, cause_in_words, merge_places, neighbour_of, quotient_of
+from fairlead_policy.explain.explanation import neighbour_of
+from fairlead_policy.explain.neighbour_text import cause_in_words
+from fairlead_policy.order.positions import merge_places
+from fairlead_policy.order.shares import quotient_of
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.explaining import Explainer
 from fairlead_scorer.foreseeing import concealed_place
 from fairlead_scorer.ledger import Ledger

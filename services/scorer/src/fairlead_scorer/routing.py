@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_policy import Rulebook
+from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_scorer.ledger import Ledger, Stated
 
 

@@ -10,7 +10,8 @@ from fairlead_contracts.messages.decisions import KEEPING, Keeping, is_decided_a
 from fairlead_contracts.messages.state import STATE, State, is_stated_at
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
-from fairlead_policy import OperatorWords, tick_of
+from fairlead_policy.levels.operators import OperatorWords
+from fairlead_policy.usage.past import tick_of
 from fairlead_scorer.journal import Journal
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.past import SETTLE_AFTER

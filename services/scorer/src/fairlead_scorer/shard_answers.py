@@ -7,7 +7,11 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import Question
-from fairlead_policy import NEIGHBOURS, PoolOrder, ended_of, higher_classes, merge_places
+from fairlead_policy.explain.explanation import NEIGHBOURS, ended_of, higher_classes
+from fairlead_policy.explain.surroundings import around_place, count_others_before
+from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.positions import merge_places
 from fairlead_scorer.pools import Pool
 
 MOST_PLACES = 2000
@@ -44,22 +48,22 @@ def _foreseen(reply: ShardReply, pool: Pool, asked: ShardQuestion, tenants: list
     ends = [] if own is None else _ends(order, own, asked)
     return msgspec.structs.replace(
         reply,
-        makeup=order.makeup(own.uid, at) if own is not None and asked.prospects else None,
+        makeup=breakdown_of(order, own.uid, at) if own is not None and asked.prospects else None,
         promoted=_promoted(order, own, at) if own is not None and asked.prospects else [],
-        around=None if asked.below is None else order.around(asked.below, at, NEIGHBOURS, tenants),
-        higher=[order.count_others_before(place, at, tenants) for place in asked.higher],
+        around=None if asked.below is None else around_place(order, asked.below, at, NEIGHBOURS, tenants),
+        higher=[count_others_before(order, place, at, tenants) for place in asked.higher],
         ends=ends,
         ended=[] if own is None else ended_of(order, own, ends, at),
     )
 
 
 def _promoted(order: PoolOrder, own: Place, at: Micros) -> list[Promoted]:
-    found = (order.promoted(own.uid, urgency, at) for urgency in higher_classes(own, order.rules))
+    found = (if_promoted(order, own.uid, urgency, at) for urgency in higher_classes(own, order.rules))
     return [one for one in found if one is not None]
 
 
 def _ends(order: PoolOrder, own: Place, asked: ShardQuestion) -> list[dict[str, int] | None]:
-    found = order.ends_to_pass(own.uid, asked.passing, asked.at)
+    found = least_ends_to_pass(order, own.uid, asked.passing, asked.at)
     return [None if ends is None else dict(ends) for ends in found]
 
 

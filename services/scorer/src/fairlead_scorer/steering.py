@@ -4,7 +4,8 @@ from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import PoolState, QueueState
-from fairlead_policy import Fate, OperatorWords, Withholding, judge_withholding
+from fairlead_policy.levels.operators import OperatorWords
+from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.reserving import ADMITTER, Leaders
 

@@ -3,7 +3,10 @@
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_contracts.messages.state import JobState, Outcome
-from fairlead_policy import PoolRules, class_in_words, duration, prospects_in_words, terms_in_words
+from fairlead_policy.explain.figures import duration
+from fairlead_policy.explain.forecast_text import prospects_in_words
+from fairlead_policy.explain.reasons import class_in_words, terms_in_words
+from fairlead_policy.rules.pool_rules import PoolRules
 
 _TENANTS_NAMED = 3
 """How many tenants a sentence names; the rest are summed up."""

@@ -3,69 +3,34 @@
 `place` answers with a `Placement`, checked pod by pod before it is returned, or with an `Unfit` that says what stands in
 the way and whether that is proven. Quota is not asked here: a job may well have quota and fit nowhere.
 
-`shapes` are nodes and gangs, `eligibility` is labels and taints, `dealing` and `packing` are the cards of one node,
-`ground` is nodes as columns, `card_table` cards as columns, `filling` puts pods on them, `search` proves, `verify` checks, `diagnosis` says why not,
+`shapes` are nodes and gangs, `filters` are labels and taints, `card_fit` and `packing` are the cards of one node,
+`node_table` is nodes as columns, `card_table` cards as columns, `filling` puts pods on them, `search` proves, `verify` checks, `diagnosis` says why not,
 `words` says it to people. `facts` are a snapshot's nodes and jobs, `using` is a node after pods were put on it. Modelled of Kubernetes: node
 selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology
 spread constraints, host ports, volumes' zones.
+
+Who works with placements alone finds what it takes here; all else has its own module.
 """
 
-from fairlead_policy.fit.obstacles import (
-    AskRefused,
-    BehindHead,
-    BeyondPool,
-    CardRefusals,
-    CardShort,
-    GangShort,
-    NoCards,
-    NodeShort,
-    NoMatch,
-    NoNodeHasAll,
-    NoNodes,
-    NoZoneHoldsAll,
-    Obstacle,
-    PodsShort,
-    PoolFull,
-    TaintsInTheWay,
-    TooFewCards,
-    TotalShort,
-    UseNotStated,
-)
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
+from fairlead_policy.fit.unschedulable import AskRefused, NoZoneHoldsAll
 from fairlead_policy.fit.using import with_pods
 from fairlead_policy.fit.words import in_words
 
 __all__ = [
     "AskRefused",
-    "BehindHead",
-    "BeyondPool",
-    "CardRefusals",
-    "CardShort",
     "Gang",
-    "GangShort",
-    "NoCards",
-    "NoMatch",
-    "NoNodeHasAll",
-    "NoNodes",
     "NoZoneHoldsAll",
     "Node",
-    "NodeShort",
-    "Obstacle",
     "PlacedPod",
     "Placement",
     "PodShape",
-    "PodsShort",
-    "PoolFull",
     "Requirement",
     "Taint",
-    "TaintsInTheWay",
     "Toleration",
-    "TooFewCards",
-    "TotalShort",
     "Unfit",
-    "UseNotStated",
     "in_words",
     "place",
     "with_pods",

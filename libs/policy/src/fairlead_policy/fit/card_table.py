@@ -1,6 +1,6 @@
 """The cards of many nodes as columns: how many pods of one ask each node takes, eight thousand cards at a time.
 
-The rule is that of `fractions.admission` and `fractions.sharing`, card by card the same. Whoever asks of the same nodes
+The rule is that of `hami.admission` and `hami.sharing`, card by card the same. Whoever asks of the same nodes
 again and again keeps a table: the columns of a node are made anew only where its cards are others than before.
 """
 
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead_policy.fit.shapes import Node, PodShape
-from fairlead_policy.fractions import Card, CardWishes
-from fairlead_policy.fractions.admission import barred
-from fairlead_policy.fractions.asks import WHOLE
+from fairlead_policy.hami.admission import barred
+from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import WHOLE
 
 type Ints = NDArray[np.int64]
 type Bools = NDArray[np.bool_]
@@ -52,7 +53,7 @@ class CardTable:
         room = self._room(kept, shape)
         pods: Ints = np.full(len(nodes), shape.count, np.int64)
         while True:
-            # Each round is an upper bound, so the first that holds is the largest (see `fractions.sharing`).
+            # Each round is an upper bound, so the first that holds is the largest (see `hami.sharing`).
             units = np.bincount(at, np.minimum(room, pods[at]), len(nodes)).astype(np.int64)
             fewer = np.where(units < ask.count * pods, units // ask.count, pods)
             if (fewer == pods).all():

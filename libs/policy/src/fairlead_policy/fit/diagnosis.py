@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairlead_policy.fit.dealing import pods_on_cards
-from fairlead_policy.fit.eligibility import matches, may_use, selected, untolerated
+from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
-from fairlead_policy.fit.ground import Ground
-from fairlead_policy.fit.obstacles import (
+from fairlead_policy.fit.filters import matches, may_use, selected, untolerated
+from fairlead_policy.fit.node_table import Ground
+from fairlead_policy.fit.packing import Budget
+from fairlead_policy.fit.shapes import PODS, Gang, Node, PodShape
+from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
     GangShort,
@@ -24,10 +26,10 @@ from fairlead_policy.fit.obstacles import (
     TooFewCards,
     TotalShort,
 )
-from fairlead_policy.fit.packing import Budget
-from fairlead_policy.fit.shapes import PODS, Gang, Node, PodShape
-from fairlead_policy.fractions import Card, Refusal, Strategy, VgpuAsk, refusal_of
-from fairlead_policy.fractions.admission import barred
+from fairlead_policy.hami.admission import Refusal, barred, refusal_of
+from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import VgpuAsk
 
 
 def obstacles_of(gang: Gang, ground: Ground) -> list[Obstacle]:

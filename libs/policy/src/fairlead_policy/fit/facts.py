@@ -5,6 +5,7 @@ from itertools import chain
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import base_units
+from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
 from fairlead_contracts.frontend.cards import ALLOCATED, CARD_RESOURCES, PER_VGPU, REGISTER, VGPUS
 from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot.types import (
@@ -16,18 +17,12 @@ from fairlead_contracts.snapshot.types import (
     SnapshotToleration,
 )
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
-from fairlead_policy.fractions import (
-    AllocatedError,
-    AskError,
-    Card,
-    RegisterError,
-    VgpuAsk,
-    cards_of,
-    decode_allocated,
-    vgpu_asks,
-    wishes_of,
-    with_use,
-)
+from fairlead_policy.hami.allocations import with_use
+from fairlead_policy.hami.annotations import wishes_of
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.errors import AskError
+from fairlead_policy.hami.register import cards_of
+from fairlead_policy.hami.requests import VgpuAsk, vgpu_asks
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
 """What Kubernetes itself puts on a node that is cordoned."""

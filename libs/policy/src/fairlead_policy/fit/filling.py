@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairlead_policy.fit.choosing import Shares, fewest, widest
-from fairlead_policy.fit.dealing import deal_pods
-from fairlead_policy.fit.ground import Ground, Ints
+from fairlead_policy.fit.card_fit import deal_pods
+from fairlead_policy.fit.node_scoring import Shares, fewest, widest
+from fairlead_policy.fit.node_table import Ground, Ints
 from fairlead_policy.fit.packing import take, wants_of
 from fairlead_policy.fit.results import PlacedPod
-from fairlead_policy.fractions import Card, Strategy
-from fairlead_policy.fractions.sharing import Chosen
+from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.sharing import Chosen
 
 _ORDERS = 4
 """Orders of the shapes that are tried at most."""

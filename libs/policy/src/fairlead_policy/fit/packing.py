@@ -7,8 +7,11 @@ from itertools import chain
 import msgspec
 
 from fairlead_policy.fit.shapes import PodShape
-from fairlead_policy.fractions import Card, CardWishes, VgpuAsk, refusal_of
-from fairlead_policy.fractions.sharing import Chosen
+from fairlead_policy.hami.admission import refusal_of
+from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.sharing import Chosen
 
 _DEEPEST = 200
 """vGPU asks on one node that are searched; each is one level of recursion."""

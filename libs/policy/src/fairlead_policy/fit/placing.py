@@ -8,14 +8,14 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.diagnosis import obstacles_of
 from fairlead_policy.fit.filling import fillings
-from fairlead_policy.fit.ground import Ground
-from fairlead_policy.fit.obstacles import NoNodes, NoZoneHoldsAll, Obstacle
+from fairlead_policy.fit.node_table import Ground
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.search import search
 from fairlead_policy.fit.shapes import Gang, Node
+from fairlead_policy.fit.unschedulable import NoNodes, NoZoneHoldsAll, Obstacle
 from fairlead_policy.fit.verify import holds
-from fairlead_policy.fractions import Strategy
+from fairlead_policy.hami.annotations import Strategy
 
 SEARCH_STEPS = 10_000
 """Steps of search for one question, some 10 µs each; spent only where the heuristics found nothing."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_policy.fit.obstacles import Obstacle
+from fairlead_policy.fit.unschedulable import Obstacle
 
 
 class PlacedPod(msgspec.Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fairlead_policy.fit.filling import named
-from fairlead_policy.fit.ground import Ground
+from fairlead_policy.fit.node_table import Ground
 from fairlead_policy.fit.packing import Want, kind_of, pack, turn_of, wants_of
 from fairlead_policy.fit.results import PlacedPod
 

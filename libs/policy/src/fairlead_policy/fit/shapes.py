@@ -7,7 +7,9 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_policy.fractions import Card, CardWishes, VgpuAsk
+from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import VgpuAsk
 
 PODS = "pods"
 """The resource that every pod takes one of, on nodes that state it."""

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fairlead_policy.fit.eligibility import may_use
+from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.fit.shapes import Gang, Node, PodShape
-from fairlead_policy.fractions import Card, refusal_of
+from fairlead_policy.hami.admission import refusal_of
+from fairlead_policy.hami.cards import Card
 
 
 def holds(gang: Gang, nodes: Mapping[str, Node], pods: Iterable[PlacedPod]) -> bool:

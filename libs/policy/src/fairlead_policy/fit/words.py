@@ -1,7 +1,7 @@
 """Obstacles in words: every number is one that the obstacle carries."""
 
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_policy.fit.obstacles import (
+from fairlead_policy.fit.unschedulable import (
     AskRefused,
     BehindHead,
     BeyondPool,
@@ -22,7 +22,7 @@ from fairlead_policy.fit.obstacles import (
     TotalShort,
     UseNotStated,
 )
-from fairlead_policy.fractions import Refusal
+from fairlead_policy.hami.admission import Refusal
 
 _REFUSED = {
     Refusal.UNHEALTHY: "not healthy",

@@ -13,9 +13,12 @@ import msgspec
 from fairlead_cli.benching.heap import PlainPool, order_by_heap
 from fairlead_cli.benching.pools import NOW, MadePool, uid_of, waiting_jobs
 from fairlead_contracts.base.instants import HOUR
-from fairlead_policy import PLAIN_BAND, LabelledJob, PoolOrder, WaitingJob, plan_levels
-from fairlead_policy.scoring import Measure
-from fairlead_policy.whole import Whole, order_whole
+from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.levels.plan import LabelledJob, plan_levels
+from fairlead_policy.order.batch import Whole, order_whole
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.snapshot.levels import PLAIN_BAND
 
 TURNS = 3
 EVENTS = 300

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from fairlead_contracts.base.instants import DAY, Micros
-from fairlead_policy import PoolRules, WaitingJob
-from fairlead_policy.entitlements import Weights, in_relation
-from fairlead_policy.whole import Holdings, PoolColumns
+from fairlead_policy.order.batch import Holdings, PoolColumns
+from fairlead_policy.rules.entitlements import Weights, in_relation
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
 
 NOW: Micros = 1_760_000_000_000_000
 _CLASSES = ("urgent", "approved", "normal")

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from fairlead_cli.paper.fitting import walked
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy import OrderedPool, Walk, order_snapshot
-from fairlead_policy.reserve_snapshots import PaperReservation, in_reserved_order, reserve_snapshot
+from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot
+from fairlead_policy.snapshot.placement import Walk
+from fairlead_policy.snapshot.reserve import PaperReservation, in_reserved_order, reserve_snapshot
 
 
 class ArrangedPool(NamedTuple):

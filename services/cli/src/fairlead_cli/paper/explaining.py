@@ -17,8 +17,9 @@ from fairlead_cli.paper.reserving import reserve_reasons
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy import ExplainedJob, JobFit, explain_in_snapshot
-from fairlead_policy.reserve import reserves
+from fairlead_policy.reserve.easy import reserves
+from fairlead_policy.snapshot.explained import ExplainedJob, explain_in_snapshot
+from fairlead_policy.snapshot.placement import JobFit
 
 _NEIGHBOURS = 3
 """Told of the order that is printed, where it is not the one by fairness alone."""

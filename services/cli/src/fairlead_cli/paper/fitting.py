@@ -6,9 +6,11 @@ import msgspec
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy import Answer, JobFit, NodeFit, OrderedPool, Walk, walk
-from fairlead_policy.fit import Obstacle, in_words
-from fairlead_policy.fractions import Strategy
+from fairlead_policy.fit.unschedulable import Obstacle
+from fairlead_policy.fit.words import in_words
+from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.snapshot.ordering import OrderedPool
+from fairlead_policy.snapshot.placement import Answer, JobFit, NodeFit, Walk, walk
 
 MOST_REASONS = 20
 """Jobs of a pool whose reasons are printed; the rest are counted. JSON has all."""

@@ -11,10 +11,12 @@ from fairlead_cli.paper.results import withheld_lines
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
-from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, quotient_of, quotients_of
-from fairlead_policy.plain_places import PlacedJob
-from fairlead_policy.terms import counted_as
-from fairlead_policy.tree_places import TreePlaces
+from fairlead_policy.exact.terms import counted_as
+from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
+from fairlead_policy.order.shares import quotient_of, quotients_of
+from fairlead_policy.order.tree_columns import TreePlaces
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.snapshot.levels import PlannedLevels
 
 type Columns = list[list[str]]
 """Cells of some lines, none of them empty."""

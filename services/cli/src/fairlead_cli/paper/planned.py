@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy import JobFit, OrderedPool, PlaceColumns, PlannedLevels
-from fairlead_policy.plain_places import PlacedJob
-from fairlead_policy.reserve_snapshots import PaperReservation
+from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
+from fairlead_policy.snapshot.levels import PlannedLevels
+from fairlead_policy.snapshot.ordering import OrderedPool
+from fairlead_policy.snapshot.placement import JobFit
+from fairlead_policy.snapshot.reserve import PaperReservation
 
 type Part = PlaceColumns[PlacedJob] | Sequence[Place]
 """Of an order: see `OrderedPool.parts`."""

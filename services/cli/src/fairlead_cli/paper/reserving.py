@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_datetime
-from fairlead_policy import Obstacle
-from fairlead_policy.reserve_snapshots import PaperReservation
+from fairlead_policy.reserve.reservation import Obstacle
+from fairlead_policy.snapshot.reserve import PaperReservation
 
 _SHOWN = 10
 

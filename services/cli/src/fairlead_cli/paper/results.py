@@ -9,7 +9,11 @@ from fairlead_cli.paper.fitting import FitLine, fit_line
 from fairlead_cli.paper.planned import Part, PlannedPool, ids_of, jobs_of
 from fairlead_cli.paper.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy import PlaceColumns, PlannedLevels, PoolRules, Wording, quotient_of, quotients_of
+from fairlead_policy.explain.reasons import Wording
+from fairlead_policy.order.position_columns import PlaceColumns
+from fairlead_policy.order.shares import quotient_of, quotients_of
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.snapshot.levels import PlannedLevels
 
 
 class JobLine(msgspec.Struct, frozen=True, rename={"urgency": "class"}, gc=False):

@@ -13,7 +13,7 @@ from fairlead_cli.paper.results import as_json
 from fairlead_cli.policy.effects import without_effect
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy import plan_snapshot_levels, steering_of
+from fairlead_policy.snapshot.levels import plan_snapshot_levels, steering_of
 
 
 def put_in_order(path: Path, *, levels: bool, json: bool) -> None:

@@ -13,7 +13,8 @@ from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided
 from fairlead_contracts.messages.state import STATE, NodeState, State, SyncMark, is_stated_at
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy import Rulebook, snapshot_of
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.from_state import snapshot_of
 
 REPLAY_SECONDS = 30.0
 _MOST_NAMED = 5

@@ -22,7 +22,7 @@ from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import Standing, in_force, kept, swap, unread, writers_since
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
-from fairlead_policy import reserves
+from fairlead_policy.reserve.easy import reserves
 
 _ATTEMPTS = 5
 _MOST_LINES = 40

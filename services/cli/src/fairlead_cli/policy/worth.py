@@ -7,7 +7,7 @@ from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.errors import CommandError, NotRunningError
 from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy import aging_in_words, worth_in_words
+from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
 
 type Capacities = Mapping[str, Mapping[str, int]]
 """By pool, what it has in base units; empty where nobody knows."""

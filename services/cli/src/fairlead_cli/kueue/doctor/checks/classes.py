@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_kube import POD_PRIORITY_CLASS, PriorityClass
-from fairlead_policy import class_bands, narrow_bands
-from fairlead_policy.bands import ROOM
+from fairlead_policy.levels.bands import ROOM, class_bands, narrow_bands
 
 
 def _values(survey: Survey) -> dict[str, int]:

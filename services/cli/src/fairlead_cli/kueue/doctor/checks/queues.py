@@ -7,7 +7,7 @@ from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, error, i
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
-from fairlead_policy import preempting_settings
+from fairlead_policy.levels.preemption import preempting_settings
 
 AFS = "UsageBasedAdmissionFairSharing"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"

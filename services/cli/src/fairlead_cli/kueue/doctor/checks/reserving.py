@@ -7,7 +7,8 @@ from fairlead_cli.kueue.doctor.findings import Check, Finding, info, listed, war
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube import ClusterQueue
-from fairlead_policy import Rulebook, reserves
+from fairlead_policy.reserve.easy import reserves
+from fairlead_policy.rules.rulebook import Rulebook
 
 STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
 

@@ -7,7 +7,7 @@ from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, info, li
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube import LabelSelector, LocalQueue
-from fairlead_policy import Rulebook
+from fairlead_policy.rules.rulebook import Rulebook
 
 
 class _Door(NamedTuple):

@@ -1,0 +1,89 @@
+"""What use is worth, and what classes make of it, of many jobs at once: fractions by number, each worked out once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead_policy.exact.ranking import Ints
+from fairlead_policy.exact.rounding import Fractions, Numbered, Pair
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules, override_of
+
+_NOTHING: Pair = (0, 1)
+_WEIGHTS = 2**31
+"""More than there are; with as many tenants' resources a number of two is still one of 64 bits."""
+
+
+class UnitShares:
+    """What a base unit of use adds to the tags of tenants: to their shares, over what they are entitled to.
+
+    Args:
+        rules: of the pool.
+        tenants: by number.
+    """
+
+    def __init__(self, rules: PoolRules, tenants: Sequence[str]) -> None:
+        self._resources = max(len(rules.resources), 1)
+        self._shares = Fractions(_UnitTerms(rules, tenants, self._resources))
+
+    def of(self, tenant: Ints, resource: Ints) -> Numbered:
+        """Of each of these numbers."""
+        return self._shares.of(tenant * self._resources + resource)
+
+
+class _UnitTerms(dict[int, Pair]):
+    """By the number of tenant and resource; nothing for a tenant of weight 0, whose share is infinite."""
+
+    def __init__(self, rules: PoolRules, tenants: Sequence[str], resources: int) -> None:
+        super().__init__()
+        self._rules, self._tenants, self._resources = rules, tenants, resources
+
+    def __missing__(self, number: int) -> Pair:
+        found = self[number] = self._term(*divmod(number, self._resources))
+        return found
+
+    def _term(self, tenant: int, resource: int) -> Pair:
+        if not self._rules.resources:
+            return _NOTHING
+        entitled = self._rules.entitlement_of(self._tenants[tenant])
+        if not entitled:
+            return _NOTHING
+        tag = self._rules.unit_shares[resource] / entitled
+        return tag.numerator, tag.denominator
+
+
+class ClassWeights:
+    """The weights of jobs' classes, and of the numbers that stand in their place.
+
+    Args:
+        rules: of a pool whose classes are not strict.
+    """
+
+    def __init__(self, rules: PoolRules) -> None:
+        self._rules = rules
+        self._numbers: dict[tuple[str, float | None], int] = {}
+        self._pairs: list[Pair] = []
+        self._weights = Fractions(self._pairs)
+        self._divided: dict[int, Pair] = {}
+        self._shares = Fractions(self._divided)
+
+    def of(self, jobs: Sequence[WaitingJob]) -> Numbered:
+        """Of each."""
+        return self._weights.of(np.array(list(map(self._number, jobs)), np.int64))
+
+    def dividing(self, shares: Numbered, weights: Numbered) -> Numbered:
+        """Each share over its job's weight."""
+        numbers = shares.number * _WEIGHTS + weights.number
+        for number in set(numbers.tolist()) - self._divided.keys():
+            share, weight = shares.fractions.terms[number // _WEIGHTS], self._pairs[number % _WEIGHTS]
+            self._divided[number] = share[0] * weight[1], share[1] * weight[0]
+        return self._shares.of(numbers)
+
+    def _number(self, job: WaitingJob) -> int:
+        key = job.urgency, job.override
+        found = self._numbers.get(key)
+        if found is None:
+            weight = self._rules.class_weight(job.urgency, override_of(job.override))
+            found = self._numbers[key] = len(self._pairs)
+            self._pairs.append((weight.numerator, weight.denominator))
+        return found

@@ -1,0 +1,131 @@
+"""Tags and keys as people see them, of many jobs at once: the floats nearest to the exact ones.
+
+They are estimated in floats of 64 bits and more, which tells the nearest float of 53 bits of nearly all; the others are
+divided out, which costs ten times as much.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead_policy.exact.ranking import Ints, ratio
+from fairlead_policy.rules.pool_rules import PoolRules
+
+type LongFloats = NDArray[np.longdouble]
+type Pair = tuple[int, int]
+"""Numerator and denominator."""
+
+_BITS = 63
+"""Behind the first one, of what estimates are made in."""
+_PRECISE = np.finfo(np.longdouble).nmant >= _BITS
+"""Not on every machine: elsewhere all is divided out."""
+_ERROR = np.longdouble(2) ** -60
+"""Relative, of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
+
+
+class Terms(Protocol):
+    """Fractions by number."""
+
+    def __getitem__(self, number: int, /) -> Pair:
+        """One of them."""
+
+
+class Fractions:
+    """Fractions by number, each estimated once.
+
+    Args:
+        terms: the fractions.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self._estimates: dict[int, np.longdouble] = {}
+
+    def of(self, number: Ints) -> "Numbered":
+        """One for each job."""
+        return Numbered(number, self)
+
+    def estimated(self, number: int) -> np.longdouble:
+        """One of them, as nearly as can be."""
+        known = self._estimates.get(number)
+        if known is None:
+            over, under = self.terms[number]
+            known = self._estimates[number] = np.longdouble(over) / np.longdouble(under)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A fraction for each job, by its number."""
+
+    number: Ints
+    fractions: Fractions
+
+    def estimated(self) -> LongFloats:
+        """Each, as nearly as can be."""
+        numbers, which = np.unique(self.number, return_inverse=True)
+        estimates = list(map(self.fractions.estimated, numbers.tolist()))
+        found: LongFloats = np.array(estimates, np.longdouble)[which]
+        return found
+
+    def at(self, job: int) -> Pair:
+        """Of one job."""
+        return self.fractions.terms[self.number.item(job)]
+
+
+class Figures:
+    """`use * multiplier` of jobs, and what their waiting adds.
+
+    Args:
+        use: base units, by job.
+        multiplier: of each.
+        rules: of the pool.
+    """
+
+    def __init__(self, use: Ints, multiplier: Numbered, rules: PoolRules) -> None:
+        self._use, self._multiplier = use, multiplier
+        self._rate = rules.rate
+        self._estimable = _PRECISE and not rules.largest_share_is_huge
+        self._tags = multiplier.estimated() * use if self._estimable else np.zeros(0, np.longdouble)
+
+    def tags(self) -> list[float]:
+        """`use * multiplier` of each."""
+        if not self._estimable:
+            return list(map(self._tag, range(len(self._use))))
+        return _rounded(self._tags, self._tag)
+
+    def keys(self, aged: Ints, added: Numbered | None = None) -> list[float]:
+        """`tag + rate * aged` of each, and what else is added."""
+
+        def exact(at: int) -> float:
+            return self._key(at, aged.item(at), (0, 1) if added is None else added.at(at))
+
+        extra = np.longdouble(0) if added is None or not self._estimable else added.estimated()
+        # What is subtracted from another number may leave little but the error.
+        if not self._estimable or (aged < 0).any() or np.any(extra < 0):
+            return list(map(exact, range(len(self._use))))
+        rate = np.longdouble(self._rate.numerator) / np.longdouble(self._rate.denominator)
+        return _rounded(self._tags + aged * rate + extra, exact)
+
+    def _tag(self, at: int) -> float:
+        over, under = self._multiplier.at(at)
+        return ratio(self._use.item(at) * over, under)
+
+    def _key(self, at: int, aged: int, added: Pair) -> float:
+        over, under = self._multiplier.at(at)
+        over, under = self._use.item(at) * over * added[1] + added[0] * under, under * added[1]
+        waited = aged * self._rate.numerator * under
+        return ratio(over * self._rate.denominator + waited, under * self._rate.denominator)
+
+
+def _rounded(estimates: LongFloats, exact: Callable[[int], float]) -> list[float]:
+    """The float nearest to each number: where both bounds of its estimate have the same, it is that."""
+    low = (estimates * (1 - _ERROR)).astype(np.float64)
+    high = (estimates * (1 + _ERROR)).astype(np.float64)
+    found: list[float] = low.tolist()
+    for at in np.flatnonzero(low != high).tolist():
+        found[at] = exact(at)
+    return found

@@ -1,0 +1,184 @@
+"""The exact terms that travel with a place, and what they come to. Terms of one basis compare, whoever computed them."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Lift, Place
+from fairlead_policy.exact.ranking import Multipliers, Rows, ratio
+from fairlead_policy.rules.pool_rules import NOTHING, PoolRules, override_of
+
+type Compared = tuple[int, Fraction, Micros, str]
+"""(class and infinite share, key, submitted, uid)."""
+
+
+class Terms(Protocol):
+    """What a job is compared by: of a place, or of the job that it counts as."""
+
+    @property
+    def uid(self) -> str:
+        """Of the job."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def urgency(self) -> str:
+        """Its class."""
+
+    @property
+    def override(self) -> float | None:
+        """A number in place of its class's weight."""
+
+    @property
+    def dominant(self) -> str:
+        """The resource that gives the tag."""
+
+    @property
+    def use(self) -> int:
+        """Of that resource, base units."""
+
+    @property
+    def share(self) -> str:
+        """The exact tag, where it is not made from `use` alone."""
+
+    @property
+    def submitted(self) -> Micros:
+        """When waiting began."""
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether the tag is infinite."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it asks for a saturated resource."""
+
+
+def top_of(place: Place) -> str:
+    """The top-level tenant of a place."""
+    return place.top or place.tenant
+
+
+def tag_of(terms: Terms, top: str, rules: PoolRules) -> Fraction:
+    """The start tag; 0 where it is infinite."""
+    entitled = rules.entitlement_of(top)
+    if terms.unbounded or not entitled:
+        return NOTHING
+    if terms.share:
+        return Fraction(terms.share)
+    return terms.use * rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
+
+
+def worth_of(tag: Fraction, terms: Terms, rules: PoolRules) -> Fraction:
+    """The key without waiting: what the class makes of the tag."""
+    if rules.strict:
+        return tag
+    weight = rules.class_weight(terms.urgency, override_of(terms.override))
+    return tag + weight if rules.class_mode == "additive" else tag / weight
+
+
+def leading_of(terms: Terms, rules: PoolRules) -> int:
+    """What goes before the key."""
+    return rules.leading(terms.urgency, blocked=terms.blocked, unbounded=terms.unbounded)
+
+
+def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> Compared:
+    """The tuple that the order goes by."""
+    worth = worth_of(tag_of(terms, top, rules), terms, rules)
+    key = worth + rules.aged(terms.submitted, now) * rules.rate
+    return leading_of(terms, rules), key, terms.submitted, terms.uid
+
+
+def lifters_of(place: Place) -> Iterable[Lift | Place]:
+    """The jobs that a place may count as, now or later."""
+    first = place if place.lifted is None else place.lifted
+    return (first,) if place.lifted_late is None else (first, place.lifted_late)
+
+
+def counted_as(place: Place, rules: PoolRules, now: Micros) -> Lift | Place:
+    """The terms that a place counts by at an instant: its own, or those of a job that holds it back."""
+    first, late = place if place.lifted is None else place.lifted, place.lifted_late
+    if late is None or rules.cap is None:
+        return first
+    # Mostly both are on one side of the cap: the largest key as submitted counts then, or beyond it the largest tag.
+    horizon = now - rules.cap
+    if first.submitted >= horizon <= late.submitted:
+        return first
+    if first.submitted <= horizon >= late.submitted:
+        return late
+    top = top_of(place)
+    return max(lifters_of(place), key=lambda terms: compared(terms, top, rules, now))
+
+
+def rows_of(found: Sequence[tuple[Terms, str]], rules: PoolRules) -> tuple[Rows, Multipliers]:
+    """Terms with their top-level tenants, as columns."""
+    table = _Table(rules)
+    numbers = np.array([table.number(terms, top) for terms, top in found], np.int64)
+    amounts = [1 if terms.share else terms.use for terms, _ in found]
+    use = np.where(numbers > 0, np.array(amounts, np.int64), 0)
+    floats = np.array([ratio(f.numerator, f.denominator) for f in table.multipliers.exact])
+    with np.errstate(over="ignore"):
+        tag = use * floats[numbers]
+    additive = rules.class_mode == "additive"
+    rows = Rows(
+        np.array([leading_of(terms, rules) for terms, _ in found], np.int64),
+        use,
+        numbers,
+        tag,
+        np.array([terms.submitted for terms, _ in found], np.int64),
+        np.array([table.offset(terms) for terms, _ in found], np.int64) if additive else None,
+    )
+    return rows, table.multipliers
+
+
+class _Table:
+    """Numbers of multipliers and class weights, each worked out once."""
+
+    def __init__(self, rules: PoolRules) -> None:
+        self.multipliers = Multipliers()
+        self._rules = rules
+        self._known: dict[tuple[str, str, str, float | None], int] = {}
+
+    def number(self, terms: Terms, top: str) -> int:
+        rules = self._rules
+        if terms.unbounded or not (terms.share or terms.use):
+            return 0
+        divided = rules.class_mode == "multiplicative"
+        urgency, override = (terms.urgency, terms.override) if divided else ("", None)
+        pair = (top, terms.share or terms.dominant, urgency, override)
+        number = self._known.get(pair)
+        if number is None:
+            number = self._known[pair] = self.multipliers.number(
+                self._multiplier(terms, top, divided=divided)
+            )
+        return number
+
+    def _multiplier(self, terms: Terms, top: str, *, divided: bool) -> Fraction:
+        rules = self._rules
+        entitled = rules.entitlement_of(top)
+        if not entitled:
+            return NOTHING
+        if terms.share:
+            exact = Fraction(terms.share)
+        else:
+            exact = rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
+        return exact / rules.class_weight(terms.urgency, override_of(terms.override)) if divided else exact
+
+    def offset(self, terms: Terms) -> int:
+        return self.multipliers.number(self._rules.class_weight(terms.urgency, override_of(terms.override)))
+
+
+def compared_rows(places: Sequence[Place], rules: PoolRules) -> tuple[Rows, Multipliers, list[str]]:
+    """Every job that these places are or may count as, each once: as columns, with their uids."""
+    found: dict[str, tuple[Terms, str]] = {}
+    for place in places:
+        top = top_of(place)
+        for terms in (place, *lifters_of(place)):
+            found.setdefault(terms.uid, (terms, top))
+    rows, multipliers = rows_of(list(found.values()), rules)
+    return rows, multipliers, list(found)

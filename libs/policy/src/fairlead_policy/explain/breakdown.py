@@ -1,0 +1,60 @@
+"""What the start tag of a waiting job is made of: what runs, past use, and the tenant's own jobs before it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from fairlead_contracts.messages.explanations import Makeup
+from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.explain.neighbourhood import Chain
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.tenant_queue import Lane
+
+
+def makeup_of(
+    chain: Chain,
+    at: int,
+    tenant: str,
+    lanes: Collection[Lane],
+    *,
+    rules: PoolRules,
+    past: Mapping[str, int],
+) -> Makeup:
+    """What the tag of a job is made of.
+
+    Args:
+        chain: of its top-level tenant.
+        at: the job's position in it.
+        tenant: the job's own.
+        lanes: of that tenant and all below it.
+        rules: of the pool.
+        past: use of those with children that is no lane's.
+    """
+    running: Counter[str] = Counter()
+    remembered: Counter[str] = Counter(past)
+    for lane in lanes:
+        running.update(lane.use)
+        remembered.update(lane.past)
+    before = chain.asked(at, rules)
+    weight, entitled = rules.weight_of(chain.top), rules.entitlement_of(chain.top)
+    parts = {
+        name: (running[name] + remembered[name] + before[name]) * unit / entitled
+        for name, unit in rules.unit_share_by_name.items()
+        if entitled
+    }
+    return Makeup(
+        tenant=chain.top,
+        weight=ratio(weight.numerator, weight.denominator),
+        entitled=ratio(entitled.numerator, entitled.denominator),
+        running=_held(running),
+        own_running=next((_held(lane.use) for lane in lanes if lane.tenant == tenant), {}),
+        past=_held(remembered),
+        before=_held(before),
+        jobs=at,
+        shares={
+            name: ratio(part.numerator, part.denominator) for name, part in sorted(parts.items()) if part
+        },
+    )
+
+
+def _held(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in sorted(amounts.items()) if amount}

@@ -1,0 +1,404 @@
+"""Why a job stands where it stands, put together: what its tag is made of, its neighbours, its moves, and the room.
+
+Live, its shard's owner and the owners of all others tell the parts; on paper one order does. Both end here.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from fairlead_contracts.base.instants import LAST_NAMED, MINUTE, Micros, to_datetime
+from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
+from fairlead_contracts.messages.explanations import (
+    Around,
+    Makeup,
+    Move,
+    Neighbour,
+    Promoted,
+    Prospects,
+    Room,
+    Term,
+)
+from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
+from fairlead_policy.explain.counterfactuals import (
+    first_to_pass,
+    passes_at,
+    stands_alone,
+    starts_to_fall_behind,
+    weight_to_pass,
+)
+from fairlead_policy.explain.surroundings import around_place, count_others_before
+from fairlead_policy.explain.what_if import breakdown_of, if_ended, if_promoted, least_ends_to_pass
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
+
+NEIGHBOURS = 8
+"""Looked at on each side of a job."""
+_MOST_CLASSES = 4
+_SHOWN = 3
+"""Neighbours told, and instants."""
+
+type Amounts = Mapping[str, int]
+
+
+class Found(NamedTuple):
+    """All that is known of one waiting job."""
+
+    place: Place
+    makeup: Makeup | None
+    around: Around
+    targets: Sequence[Place]
+    """See `targets_of`."""
+    ends: Sequence[Amounts | None]
+    """For each target, what of its tenant's running jobs has to end before the job stands before it."""
+    ranks: Sequence[int | None]
+    """For each target, the rank that it would have after these ends, from 0, where that has to be tried."""
+    promotions: Sequence[tuple[str, int]]
+    """(class, the rank that it would have there), from 0."""
+
+
+def prospects_in(order: PoolOrder, uid: str, now: Micros) -> Prospects | None:
+    """Of a job of an order that holds the whole pool; None where it does not wait."""
+    place, rules = order.place(uid, now), order.rules
+    if place is None:
+        return None
+    found = around_place(order, place, now, NEIGHBOURS)
+    targets = targets_of(place, found, rules, now)
+    promotions = []
+    for urgency in higher_classes(place, rules):
+        promoted = if_promoted(order, uid, urgency, now)
+        if promoted is not None:
+            promotions.append((urgency, promoted.own + count_others_before(order, promoted.place, now)))
+    ends = least_ends_to_pass(order, uid, targets, now)
+    ended = ended_of(order, place, ends, now)
+    ranks = [None if one is None else one.own + count_others_before(order, one.place, now) for one in ended]
+    makeup = breakdown_of(order, uid, now)
+    return prospects_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
+
+
+def ended_of(
+    order: PoolOrder, place: Place, ends: Sequence[Amounts | None], now: Micros
+) -> list[Promoted | None]:
+    """Where a job would stand after each of these ends; None where there is none, or it is known without trying."""
+    if not _tried(place):
+        return [None for _ in ends]
+    return [if_ended(order, place, one, now) if one else None for one in ends]
+
+
+def _tried(place: Place) -> bool:
+    """Whether the rank after an end has to be tried: where a share gets finite, its job passes finite ones, too."""
+    return place.unbounded and not place.top
+
+
+def higher_classes(place: Place, rules: PoolRules) -> list[str]:
+    """The classes that it may be worth to be granted, the next higher one first; few of them."""
+    if place.override is not None and not rules.strict:
+        return []  # a number of its own counts, whatever the class
+    return list(reversed(rules.classes[: rules.rank_of(place.urgency)]))[:_MOST_CLASSES]
+
+
+def targets_of(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Place]:
+    """The jobs of others that it is worth to pass: the nearest, and the first of its class."""
+    nearest = next((one for one in around.nearest if _passable(place, one, rules, now)), None)
+    found = [one for one in (nearest, around.foremost) if one is not None]
+    return list({one.uid: one for one in found}.values())
+
+
+def _passable(place: Place, other: Place, rules: PoolRules, now: Micros) -> bool:
+    same = leading_of(counted_as(place, rules, now), rules) == leading_of(
+        counted_as(other, rules, now), rules
+    )
+    return same and top_of(place) != top_of(other)
+
+
+def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
+    """What is found, in the form in which people and programs read it."""
+    place, around = found.place, found.around
+    others = [one for one in around.nearest if _passable(place, one, rules, now)]
+    timed = _by_time(place, others, around, rules, now)
+    return Prospects(
+        makeup=found.makeup,
+        nearest=[neighbour_of(place, one, rules, now) for one in around.nearest[:_SHOWN]],
+        moves=[
+            *_by_ends(found),
+            *_by_starts(place, others, rules, now),
+            *timed,
+            *_by_class(found),
+            *_by_weight(place, around, rules, now),
+        ],
+        still=not timed
+        and not around.fading
+        and around.moves_at is None
+        and (_tells_time(rules) or rules.cap is None),
+        fading=around.fading,
+        room=_room(place, around, rules),
+    )
+
+
+# Neighbours ------------------------------------------------------------------------------------------------------------
+
+
+class _Side(NamedTuple):
+    """One of two jobs where their ways up part: what it counts by there, and below which weight."""
+
+    tenant: str
+    terms: Terms
+    unbounded_by: UnboundedBy | None
+
+
+class _Leads(NamedTuple):
+    """By how much one key is lower than another, term by term: together they are the difference of the keys."""
+
+    share: Fraction = NOTHING
+    urgency: Fraction = NOTHING
+    waiting: Fraction = NOTHING
+
+
+def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
+    """Of a job that stands before another: by which term.
+
+    Args:
+        place: of the job behind.
+        other: of the one before it.
+        rules: that both were placed by.
+        now: the instant of the order.
+    """
+    parent, own, bar = _parting(place, other, rules, now)
+    same = place.tenant == other.tenant
+    leads = _Leads() if same else _leads(own, bar, rules, now)
+    term = _within_tenant(place, other, rules) if same else _term(own, bar, leads, rules)
+    return Neighbour(
+        uid=other.uid,
+        scope=other.scope,
+        id=other.id,
+        tenant=other.tenant,
+        urgency=other.urgency,
+        within=parent,
+        side=_unless(bar.tenant, other.tenant),
+        own_side=_unless(own.tenant, place.tenant),
+        lifted=_named(bar.terms, other),
+        own_lifted=_named(own.terms, place),
+        term=term,
+        share_lead=_rounded(leads.share),
+        class_lead=_rounded(leads.urgency),
+        waiting_lead=_rounded(leads.waiting),
+        unbounded_by=own.unbounded_by if term == "infinite" else None,
+    )
+
+
+def _unless(name: str, known: str) -> str:
+    return "" if name == known else name
+
+
+def _named(terms: Terms, place: Place) -> str:
+    """The job whose terms count, where that is another."""
+    return "" if terms.uid == place.uid else terms.id or terms.uid
+
+
+def _parting(place: Place, other: Place, rules: PoolRules, now: Micros) -> tuple[str, _Side, _Side]:
+    """The lowest tenant above both, empty for the pool itself, and what stands side by side below it."""
+    if place.tenant == other.tenant:
+        alone = [_Side(place.tenant, one, None) for one in (place, other)]
+        return place.tenant, alone[0], alone[1]
+    if top_of(place) != top_of(other):
+        return "", _at_the_top(place, rules, now), _at_the_top(other, rules, now)
+    ways = rules.way_up(place.tenant), rules.way_up(other.tenant)
+    parent = next(one for one in ways[0] if one in ways[1])
+    own, bar = (
+        _below(way[way.index(parent) - 1], one) for way, one in zip(ways, (place, other), strict=True)
+    )
+    return parent, own, bar
+
+
+def _at_the_top(place: Place, rules: PoolRules, now: Micros) -> _Side:
+    return _Side(top_of(place), counted_as(place, rules, now), place.unbounded_by)
+
+
+def _below(tenant: str, place: Place) -> _Side:
+    """What a job counts by as one of this tenant's, among the tenant's siblings."""
+    level = next((one for one in place.within if one.tenant == tenant), None)
+    if level is None:
+        return _Side(tenant, place, None)
+    own = Lift(
+        uid=place.uid,
+        id=place.id,
+        urgency=place.urgency,
+        override=place.override,
+        dominant=level.dominant,
+        use=level.use,
+        share=level.share,
+        submitted=place.submitted,
+        unbounded=level.unbounded_by is not None,
+        blocked=place.blocked,
+    )
+    return _Side(tenant, level.lifted or own, level.unbounded_by)
+
+
+def _leads(own: _Side, bar: _Side, rules: PoolRules, now: Micros) -> _Leads:
+    """What the keys differ by, term by term; an infinite start tag is none of them. Across strict classes keys say nothing."""
+    if leading_of(own.terms, rules) != leading_of(bar.terms, rules):
+        return _Leads()
+    tags = [tag_of(one.terms, one.tenant, rules) for one in (own, bar)]
+    worth = [worth_of(tag, one.terms, rules) for tag, one in zip(tags, (own, bar), strict=True)]
+    share = tags[0] - tags[1]
+    aged = [rules.aged(one.terms.submitted, now) for one in (own, bar)]
+    return _Leads(share, worth[0] - worth[1] - share, (aged[0] - aged[1]) * rules.rate)
+
+
+def _rounded(exact: Fraction) -> float:
+    return ratio(exact.numerator, exact.denominator)
+
+
+def _within_tenant(place: Place, other: Place, rules: PoolRules) -> Term:
+    """Between two jobs of one tenant: its own order knows no shares."""
+    if rules.strict and rules.rank_of(place.urgency) != rules.rank_of(other.urgency):
+        return "class"
+    return "used-up" if place.blocked != other.blocked else "own-order"
+
+
+def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> Term:
+    """What decides: of the terms of a key the one that does most for it."""
+    ranked = _by_rank(own.terms, bar.terms, rules)
+    if ranked is not None:
+        return ranked
+    if sum(leads, NOTHING) > 0:
+        by_lead: dict[Term, Fraction] = {
+            "share": leads.share,
+            "waiting": leads.waiting,
+            "class": leads.urgency,
+        }
+        return max(by_lead, key=by_lead.__getitem__)
+    return "submitted" if own.terms.submitted != bar.terms.submitted else "uid"
+
+
+def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> Term | None:
+    if rules.strict and rules.rank_of(own.urgency) != rules.rank_of(bar.urgency):
+        return "class"
+    if own.blocked != bar.blocked:
+        return "used-up"
+    return "infinite" if own.unbounded != bar.unbounded else None
+
+
+# Moves -----------------------------------------------------------------------------------------------------------------
+
+
+def _by_ends(found: Found) -> list[Move]:
+    place, makeup, around = found.place, found.makeup, found.around
+    if makeup is None:
+        return []
+    moves = []
+    for target, ends, rank in zip(found.targets, found.ends, found.ranks, strict=True):
+        if ends:
+            first = around.foremost is not None and target.uid == around.foremost.uid and not place.top
+            moves.append(
+                Move(
+                    cause="ends",
+                    rank=None if not first else rank if _tried(place) else around.fixed,
+                    passed=target.uid,
+                    passed_id=target.id,
+                    passed_tenant=target.tenant,
+                    tenant=place.tenant,
+                    amounts=dict(ends),
+                    held={name: makeup.own_running.get(name, 0) for name in ends},
+                )
+            )
+    return moves
+
+
+def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Micros) -> list[Move]:
+    if rules.rescaled:
+        return []  # a start may use a resource up, and move whole classes
+    for other in others:
+        if stands_alone(other, rules):
+            found = starts_to_fall_behind(place, other, rules, now)
+            if found is None:
+                return []
+            return [
+                Move(
+                    cause="starts",
+                    passed=other.uid,
+                    passed_id=other.id,
+                    passed_tenant=other.tenant,
+                    tenant=other.tenant,
+                    amounts={found[0]: found[1]},
+                )
+            ]
+    return []
+
+
+def _tells_time(rules: PoolRules) -> bool:
+    """Whether instants are told: in a tree with classes that are terms, time moves the tenants' own sequences, too."""
+    return rules.strict or not rules.parents
+
+
+def _by_time(
+    place: Place, others: Sequence[Place], around: Around, rules: PoolRules, now: Micros
+) -> list[Move]:
+    if not _tells_time(rules):
+        return []
+    # Once a tree's own sequence moves, its jobs count by other terms. Words tell the next whole minute: that comes first.
+    last = LAST_NAMED if around.moves_at is None else min(LAST_NAMED, _minute_before(around.moves_at))
+    instants = ((passes_at(place, other, rules, now), other) for other in others)
+    found = [(at, other) for at, other in instants if at is not None and at <= last]
+    found.sort(key=lambda part: (part[0], part[1].uid))
+    moves = [_passing(other, at, ahead=True) for at, other in found[:_SHOWN]]
+    behind = [one for one in around.behind if _passable(place, one, rules, now)]
+    passing = first_to_pass(place, behind, rules, now)
+    if passing is None or passing[0] > last:
+        return moves
+    return [*moves, _passing(passing[1], passing[0], ahead=False)]
+
+
+def _minute_before(instant: Micros) -> Micros:
+    """The last whole minute before an instant."""
+    return (instant - 1) // MINUTE * MINUTE
+
+
+def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:
+    return Move(
+        cause="time",
+        ahead=ahead,
+        passed=other.uid,
+        passed_id=other.id,
+        passed_tenant=other.tenant,
+        at=to_datetime(at),
+    )
+
+
+def _by_class(found: Found) -> list[Move]:
+    if not found.around.nearest:
+        return []  # it is the first already
+    return [Move(cause="class", rank=rank, urgency=urgency) for urgency, rank in found.promotions]
+
+
+def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Move]:
+    if around.foremost is None or not stands_alone(place, rules):
+        return []
+    weight = weight_to_pass(place, around.foremost, rules, now)
+    if weight is None:
+        return []
+    return [
+        Move(
+            cause="weight",
+            rank=around.fixed,
+            tenant=place.tenant,
+            weight=_rounded(weight),
+        )
+    ]
+
+
+# Room ------------------------------------------------------------------------------------------------------------------
+
+
+def _room(place: Place, around: Around, rules: PoolRules) -> Room:
+    demand = {name: amount for name, amount in sorted(place.demand.items()) if amount > 0}
+    free = {name: rules.capacity.get(name, 0) - around.used.get(name, 0) for name in demand}
+    missing = {name: amount - free[name] for name, amount in demand.items() if amount > free[name]}
+    behind = {name: amount + around.asked.get(name, 0) for name, amount in demand.items()}
+    return Room(
+        free=free,
+        missing=missing,
+        in_turn={name: amount - free[name] for name, amount in behind.items() if amount > free[name]},
+        holders=[one for one in around.holders if one.resource in missing],
+    )

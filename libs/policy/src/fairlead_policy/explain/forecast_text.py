@@ -1,0 +1,198 @@
+"""Prospects in words: what a job's tag is made of, who stands right before it and why, what would move it.
+
+Every number is one that was solved for; amounts that have to end, weights and times are rounded up to what people count
+in, so that a sentence stays true.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
+from math import ceil
+
+from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
+from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Prospects, Room
+from fairlead_policy.exact.terms import counted_as
+from fairlead_policy.explain.bound_text import bound_in_words
+from fairlead_policy.explain.figures import duration, percent, share_of
+from fairlead_policy.explain.least_end import unit_of
+from fairlead_policy.explain.neighbour_text import before_in_words
+from fairlead_policy.rules.pool_rules import PoolRules
+
+_MOST_RESOURCES = 3
+_FEW_DIGITS = 10
+_UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
+
+
+def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+    """What a person reads beside the reasons for the place itself."""
+    lines = [] if found.makeup is None else list(_made_of(found.makeup, place))
+    lines += [before_in_words(one, place, rules) for one in found.nearest]
+    for move in found.moves:
+        lines.append(_WORDS[move.cause](move, place, now))
+    if found.still and found.nearest and rules.rate:
+        lines.append(
+            f"Time alone changes nothing between it and its neighbours: {_because(place, rules, now)}."
+        )
+    bound = bound_in_words(place, rules)
+    if bound is not None and not found.fading:
+        lines.append(bound)
+    if found.fading:
+        lines.append(
+            "Past use counts here and fades: as it does, places move, and instants told come sooner or later."
+        )
+    return lines if found.room is None else [*lines, *_room(found.room, place, rules.capacity)]
+
+
+def _because(place: Place, rules: PoolRules, now: Micros) -> str:
+    """Why time changes nothing: only beyond the cap does a younger job of a lower tag pass, and none here does."""
+    if rules.cap is None:
+        return "all age alike"
+    if max(place.submitted, counted_as(place, rules, now).submitted) <= now - rules.cap:
+        return "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on"
+    return "up to the cap all age alike, and beyond it no younger one that stands behind passes an older one"
+
+
+def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
+    whose = "" if makeup.tenant == place.tenant else f"{makeup.tenant}, "
+    largest = sorted(makeup.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
+    for resource, share in largest:
+        parts = [
+            f"{_amount(resource, amount)} {words}"
+            for amount, words in (
+                (makeup.running.get(resource, 0), "running"),
+                (makeup.past.get(resource, 0), "of past use"),
+                (makeup.before.get(resource, 0), f"for {_jobs(makeup.jobs)} of its own before it"),
+            )
+            if amount
+        ]
+        yield (
+            f"{whose}{_short(resource)}: {' + '.join(parts)}: a share of {share_of(share * makeup.entitled, 'the pool')}, "
+            f"over {percent(makeup.entitled)} by weight {makeup.weight:g}: {share_of(share, 'its part')}"
+            + (", which counts." if resource == place.dominant and len(largest) > 1 else ".")
+        )
+
+
+def _by_ends(move: Move, place: Place, now: Micros) -> str:
+    del now
+    parts = [
+        f"{_rounded_up(name, amount, move.held.get(name, 0))} of {_owner(move, place)} "
+        f"{_amount(name, move.held.get(name, 0))} {_short(name)} that run"
+        for name, amount in move.amounts.items()
+    ]
+    # From an infinite share to a finite one: whoever stays before it, stays by more than its class.
+    then = f"Number {move.rank + 1}" if move.rank and place.unbounded else _then(move)
+    return f"{then} if {' and '.join(parts)} end."
+
+
+def _owner(move: Move, place: Place) -> str:
+    return "its own tenant's" if move.tenant == place.tenant else f"{move.tenant}'s"
+
+
+def _by_starts(move: Move, place: Place, now: Micros) -> str:
+    del place, now
+    [(name, amount)] = move.amounts.items()
+    # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
+    more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
+    return (
+        f"{_named(move)} falls behind it if {move.tenant} starts jobs of {more} {_short(name)} beside those "
+        "that stand before that one."
+    )
+
+
+def _by_time(move: Move, place: Place, now: Micros) -> str:
+    del place
+    at = "" if move.at is None else _on_the_minute(from_datetime(move.at), now)
+    if move.ahead:
+        return f"Overtakes {_named(move)} {at} by aging: that one is beyond the cap then, and ages no more."
+    return f"{_named(move)} overtakes it {at} by aging: this one is beyond the cap then, and ages no more."
+
+
+def _by_class(move: Move, place: Place, now: Micros) -> str:
+    del place, now
+    return (
+        f"As {move.urgency} it would be number {(move.rank or 0) + 1}: an operator may grant that "
+        "(`fairlead approve`)."
+    )
+
+
+def _by_weight(move: Move, place: Place, now: Micros) -> str:
+    del place, now
+    least = float(_UPWARDS.create_decimal(repr(move.weight)))
+    return f"{_then(move)} if {move.tenant} had a weight above {least:.4g}, which operators set."
+
+
+_WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
+    "ends": _by_ends,
+    "starts": _by_starts,
+    "time": _by_time,
+    "class": _by_class,
+    "weight": _by_weight,
+}
+
+
+def _then(move: Move) -> str:
+    if move.rank is None:
+        return f"Before {_named(move)}"
+    if move.rank == 0:
+        return "First"
+    return f"Number {move.rank + 1} (higher classes and its own tenant's jobs stay before it)"
+
+
+def _named(move: Move) -> str:
+    return f"{move.passed_id} of {move.passed_tenant}" if move.passed_id else f"a job of {move.passed_tenant}"
+
+
+def _on_the_minute(at: Micros, now: Micros) -> str:
+    """The next whole minute: what happens at the instant has happened then."""
+    minute = -(-at // MINUTE) * MINUTE
+    return f"at {to_datetime(minute):%Y-%m-%d %H:%M} UTC (in {duration(max(0, minute - now) / SECOND)})"
+
+
+def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
+    """A place is no start: what has to end before it fits."""
+    if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
+        return  # said already: it can never start
+    if room.missing:
+        yield f"A place is no start: it fits once {_amounts(room.missing)} more are free{_held_by(room.holders)}."
+    if not room.missing:
+        beside = "" if room.in_turn else ", beside all that stand before it"
+        yield f"It fits into what is free{beside}."
+    if room.in_turn and room.in_turn != room.missing:
+        yield f"In its turn, it fits once {_amounts(room.in_turn)} have ended: all that stand before it start first."
+
+
+def _held_by(holders: Sequence[Holder]) -> str:
+    if not holders:
+        return ""
+    parts = (f"{one.tenant} {_amount(one.resource, one.amount)} {_short(one.resource)}" for one in holders)
+    return f": held by {', '.join(parts)}"
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return " and ".join(f"{_rounded_up(name, amount)} {_short(name)}" for name, amount in amounts.items())
+
+
+def _rounded_up(resource: str, amount: int, most: int | None = None) -> str:
+    """The amount in whole cards, cores or GiB, at least; exactly where parts of them are what is held."""
+    unit = unit_of(resource)
+    if amount < unit and (most is None or most % unit):
+        return _amount(resource, amount)
+    whole = ceil(amount / unit) * unit
+    return _amount(resource, whole if most is None else min(whole, most))
+
+
+def _amount(resource: str, amount: int) -> str:
+    """At most a few digits: bytes that are no whole number of anything are given in GiB."""
+    exact = format_quantity(resource, amount)
+    if len(exact) < _FEW_DIGITS or base_units(resource) > 1:
+        return exact
+    return f"{amount / unit_of(resource):.1f}Gi"
+
+
+def _short(resource: str) -> str:
+    return resource.rpartition("/")[2]
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"

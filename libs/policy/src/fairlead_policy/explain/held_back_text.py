@@ -1,0 +1,124 @@
+"""What holds a job back beside its tenant's share, in words: an infinite one, the levels of a tree, and what is used up."""
+
+from collections.abc import Iterator, Sequence
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.decisions import Place, Within
+from fairlead_policy.exact.terms import counted_as
+from fairlead_policy.explain.figures import MANY, percent, share_of
+from fairlead_policy.order.tree_columns import TreePlaces
+from fairlead_policy.rules.pool_rules import PoolRules
+
+
+def infinite_in_words(place: Place, rules: PoolRules) -> str:
+    """What makes a share infinite, and what that does to the place."""
+    others = "job of its class" if rules.strict else "job"
+    free = " and that asks for nothing that is used up" if rules.saturated and not place.blocked else ""
+    return f"{_cause(place)}: it stands behind every {others} whose share is finite{free}."
+
+
+def _cause(place: Place) -> str:
+    tenant, use = place.top or place.tenant, format_quantity(place.dominant, place.use)
+    match place.unbounded_by:
+        case "weight":
+            return f"Its tenant {tenant} has weight 0 here"
+        case "held":
+            return f"Its tenant {tenant} holds {use} {place.dominant}, of which the pool has none"
+        case "asked":
+            return f"A job of {tenant} before it asks for {use} {place.dominant}, of which the pool has none"
+        case "beyond":
+            return f"Its tenant {tenant} comes to more {place.dominant} than can be counted"
+        case None:
+            return f"The share of its tenant {tenant} is infinite"
+
+
+def rescaled_in_words(place: Place, rules: PoolRules) -> str:
+    """How H-DRF counts a tenant with others below it: what that holds says little of its tag. Reads on from its name."""
+    entitled = rules.entitlement_of(place.top or place.tenant)
+    rescaled = percent(place.tag * float(entitled))
+    over = f"the {percent(float(entitled))} that it is entitled to" if rules.relative else "its weight"
+    of = f" of {place.dominant}" if place.dominant else ""
+    used_up = " and ".join(sorted(rules.saturated))
+    left_out = f", and of the others {used_up} does not count, as it is used up" if used_up else ""
+    return (
+        f"counts by H-DRF at {rescaled}{of} before this one: what below it can still get something is brought to the "
+        f"lowest share among that{left_out}. Over {over}, that is a start tag of {place.tag:.4f}; lower goes first."
+    )
+
+
+def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[str]:
+    """What the levels below the top do to the place, whose terms it counts by, and what it asks for that is used up."""
+    for one in reversed(place.within):
+        yield _below(one, rules.parents.get(one.tenant, place.top), rules)
+    lifter = counted_as(place, rules, now)
+    if lifter.uid != place.uid:
+        yield behind_in_words(place.top or place.tenant, lifter.id or lifter.uid or "another job")
+    if place.blocked:
+        others = "the jobs of its class" if rules.strict else "all jobs"
+        yield (
+            f"It asks for {used_up_of(place, rules)}, which is used up: it stands behind {others} that ask for nothing "
+            "that is used up."
+        )
+
+
+def hold_back(told: Sequence[list[str]], places: TreePlaces, rules: PoolRules) -> None:
+    """Adds to the reasons of each of many jobs what holds it back."""
+    begun: dict[str, str] = {}
+    for below in places.below:
+        columns = told, below.tenant, below.dominant, below.tag
+        for reasons, tenant, dominant, tag in zip(*columns, strict=True):
+            if tenant:
+                begin = begun.get(tenant)
+                if begin is None:
+                    begin = begun[tenant] = _begun(rules.parents[tenant], tenant)
+                reasons.append(f"{begin}{_at(dominant, tag)}.")
+    for reasons, top, name in zip(told, places.top, places.behind, strict=True):
+        if name:
+            reasons.append(behind_in_words(top, name))
+
+
+def behind_in_words(top: str, name: str) -> str:
+    """Of a job that counts as another one."""
+    return f"{top} serves {name} before it: it counts as that one, and goes right behind it at the earliest."
+
+
+def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
+    return f"Below {parent}, {tenant} {stands} at "
+
+
+def _at(dominant: str, tag: float) -> str:
+    if not dominant:
+        return "nothing before it"
+    part = f"its part of {dominant}"
+    return f"{percent(tag)} of {part}" if tag < MANY else share_of(tag, part)
+
+
+def _below(one: Within, parent: str, rules: PoolRules) -> str:
+    """Where a tenant stands among its siblings."""
+    cause = _cause_within(one)
+    if cause:
+        others = "the jobs of the same class" if rules.strict else "all jobs"
+        return f"Below {parent}, {one.tenant} {cause}: it goes behind {others} of siblings whose share is finite."
+    begin = _begun(parent, one.tenant, "counts by H-DRF" if one.share else "stands")
+    return f"{begin}{_at(one.dominant, one.tag)}."
+
+
+def _cause_within(one: Within) -> str:
+    match one.unbounded_by:
+        case "weight":
+            return "has weight 0"
+        case "held":
+            return "holds a resource of which the pool has none"
+        case "asked":
+            return "has a job before this one that asks for a resource of which the pool has none"
+        case "beyond":
+            return "comes to more than can be counted"
+        case None:
+            return ""
+
+
+def used_up_of(place: Place, rules: PoolRules) -> str:
+    """What a job asks for of the resources that are used up (H-DRF)."""
+    names = sorted(name for name, amount in place.demand.items() if amount > 0 and name in rules.saturated)
+    return " and ".join(names) or "a resource"

@@ -1,0 +1,156 @@
+"""Why one job stands before another, in words: by which term of the key, against which, and whose terms those are."""
+
+from collections.abc import Mapping
+
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Neighbour, Term
+from fairlead_policy.explain.figures import percent
+from fairlead_policy.explain.held_back_text import used_up_of
+from fairlead_policy.rules.pool_rules import PoolRules
+
+_NO_LEAD = 5e-5
+"""Of share: a term of less is not worth a word beside others."""
+_CLOSE = 2e-3
+"""Of share: figures with one digit may hide a difference of less."""
+
+
+def before_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
+    """One sentence on a job that stands before another.
+
+    Args:
+        one: the job that stands before.
+        place: of the other.
+        rules: that both were placed by.
+    """
+    who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
+    below = f" (within {one.within})" if one.within and one.within != place.tenant else ""
+    return f"Before it stands {who}{below}: {cause_in_words(one, place, rules)}."
+
+
+def cause_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
+    """What puts one job before another: `it` and `that one` are the one before, `this one` is the other."""
+    return f"{_lifted(one)}{_why(one, place, rules)}"
+
+
+def _lifted(one: Neighbour) -> str:
+    """Whose terms count, where a job stands right behind another that its tenants serve first."""
+    own, its = one.own_lifted, one.lifted
+    if own and its:
+        return f"this one counts as {own}, and that one as {its}, which their tenants serve first; "
+    if own:
+        return f"this one counts as {own}, which {one.own_side or 'its tenant'} serves first; "
+    return f"it counts as {its}, which {one.side or 'its tenant'} serves first; " if its else ""
+
+
+def _why(one: Neighbour, place: Place, rules: PoolRules) -> str:
+    if one.term in ("share", "waiting") or (one.term == "class" and not rules.strict):
+        return _by_terms(one, place, rules)
+    if one.term == "class":
+        return f"class {one.urgency} goes before {place.urgency}"
+    if one.term == "used-up":
+        return f"this one asks for {used_up_of(place, rules)}, which is used up"
+    if one.term == "infinite":
+        return _infinite(one, place)
+    return _PLAIN[one.term]
+
+
+_PLAIN: Mapping[Term, str] = {
+    "submitted": "their keys are equal, and it was submitted first",
+    "uid": "they are equal in everything, and its uid comes first",
+    "own-order": "its own tenant serves that one first",
+}
+
+
+def _infinite(one: Neighbour, place: Place) -> str:
+    """The one cause."""
+    tenant = one.own_side or place.tenant
+    whose = f"{tenant}, which this one counts for," if one.own_side else "this one's tenant"
+    match one.unbounded_by:
+        case "weight":
+            return f"{whose} has weight 0 {f'below {one.within}' if one.within else 'here'}"
+        case "held":
+            return f"{whose} holds{_of_lacking(one, place)} of which the pool has none"
+        case "asked":
+            return f"{whose} has jobs before this one that ask for{_of_lacking(one, place)} of which the pool has none"
+        case "beyond":
+            return f"{whose} comes to more than can be counted"
+        case None:
+            return f"the share of {tenant} is infinite"
+
+
+def _of_lacking(one: Neighbour, place: Place) -> str:
+    """The pool's is named in the place; below a tenant it may be another."""
+    return " a resource" if one.within or not place.dominant else f" {place.dominant},"
+
+
+# Terms of the key -----------------------------------------------------------------------------------------------------
+
+
+def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
+    """What speaks for the one before, what does most first, and against it."""
+    leads: dict[Term, float] = {
+        "share": one.share_lead,
+        "class": one.class_lead,
+        "waiting": one.waiting_lead,
+    }
+    decides = leads.pop(one.term)
+    told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
+    more = [_FOR[term](one, place, rules, percent(lead)) for term, lead in told if lead > 0]
+    less = [_AGAINST[term](one, place, rules, percent(-lead)) for term, lead in told if lead < 0]
+    words = ", and ".join([_FOR[one.term](one, place, rules, percent(decides)), *more])
+    if not less:
+        return words
+    # Where the two sides read alike, what is left between them is told, too.
+    left = decides + sum(leads.values())
+    by = f" ({percent(left)} in all)" if 0 < left < _CLOSE else ""
+    return f"{words}, more than {' and '.join(less)}{by}"
+
+
+def _lower(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    if not one.side and not one.own_side:
+        return f"its tenant {_stands(one, rules)} {share} lower"
+    return f"{one.side or one.tenant} {_stands(one, rules)} {share} lower than {one.own_side or place.tenant}"
+
+
+def _higher(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    if not one.side and not one.own_side:
+        return f"the {share} by which its tenant {_stands(one, rules)} higher"
+    return (
+        f"the {share} by which {one.side or one.tenant} {_stands(one, rules)} higher than "
+        f"{one.own_side or place.tenant}"
+    )
+
+
+def _stands(one: Neighbour, rules: PoolRules) -> str:
+    """H-DRF rescales tenants with others below them; these are named."""
+    return "counts (H-DRF)" if rules.rescaled and (one.side or one.own_side) else "stands"
+
+
+def _class_for(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    if rules.class_mode == "multiplicative":
+        return f"the class weights, which start tags are divided by, are worth {share} to it"
+    if one.urgency == place.urgency or one.lifted or one.own_lifted:
+        return f"its class weight is {share} lower"
+    return f"class {one.urgency} is worth {share} more than {place.urgency}"
+
+
+def _class_against(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    if rules.class_mode == "multiplicative":
+        return f"the {share} that the class weights, which start tags are divided by, count against it"
+    if one.urgency == place.urgency or one.lifted or one.own_lifted:
+        return f"the {share} by which its class weight is higher"
+    return f"the {share} that class {place.urgency} is worth more than {one.urgency}"
+
+
+def _longer(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    del place, rules
+    return f"{one.lifted or 'it'} has waited longer, worth {share}"
+
+
+def _shorter(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    del place, rules
+    return f"the {share} that {one.own_lifted or 'this one'} has waited longer"
+
+
+_FOR = {"share": _lower, "class": _class_for, "waiting": _longer}
+_AGAINST = {"share": _higher, "class": _class_against, "waiting": _shorter}

@@ -1,0 +1,272 @@
+"""The terms of a waiting job's place in words: every number is one that the place was made from."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
+from fairlead_contracts.base.quantities import format_quantity, quantity_format
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_policy.explain.figures import duration, percent
+from fairlead_policy.explain.held_back_text import (
+    held_back_in_words,
+    hold_back,
+    infinite_in_words,
+    rescaled_in_words,
+)
+from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
+from fairlead_policy.order.tree_columns import TreePlaces
+from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
+
+_WHOLE_MINUTE = 60 * SECOND
+
+
+class _Frame(NamedTuple):
+    """What stands around the numbers of a sentence on a tenant's use and tag."""
+
+    before: str
+    written: Callable[[int], str]
+    """Of the use."""
+    behind: str
+    end: str
+
+
+def _unsaid(use: int) -> str:
+    """Of a tenant that uses nothing."""
+    del use
+    return ""
+
+
+class Wording:
+    """Says of the jobs of one pool why they stand where they stand. What many jobs share is put in words once.
+
+    Args:
+        rules: that the places were made by.
+        standings: of the tenants, as far as they are known.
+        now: the instant of the order.
+        oversized: whether some job may ask for more than the pool has: each is looked at then.
+    """
+
+    def __init__(
+        self, rules: PoolRules, standings: Mapping[str, Standing], now: Micros, *, oversized: bool = True
+    ) -> None:
+        self._oversized = oversized
+        self._rules = rules
+        self._standings = standings
+        self._now = now
+        rate = rules.rate
+        # Integers divided once: the same float as that of the fraction, at a tenth of its price.
+        self._over, self._under = rate.numerator, rate.denominator
+        self._cap = rules.cap if rate else None
+        """Of what counts of waiting."""
+        daily = percent(rate.numerator * DAY / rate.denominator)
+        self._daily = f" of what its tenant is entitled to, at {daily} a day."
+        self._counting = "" if all(rules.resource_weights.values()) else " that counts"
+        self._classes: dict[str, str] = {}
+        self._frames: dict[tuple[str, str], _Frame] = {}
+        """By tenant and dominant resource."""
+        self._durations: dict[int, str] = {}
+        """By whole minute, of times that lie between it and the next."""
+        self._capped: dict[int, str] = {}
+        """The same of what is said of waiting beyond the cap."""
+
+    def reasons(self, place: Place) -> list[str]:
+        """What the class does to its place, the tag, the waiting, what holds the job back, and what can never start."""
+        urgency = self._classes.get(place.urgency)
+        if urgency is None or place.override is not None:
+            urgency = self._class(place.urgency, place.override)
+        if place.unbounded:
+            found = [urgency, infinite_in_words(place, self._rules)]
+        else:
+            found = [urgency, self._tag(place), self._waiting(self._now - place.submitted)]
+        if place.top or place.position or place.blocked:
+            found += held_back_in_words(place, self._rules, self._now)
+        if self._oversized:
+            found += _too_large(place, self._rules.capacity)
+        return found
+
+    def of_columns(self, places: PlaceColumns[PlacedJob]) -> list[list[str]]:
+        """The reasons of each of these places: the same words, at a fraction of the cost."""
+        columns = self._urgencies(places), self._by_uses(places), self._waited(places.submitted)
+        found = list(map(list, zip(*columns, strict=True)))
+        if isinstance(places, TreePlaces):
+            hold_back(found, places, self._rules)
+        if self._oversized:
+            for told, job in zip(found, places.jobs, strict=True):
+                told.extend(_too_large(job, self._rules.capacity))
+        return found
+
+    def terms(self, place: Place) -> list[str]:
+        """The same without what the class does."""
+        return self.reasons(place)[1:]
+
+    def _urgencies(self, places: PlaceColumns[PlacedJob]) -> list[str]:
+        names = [job.urgency for job in places.jobs]
+        classes = {urgency: self._class(urgency) for urgency in set(names)}
+        if not isinstance(places, TreePlaces):
+            return [classes[urgency] for urgency in names]
+        return [
+            classes[urgency] if override is None else self._class(urgency, override)
+            for urgency, override in zip(names, places.override, strict=True)
+        ]
+
+    def _class(self, urgency: str, override: float | None = None) -> str:
+        told = _class(urgency, override, self._rules)
+        if override is None:
+            self._classes[urgency] = told
+        return told
+
+    def _tag(self, place: Place) -> str:
+        tenant = place.top or place.tenant
+        if not place.share:
+            return self._by_use(tenant, place.dominant, place.use, place.tag)
+        standing = self._standings.get(tenant)
+        held = f"Tenant {tenant}" if standing is None else f"{_holding(standing, self._rules)}, and"
+        return f"{held} {rescaled_in_words(place, self._rules)}"
+
+    def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
+        before, written, behind, end = self._frame(tenant, dominant)
+        return f"{before}{written(use)}{behind}{tag:.4f}{end}"
+
+    def _by_uses(self, places: PlaceColumns[PlacedJob]) -> list[str]:
+        """What `_by_use` says of each."""
+        tops = places.top if isinstance(places, TreePlaces) else [job.tenant for job in places.jobs]
+        frames = map(self._frame, tops, places.dominant)
+        return [
+            f"{before}{written(use)}{behind}{tag:.4f}{end}"
+            for (before, written, behind, end), use, tag in zip(frames, places.use, places.tag, strict=True)
+        ]
+
+    def _frame(self, tenant: str, dominant: str) -> _Frame:
+        known = self._frames.get((tenant, dominant))
+        if known is None:
+            known = self._frames[tenant, dominant] = self._new_frame(tenant, dominant)
+        return known
+
+    def _new_frame(self, tenant: str, dominant: str) -> _Frame:
+        """Of the sentence that says what a tenant has, as far as it is known."""
+        if not dominant:
+            before = f"Its tenant {tenant} uses nothing{self._counting} before it: its start tag is "
+            return _Frame(before, _unsaid, "", ".")
+        standing = self._standings.get(tenant)
+        before = f"With the jobs before this one, tenant {tenant} comes to "
+        if standing is not None:
+            before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
+        weight = self._rules.resource_weights.get(dominant, FULL)
+        counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
+        behind = (
+            f" {dominant}{counted}: as a part of the pool, over {self._entitled(tenant)}, a start tag of "
+        )
+        return _Frame(before, quantity_format(dominant), behind, "; lower goes first.")
+
+    def _entitled(self, tenant: str) -> str:
+        """What tags of the tenant are divided by."""
+        part = self._rules.entitlement_of(tenant)
+        if not self._rules.relative:
+            return f"its weight of {float(part):g}"
+        return f"the {percent(float(part))} that it is entitled to"
+
+    def _waited(self, submitted: Sequence[Micros]) -> list[str]:
+        """What `_waiting` says of each. Of those beyond the cap most has been said before."""
+        ages = self._now - np.array(submitted, np.int64)
+        if self._cap is None:
+            return list(map(self._waiting, ages.tolist()))
+        minutes, rests = np.divmod(ages, _WHOLE_MINUTE)
+        capped, waiting = self._capped, self._waiting
+        columns = ages.tolist(), minutes.tolist(), ((ages > self._cap) & (rests > 0)).tolist()
+        return [
+            (capped.get(minute) if likely else None) or waiting(age)
+            for age, minute, likely in zip(*columns, strict=True)
+        ]
+
+    def _waiting(self, age: Micros) -> str:
+        cap = self._cap
+        if cap is not None and age > cap:
+            return self._beyond_cap(age, cap)
+        age = max(age, 0)
+        if not self._over:
+            return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
+        return f"It has waited {self._duration(age)}: worth {percent(self._over * age / self._under)}{self._daily}"
+
+    def _beyond_cap(self, age: Micros, cap: Micros) -> str:
+        minute, rest = divmod(age, _WHOLE_MINUTE)
+        told = self._capped.get(minute) if rest else None
+        if told is None:
+            worth = percent(self._over * cap / self._under)
+            counted = duration(cap / SECOND)
+            told = (
+                f"It has waited {self._duration(age)}, of which {counted} count: worth {worth}{self._daily}"
+            )
+            if rest and age >= HOUR:
+                self._capped[minute] = told
+        return told
+
+    def _duration(self, age: Micros) -> str:
+        """Beyond an hour the words change at whole minutes alone: between two of these they are found once."""
+        minute, rest = divmod(age, _WHOLE_MINUTE)
+        words = self._durations.get(minute) if rest else None
+        if words is None:
+            words = duration(age / SECOND)
+            if rest and age >= HOUR:
+                self._durations[minute] = words
+        return words
+
+
+def _holding(standing: Standing, rules: PoolRules) -> str:
+    """What it has of the resource that its share is of, without what that resource weighs."""
+    weight = rules.resource_weights.get(standing.dominant, FULL)
+    counted = weight != FULL and weight > 0
+    share = standing.share / float(weight) if counted else standing.share
+    pool = f"the pool's {standing.dominant}" if counted else "the pool"
+    return (
+        f"Tenant {standing.tenant} (weight {standing.weight:g}) holds {percent(share)} of {pool} with "
+        f"{standing.running} running{_past(standing)}"
+    )
+
+
+def _past(standing: Standing) -> str:
+    """What of its share is past use, of the resource that it is counted by."""
+    amount = standing.past.get(standing.dominant, 0)
+    if not amount:
+        return ""
+    used = format_quantity(standing.dominant, amount)
+    return f" and {used} {standing.dominant} of past use"
+
+
+def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, now: Micros) -> list[str]:
+    """The tag, the waiting, and what can never start.
+
+    Args:
+        place: of the job.
+        standing: of its top-level tenant; None where it is not known.
+        rules: that the place was made by.
+        now: the instant of the order.
+    """
+    known = {} if standing is None else {standing.tenant: standing}
+    return Wording(rules, known, now).terms(place)
+
+
+def class_in_words(place: Place, rules: PoolRules | None = None) -> str:
+    """What the class of the job does to its place; classes are strict unless the rules say otherwise."""
+    return _class(place.urgency, place.override, rules)
+
+
+def _class(urgency: str, override: float | None, rules: PoolRules | None) -> str:
+    if rules is None or rules.strict:
+        return f"Its class is {urgency}; every job of a higher class goes before it."
+    weight = float(rules.class_weight(urgency, override_of(override)))
+    named = f"Its class is {urgency}"
+    if override is not None:
+        named = f"Its class is {urgency}, but a number of its own counts in place of the class's"
+    if rules.class_mode == "additive":
+        return f"{named}: it adds {weight:g} to the key; lower goes first."
+    return f"{named}: its start tag is divided by {weight:g}."
+
+
+def _too_large(job: Place | PlacedJob, capacity: Mapping[str, int]) -> Iterator[str]:
+    beyond = [resource for resource, amount in job.demand.items() if amount > capacity.get(resource, 0)]
+    for resource in sorted(beyond):
+        has = format_quantity(resource, capacity.get(resource, 0))
+        asked = format_quantity(resource, job.demand[resource])
+        yield f"It asks for {asked} {resource}, more than the {has} that the pool has: it cannot start."

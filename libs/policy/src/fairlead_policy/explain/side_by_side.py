@@ -1,0 +1,144 @@
+"""Jobs of tenants that stand alone, side by side as columns, compared with one place at once.
+
+Floats tell nearly all of them apart from it; those that are too close for floats are compared exactly.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.ranking import Flags, Ints, aged_at, join
+from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
+from fairlead_policy.order.positions import SortKey, sort_key_at
+from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
+from fairlead_policy.tenants.tenant_queue import Lane
+
+# Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
+_NEAR = 2.0**-45
+_TINY = 1e-290
+
+
+class SideBySide:
+    """The jobs of lanes at one instant, as they stand to one place.
+
+    Args:
+        lanes: of strict classes, each with jobs.
+        bar: what the order goes by, of the place.
+        rules: of the pool.
+        now: the instant.
+    """
+
+    def __init__(self, lanes: Sequence[Lane], bar: SortKey, rules: PoolRules, now: Micros) -> None:
+        self.lanes = lanes
+        self.now = now
+        self.bar = bar
+        lengths = [len(lane) for lane in lanes]
+        self._starts = np.cumsum([0, *lengths])
+        self._part = np.repeat(np.arange(len(lanes)), lengths)
+        rows = join([lane.scored().rows for lane in lanes])
+        self._rank = rows.rank
+        aged = aged_at(rows.submitted, rules, now)
+        rate, target = float(rules.rate), _float(bar[1] - now * rules.rate)
+        waiting = (aged - now) * rate
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._lead = rows.tag + waiting - target
+            self._doubt = _NEAR * (rows.tag + np.abs(waiting) + abs(target)) + _TINY
+        self.ahead = self._count()
+        """By lane, how many of its jobs stand before the place."""
+        at = np.arange(len(self._part)) - self._starts[self._part]
+        self._before: Flags = at < self.ahead[self._part]
+
+    def _count(self) -> Ints:
+        same = self._rank == self.bar[0]
+        sure = (self._rank < self.bar[0]) | (same & (self._lead < -self._doubt))
+        near = same & ~(np.abs(self._lead) > self._doubt)
+        counts: Ints = np.bincount(self._part[sure], minlength=len(self.lanes))
+        doubtful = np.bincount(self._part[near], minlength=len(self.lanes))
+        for number in np.flatnonzero(doubtful).tolist():
+            # Tuples ascend along a lane, so those in doubt stand side by side.
+            first = int(counts[number])
+            among = range(first, first + int(doubtful[number]))
+            key = partial(sort_key_at, self.lanes[number], now=self.now)
+            counts[number] += bisect_left(among, self.bar, key=key)
+        return counts
+
+    def key_of(self, lane: int, row: int) -> SortKey:
+        """What the order goes by, exact."""
+        return sort_key_at(self.lanes[lane], row, self.now)
+
+    def nearest(self, count: int) -> list[tuple[int, int]]:
+        """(lane, row) of few jobs among which the last `count` before the place are for certain."""
+        return self._first(self._before, count, sign=-1)
+
+    def next_behind(self, skipped: int | None, count: int) -> list[tuple[int, int]]:
+        """(lane, row) of few jobs among which the first `count` behind the place are; not the place's own job.
+
+        Args:
+            skipped: the lane that the place is the next job of; None for another shard's.
+            count: how many.
+        """
+        behind = ~self._before
+        if skipped is not None:
+            behind[self._starts[skipped] + self.ahead[skipped]] = False
+        return self._first(behind, count, sign=1)
+
+    def foremost(self, without: int | None) -> list[tuple[int, int]]:
+        """(lane, row) of few jobs among which the first before the place of its own class is, of all other lanes."""
+        chosen = self._before & (self._rank == self.bar[0])
+        if without is not None:
+            chosen &= self._part != without
+        return self._first(chosen, 1, sign=1)
+
+    def higher(self, without: int | None) -> int:
+        """How many jobs of other lanes stand before the place by their class."""
+        chosen = self._rank < self.bar[0]
+        if without is not None:
+            chosen &= self._part != without
+        return int(chosen.sum())
+
+    def asked(self, rules: PoolRules) -> Counter[str]:
+        """What all jobs before the place that can start at all ask for, by resource."""
+        if not self.lanes:
+            return Counter()
+        if leaves_out(rules):
+            counted = zip(self.lanes, self.ahead.tolist(), strict=True)
+            before = (lane.job_at(row) for lane, ahead in counted for row in range(ahead))
+            return asked_in_turn(before, rules)
+        parts = [lane.columns(len(lane)).demand_of_startable(rules).T for lane in self.lanes]
+        sums = [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
+        return Counter(dict(zip(rules.resources, sums, strict=True)))
+
+    def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:
+        """The first of some rows, or the last by a negative sign; with those that floats cannot tell from them."""
+        found: list[int] = []
+        left = np.flatnonzero(chosen)
+        while len(left) and len(found) < count:
+            ranks = sign * self._rank[left]
+            among, left = left[ranks == ranks.min()], left[ranks > ranks.min()]
+            wanted = count - len(found)
+            if len(among) > wanted:
+                lead = sign * self._lead[among]
+                limit = np.partition(lead, wanted - 1)[wanted - 1]
+                close = lead - self._doubt[among] <= limit + self._doubt[among].max()
+                among = among[close]
+            found += among.tolist()
+        return [(int(self._part[row]), int(row - self._starts[self._part[row]])) for row in found]
+
+
+def _float(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return np.inf if exact > 0 else -np.inf
+
+
+def _sum(column: Ints) -> int:
+    """Exact: 64 bits may not hold it."""
+    if not len(column) or int(column.max()) <= LARGEST // len(column):
+        return int(column.sum())
+    return sum(column.tolist())

@@ -1,0 +1,74 @@
+"""Who stands before a place, and what stands around it, asked of an order. The place may be another shard's."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import partial
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Around
+from fairlead_policy.exact.terms import top_of
+from fairlead_policy.explain.neighbourhood import Chain, around, holders_of
+from fairlead_policy.explain.side_by_side import SideBySide
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.positions import sort_key, sort_key_in
+
+
+def count_before(
+    order: PoolOrder, place: Place, now: Micros, tenants: Iterable[str] | None = None
+) -> dict[str, int]:
+    """How many jobs stand before the place, by tenant; of these tenants, or of all."""
+    names = None if tenants is None else list(tenants)
+    bar = sort_key(place, order.rules, now)
+    counts: dict[str, int] = {}
+    lanes = order.alone(names)
+    side = SideBySide(lanes, bar, order.rules, now)
+    counts |= {lane.tenant: ahead for lane, ahead in zip(lanes, side.ahead.tolist(), strict=True) if ahead}
+    # Tuples ascend along a sequence: a binary search finds where the place would stand.
+    for family, chosen in order.chosen_families(names):
+        sequence = family.sequence(now)
+        ahead = bisect_left(range(len(sequence)), bar, key=partial(sort_key_in, sequence, now=now))
+        found = sequence.count_by_tenant(ahead)
+        counts |= {name: count for name, count in found.items() if chosen is None or name in chosen}
+    return counts
+
+
+def count_others_before(
+    order: PoolOrder, place: Place, now: Micros, tenants: Iterable[str] | None = None
+) -> int:
+    """How many jobs of other top-level tenants stand before the place."""
+    counts, top = count_before(order, place, now, tenants), top_of(place)
+    return sum(count for tenant, count in counts.items() if order.rules.top_of(tenant) != top)
+
+
+def around_place(
+    order: PoolOrder, place: Place, now: Micros, count: int, tenants: Iterable[str] | None = None
+) -> Around:
+    """What stands around a place among the jobs of these tenants, or all.
+
+    Args:
+        order: of these jobs.
+        place: of the job.
+        now: the instant.
+        count: how many neighbours on each side.
+        tenants: with each of them, all below its top-level tenant.
+    """
+    names = None if tenants is None else list(tenants)
+    families = {family: family.sequence(now) for family, _ in order.chosen_families(names)}
+    chains = [Chain(sequence, now) for sequence in families.values()]
+    side = SideBySide(order.alone(names), sort_key(place, order.rules, now), order.rules, now)
+    found = around(side, chains, place, order.rules, count)
+    lanes = order.lanes
+    held = lanes.values() if names is None else [lanes[name] for name in names if name in lanes]
+    used, holders = holders_of(held, place)
+    tops = {top_of(one) for one in (place, *found.nearest, *found.behind)}
+    flips = [family.next_flip(sequence) for family, sequence in families.items() if family.top in tops]
+    return msgspec.structs.replace(
+        found,
+        used=used,
+        holders=holders,
+        fading=order.remembers,
+        moves_at=min((flip for flip in flips if flip is not None), default=None),
+    )

@@ -1,0 +1,73 @@
+"""HAMi's test of one card for one vGPU: `Fit` in `pkg/device/nvidia/device.go`@v2.10.0, its tests in its order."""
+
+from enum import StrEnum
+
+from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import WHOLE, VgpuAsk
+
+MIG = "mig"
+
+
+class Refusal(StrEnum):
+    """Why a card does not take a vGPU; HAMi's own word for each is in its event on the pod."""
+
+    UNHEALTHY = "unhealthy"  # CardNotHealth
+    CORDONED = "cordoned"  # CardCordoned
+    MODEL = "model"  # CardTypeMismatch
+    UUID = "uuid"  # CardUuidMismatch
+    SLOTS = "slots"  # CardTimeSlicingExhausted
+    IN_USE = "in use"  # ExclusiveDeviceAllocateConflict
+    MEMORY = "memory"  # CardInsufficientMemory
+    CORES = "cores"  # CardInsufficientCore
+    CORES_FULL = "cores full"  # CardComputeUnitsExhausted
+    MIG = "mig"  # not modelled
+
+
+def barred(card: Card, wishes: CardWishes) -> Refusal | None:
+    """Why the card is not for this pod, whatever is used of it."""
+    if not card.healthy:
+        return Refusal.UNHEALTHY
+    if card.cordoned:
+        return Refusal.CORDONED
+    if not wishes.accept_model(card.model) or not wishes.accept_mode(card):
+        return Refusal.MODEL
+    if not wishes.accept_uuid(card.uuid):
+        return Refusal.UUID
+    return Refusal.MIG if card.mode == MIG else None
+
+
+def refusal_of(card: Card, ask: VgpuAsk, wishes: CardWishes) -> Refusal | None:
+    """Why the card does not take one vGPU of this ask; None where it does."""
+    return barred(card, wishes) or _full(card, ask, wishes)
+
+
+def _full(card: Card, ask: VgpuAsk, wishes: CardWishes) -> Refusal | None:
+    if card.slots <= card.used_slots:
+        return Refusal.SLOTS
+    if card.used_slots > 0 and wants_idle(card, ask, wishes):
+        return Refusal.IN_USE
+    if card.free_memory < ask.memory_on(card):
+        return Refusal.MEMORY
+    if card.free_cores < ask.cores:
+        return Refusal.CORES
+    if not ask.cores and card.cores and card.used_cores == card.cores:
+        return Refusal.CORES_FULL
+    return None
+
+
+def wants_idle(card: Card, ask: VgpuAsk, wishes: CardWishes) -> bool:
+    """Whether only an idle card will do: by the policy `mutex`, or for all cores of an unscaled card."""
+    return wishes.idle_cards_only or card.cores == ask.cores == WHOLE
+
+
+def room_of(card: Card, ask: VgpuAsk, wishes: CardWishes) -> int:
+    """How many vGPUs of this ask the card takes, one after the other."""
+    if refusal_of(card, ask, wishes) is not None:
+        return 0
+    if wants_idle(card, ask, wishes):
+        return 1
+    room = card.slots - card.used_slots
+    if memory := ask.memory_on(card):
+        room = min(room, card.free_memory // memory)
+    return min(room, card.free_cores // ask.cores) if ask.cores else room

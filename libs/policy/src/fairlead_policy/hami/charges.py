@@ -1,0 +1,111 @@
+"""What asks for vGPUs weigh in a pool whose cards are known: shares of physical cards, in whole numbers.
+
+Three things run out on shared cards, and each is a resource of the pool by itself, as dominant resource fairness has it:
+`nvidia.com/gpu` counts cards (a vGPU takes its place among those that may share a card, or the whole card where it wants
+it for itself), `nvidia.com/gpumem` their memory in MiB, `nvidia.com/gpucores` percent of their cores. An ask for whole
+cards weighs the same share in all three: with such asks alone the order is the one that counting cards gives.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from fairlead_policy.hami.admission import MIG
+from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import WHOLE, HamiNames, VgpuAsk
+
+_UNIT = 1000
+_NAMES = HamiNames()
+
+
+class _Like(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over the cards that a pod accepts."""
+
+    cards: int
+    memory: int
+    places: int
+    """Thousandths of cards: what one vGPU takes of the places on each."""
+    places_alone: int
+    """The same for a vGPU that asks for all cores."""
+
+
+class CardPool:
+    """The cards of one pool, and what they weigh.
+
+    Cards that are not healthy, and those in MIG mode, are not counted. With `deviceMemoryScaling` a card has what it
+    registers: half of a card's memory scaled by 2 is a whole card's silicon.
+
+    Args:
+        cards: of all nodes that the pool's jobs may run on; what is used of them does not count.
+        names: of the resources.
+    """
+
+    def __init__(self, cards: Iterable[Card], names: HamiNames = _NAMES) -> None:
+        self._names = names
+        every = list(cards)
+        self._counted = [card for card in every if card.healthy and card.mode != MIG]
+        self._known = self._counted or every
+        self._likes: dict[CardWishes, _Like] = {}
+
+    def capacity(self, stated: Mapping[str, int]) -> dict[str, int]:
+        """What the pool has, in base units: what it states, and else what its cards have.
+
+        A pool that states a number of cards, and not their memory or cores, has those of so many average cards.
+        """
+        number = len(self._counted)
+        cards = stated.get(self._names.count, number * _UNIT)
+        memory, cores = 0, 0
+        if number:
+            memory = sum(card.memory for card in self._counted) * cards // number
+            cores = sum(card.cores for card in self._counted) * cards // number
+        return {
+            **stated,
+            self._names.count: cards,
+            self._names.memory: stated.get(self._names.memory, memory),
+            self._names.cores: stated.get(self._names.cores, cores),
+        }
+
+    def charge(self, ask: VgpuAsk, wishes: CardWishes) -> dict[str, int]:
+        """What one pod's ask weighs, in base units, rounded up.
+
+        A percentage of memory, and a place on a card, are those of the average card that the pod accepts. An ask for
+        more than a card has weighs more than a card, so that nobody gains by asking too much.
+        """
+        like = self._like(wishes)
+        places = like.places_alone if ask.cores == WHOLE else like.places
+        memory = ask.count * ask.memory * _UNIT
+        if not ask.memory:
+            memory = -(-ask.count * like.memory * _UNIT * ask.memory_percent // (max(like.cards, 1) * WHOLE))
+        return {
+            self._names.count: -(-ask.count * places // like.cards) if like.cards else ask.count * _UNIT,
+            self._names.memory: memory,
+            self._names.cores: ask.count * ask.cores * _UNIT,
+        }
+
+    def _like(self, wishes: CardWishes) -> _Like:
+        """The cards that the pod accepts; all where it accepts none."""
+        if wishes not in self._likes:
+            accepted = [
+                card
+                for card in self._known
+                if wishes.accept_model(card.model)
+                and wishes.accept_uuid(card.uuid)
+                and wishes.accept_mode(card)
+            ]
+            self._likes[wishes] = _sums(accepted or self._known)
+        return self._likes[wishes]
+
+
+def _sums(cards: Sequence[Card]) -> _Like:
+    return _Like(
+        cards=len(cards),
+        memory=sum(card.memory for card in cards),
+        places=sum(_place(card, alone=False) for card in cards),
+        places_alone=sum(_place(card, alone=card.cores == WHOLE) for card in cards),
+    )
+
+
+def _place(card: Card, *, alone: bool) -> int:
+    """Thousandths of the card: its part of those that may share it, or the whole card."""
+    return _UNIT if alone or card.slots <= 1 else -(-_UNIT // card.slots)

@@ -1,0 +1,80 @@
+"""Many equal pods on the cards of one node, exactly, without search.
+
+A pod wants n vGPUs on n different cards. If card c has room for k_c of them, then m such pods fit if and only if
+`sum(min(k_c, m)) >= n * m`: no card serves a pod twice, and conversely dealing the units of one card after the other
+round the m pods gives each pod n different cards (McNaughton's wrap-around, Management Science 6(1), 1959).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from fairlead_policy.hami.admission import room_of
+from fairlead_policy.hami.annotations import CardWishes, Strategy
+from fairlead_policy.hami.cards import Card
+from fairlead_policy.hami.requests import VgpuAsk
+
+type Chosen = tuple[int, ...]
+"""Positions of the cards that one pod takes for one ask."""
+
+
+def pods_held(cards: Sequence[Card], ask: VgpuAsk, wishes: CardWishes, most: int) -> int:
+    """How many pods of this one ask fit on these cards, at most `most`."""
+    held = 0
+    for group in _groups(cards, wishes):
+        held += _held([room_of(cards[position], ask, wishes) for position in group], ask.count, most - held)
+    return held
+
+
+def deal(cards: Sequence[Card], ask: VgpuAsk, wishes: CardWishes, pods: int) -> list[Chosen]:
+    """The cards of each of so many pods; fewer where fewer fit. Chosen as the pod's policy for cards says."""
+    chosen: list[Chosen] = []
+    for group in _groups(cards, wishes):
+        rooms = {
+            position: room_of(cards[position], ask, wishes) for position in _preferred(cards, group, wishes)
+        }
+        here = _held(list(rooms.values()), ask.count, pods - len(chosen))
+        level = (
+            here if wishes.strategy is Strategy.BINPACK else _level(list(rooms.values()), ask.count * here)
+        )
+        units = islice(_units(rooms, level), ask.count * here)
+        hands: list[list[int]] = [[] for _ in range(here)]
+        for number, position in enumerate(units):
+            hands[number % here].append(position)
+        chosen += map(tuple, hands)
+    return chosen
+
+
+def _groups(cards: Sequence[Card], wishes: CardWishes) -> Iterator[list[int]]:
+    """The cards that one ask may take together: all, or those of one NUMA node."""
+    if not wishes.one_numa_node:
+        yield list(range(len(cards)))
+        return
+    groups = defaultdict(list)
+    for position, card in enumerate(cards):
+        groups[card.numa].append(position)
+    yield from (groups[numa] for numa in sorted(groups))
+
+
+def _held(rooms: list[int], wanted: int, most: int) -> int:
+    """The largest m of the rule above. Each round is an upper bound, so the first that holds is the largest."""
+    pods = most
+    while pods > 0 and (units := sum(min(room, pods) for room in rooms)) < wanted * pods:
+        pods = units // wanted
+    return pods
+
+
+def _level(rooms: list[int], units: int) -> int:
+    """The lowest number of units a card that gives so many in all."""
+    return next(level for level in range(units + 1) if sum(min(room, level) for room in rooms) >= units)
+
+
+def _preferred(cards: Sequence[Card], group: list[int], wishes: CardWishes) -> list[int]:
+    """Cards in the order in which the policy takes them: the fullest or the emptiest first."""
+    sign = -1 if wishes.strategy is Strategy.BINPACK else 1
+    return sorted(group, key=lambda at: (sign * cards[at].used_slots, sign * cards[at].used_memory, at))
+
+
+def _units(rooms: dict[int, int], level: int) -> Iterator[int]:
+    for position, room in rooms.items():
+        yield from (position for _ in range(min(room, level)))

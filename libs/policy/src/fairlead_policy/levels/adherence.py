@@ -1,0 +1,212 @@
+"""Adherence: how well the admissions of a pool follow its order, and what stands idle meanwhile. A fold without a clock.
+
+A *miss* is an admission that went before a waiting job of the order for which there was room at that instant. *Idle* is
+what waiting jobs would take of the room that is there, integrated over time: resource-seconds in base units.
+
+It only looks, so it says the same of an order that is written and of one that nobody writes. What it counts is a lower
+bound where only the front of the order is known; and a job that fits by quota and is not started for long is held back by
+something that quota does not show (taints, nodes of a flavor, checks): it is left out from then on.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.messages.state import CohortQuota, JobState, QueueState
+from fairlead_policy.levels.free_quota import FreeQuota, Held
+
+HINDERED_SECONDS = 30.0
+"""A job that fits and is not started for so long is hindered. A frontend's own batches take a second, or ten (Kueue's
+SchedulerLongRequeueInterval)."""
+_FORGOTTEN_SECONDS = 600.0
+"""After so long a hindered job is given another try."""
+
+
+class Holdings(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's quota at one instant, and what of it is held."""
+
+    queues: Sequence[QueueState]
+    cohorts: Sequence[CohortQuota]
+    held: Mapping[str, Held]
+    """By queue."""
+    strict: Collection[str] = ()
+    """The queues whose first job keeps the others back where it does not fit."""
+
+    def room(self) -> FreeQuota:
+        """What is free."""
+        return FreeQuota(self.queues, self.cohorts, self.held)
+
+    def changed(self, queue: str, by: Held, *, sign: int) -> "Holdings":
+        """The same with that much more held by a queue, or less."""
+        held = dict(self.held.get(queue, {}))
+        for name, amount in by.items():
+            held[name] = held.get(name, 0) + sign * amount
+        return msgspec.structs.replace(self, held={**self.held, queue: held})
+
+
+class Passed(NamedTuple):
+    """One admission."""
+
+    uid: str
+    jobs: int
+    """How many waiting jobs that had room stood before it; 0 is right."""
+
+
+def charges(job: JobState) -> Held:
+    """What a running job holds of its queue's quota."""
+    return {(flavor, name): amount for flavor, part in job.charged.items() for name, amount in part.items()}
+
+
+def passed_over(
+    order: Sequence[JobState],
+    admitted: Sequence[JobState],
+    after: Holdings,
+    hindered: Collection[str] = (),
+) -> list[Passed]:
+    """Of each admission, how many jobs it went before.
+
+    Several that were seen at once have no order of their own: they are taken in the order's, which is the kindest.
+
+    Args:
+        order: the waiting jobs with those admitted among them, first goes first. Who is not in it stands behind.
+        admitted: as they run.
+        after: with what these hold.
+        hindered: the uids of waiting jobs that something else holds back.
+    """
+    left = {job.uid: job for job in admitted}
+    now = after
+    for job in admitted:
+        now = now.changed(job.queue, charges(job), sign=-1)
+    before: list[JobState] = []
+    found: list[Passed] = []
+    for job in (*order, *sorted(admitted, key=lambda one: one.uid)):
+        started = left.pop(job.uid, None)
+        if started is not None:
+            found.append(Passed(job.uid, sum(_ahead_of(job, before, now))))
+            now = now.changed(job.queue, charges(started), sign=1)
+        elif job.uid not in hindered and all(job.uid != one.uid for one in admitted):
+            before.append(job)
+    return found
+
+
+def _ahead_of(job: JobState, before: Sequence[JobState], now: Holdings) -> Iterator[bool]:
+    """Of each job before it whether it should have gone first."""
+    room, kept_back = now.room(), set[str]()
+    for other in before:
+        if other.queue not in now.strict:
+            yield room.fits(other)
+            continue
+        is_first = other.queue not in kept_back
+        kept_back.add(other.queue)
+        yield other.queue == job.queue or (is_first and room.fits(other))
+
+
+def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:
+    """The waiting jobs that there is room for together, taken in the order's sequence."""
+    found: list[JobState] = []
+    kept_back, too_large = set[str](), set[tuple[object, ...]]()
+    room = now.room()
+    for job in order:
+        shape = (job.queue, *sorted(job.demand.items()), len(job.shapes))
+        if job.uid in hindered or job.queue in kept_back:
+            continue
+        taken = None if shape in too_large else room.placed(job)
+        if taken is None:
+            # Room only shrinks on the way: who asks for the same need not be asked again.
+            if not job.shapes:
+                too_large.add(shape)
+            if job.queue in now.strict:
+                kept_back.add(job.queue)
+            continue
+        found.append(job)
+        now = now.changed(job.queue, taken, sign=1)
+        room = now.room()
+    return found
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a pool at one instant."""
+
+    at: float
+    """Seconds of a monotonic clock."""
+    orders: Sequence[Sequence[JobState]]
+    """The order, the newest last; before it those of which somebody may still have acted. Waiting jobs, and those admitted."""
+    admitted: Sequence[JobState] = ()
+    """The jobs that were seen to start since the look before, and can be judged."""
+    holdings: Holdings
+    """With what these hold."""
+
+
+class Adherence:
+    """The fold over looks at one pool.
+
+    Attributes:
+        judged: admissions.
+        missed: those of them that went before a job that fitted.
+        idle: by resource, base units times seconds.
+    """
+
+    def __init__(self) -> None:
+        self.judged = 0
+        self.missed = 0
+        self.idle: dict[str, float] = {}
+        self._rate: dict[str, int] = {}
+        self._since: float | None = None
+        self._fits_since: dict[str, float] = {}
+        self._hindered: dict[str, float] = {}
+
+    @property
+    def stands_idle(self) -> bool:
+        """Whether something did at the last look: then time alone adds to it."""
+        return bool(self._rate)
+
+    @property
+    def hindered(self) -> int:
+        """How many jobs fit by quota and are held back by something else."""
+        return len(self._hindered)
+
+    def lose_sight(self) -> None:
+        """Nobody knows what happens until the next look."""
+        self._since = None
+        self._fits_since.clear()
+
+    def look(self, look: Look) -> list[Passed]:
+        """Take one look in; gives what was admitted, by the kindest of its orders."""
+        self._pass_time(look.at)
+        verdicts = [
+            dict(passed_over(order, look.admitted, look.holdings, self._hindered)) for order in look.orders
+        ]
+        found = [
+            Passed(job.uid, min(verdict[job.uid] for verdict in verdicts))
+            for job in look.admitted
+            if verdicts
+        ]
+        self.judged += len(found)
+        self.missed += sum(one.jobs > 0 for one in found)
+        self._stand(look)
+        return found
+
+    def _pass_time(self, at: float) -> None:
+        if self._since is not None:
+            for name, amount in self._rate.items():
+                self.idle[name] = self.idle.get(name, 0.0) + amount * (at - self._since)
+        self._since = at
+
+    def _stand(self, look: Look) -> None:
+        """What stands idle from this look on."""
+        started = {job.uid for job in look.admitted}
+        order = [job for job in look.orders[-1] if job.uid not in started] if look.orders else []
+        self._hindered = {
+            uid: since for uid, since in self._hindered.items() if look.at - since < _FORGOTTEN_SECONDS
+        }
+        fitting = would_start(order, look.holdings, self._hindered)
+        self._fits_since = {job.uid: self._fits_since.get(job.uid, look.at) for job in fitting}
+        rate: dict[str, int] = {}
+        for job in fitting:
+            if look.at - self._fits_since[job.uid] >= HINDERED_SECONDS:
+                self._hindered[job.uid] = look.at
+                continue
+            for name, amount in job.demand.items():
+                rate[name] = rate.get(name, 0) + amount
+        self._rate = rate

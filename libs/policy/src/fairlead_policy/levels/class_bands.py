@@ -1,0 +1,170 @@
+"""Segments: which levels which jobs of a pool may get. One for all, or one for each class.
+
+Where a frontend keeps classes apart by bands, a pool falls into segments, and each is planned within its own band. A
+job that stands above the band of its class is a *trespasser*: it is lowered to the floor of its class wherever it stands.
+"""
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Protocol
+
+import msgspec
+
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_policy.levels.bands import class_bands
+from fairlead_policy.levels.plan import Band
+
+
+class TakesLevels(Protocol):
+    """A queue, as far as levels go: as a cluster states it, or a snapshot."""
+
+    @property
+    def default_level(self) -> int:
+        """The level of a job that nobody labelled."""
+        ...
+
+    @property
+    def lowest_level(self) -> int:
+        """The lowest that may be written."""
+        ...
+
+    @property
+    def highest_level(self) -> int:
+        """The highest that may be written."""
+        ...
+
+    @property
+    def bands_by_class(self) -> bool:
+        """Whether each class has levels of its own there."""
+        ...
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A band, and whose it is."""
+
+    band: Band
+    urgency: str | None = None
+    """The class whose jobs it takes; None for the jobs of every class."""
+    ceiling: int | None = None
+    """The highest level at which a job of the class may stand at all; None where none is too high."""
+
+    def takes(self, urgency: str | None) -> bool:
+        """Whether jobs of the class get their levels from this band."""
+        return self.urgency is None or self.urgency == urgency
+
+    def trespassed(self, level: int) -> bool:
+        """Whether the level is above everything that the class may have."""
+        return self.ceiling is not None and level > self.ceiling
+
+    def settled(self, level: int) -> int:
+        """The level to plan by: a trespasser's counts as what it will be."""
+        return self.band.default if self.trespassed(level) else level
+
+
+def common_band(queues: Collection[TakesLevels]) -> Band | None:
+    """The band in which every queue of a pool takes levels; None where there is none, or the defaults differ."""
+    defaults = {queue.default_level for queue in queues}
+    lowest = max((queue.lowest_level for queue in queues), default=0)
+    highest = min((queue.highest_level for queue in queues), default=0)
+    if len(defaults) != 1 or lowest > highest:
+        return None
+    return Band(default=defaults.pop(), lowest=lowest, highest=highest)
+
+
+def segments_by(
+    document: PolicyDocument, queues: Collection[TakesLevels], values: Mapping[str, int]
+) -> list[Segment]:
+    """The segments of a pool under this policy, the highest first; empty where its queues have no band in common.
+
+    Args:
+        document: the policy.
+        queues: the pool's, in one cluster.
+        values: what that cluster says of the classes that it knows.
+    """
+    bands = class_bands(document.classes, values, width=document.bands.width)
+    strict = document.class_mode == "strict"
+    return segments_of(queues, bands, protect=document.preemption == "protect", strict=strict)
+
+
+def segments_of(
+    queues: Collection[TakesLevels], bands: Mapping[str, Band], *, protect: bool, strict: bool = True
+) -> list[Segment]:
+    """The segments of a pool, the highest first; empty where its queues have no band in common.
+
+    Args:
+        queues: the pool's, in one cluster.
+        bands: of each class, the first class first.
+        protect: keep the top level of each band for jobs that run: what waits stays below it.
+        strict: whether every job of a class goes before the next class's. Where it does not, bands would say otherwise:
+            there is one for all, from the lowest floor to the highest level.
+    """
+    if bands and not strict:
+        bands = {"": _over_all(bands.values())}
+    if queues and all(queue.bands_by_class for queue in queues):
+        return [
+            Segment(
+                urgency=urgency or None,
+                band=Band(default=band.default, lowest=band.lowest, highest=band.highest - protect),
+                ceiling=max(band.highest, band.default),
+            )
+            for urgency, band in bands.items()
+        ]
+    band = common_band(queues)
+    if band is None or any(queue.bands_by_class for queue in queues):
+        return []
+    return [Segment(band=band)]
+
+
+def _over_all(bands: Collection[Band]) -> Band:
+    floor = min(band.default for band in bands)
+    return Band(default=floor, lowest=floor + 1, highest=max(band.highest for band in bands))
+
+
+class Change(Protocol):
+    """A level to write."""
+
+    @property
+    def before(self) -> int:
+        """The level that stands."""
+        ...
+
+    @property
+    def level(self) -> int:
+        """The one to write."""
+        ...
+
+
+class Changes[C: Change]:
+    """What one segment's plan changes.
+
+    Args:
+        planned: in the order of its plan.
+        trespassing: what lowers trespassers outside of the window.
+    """
+
+    def __init__(self, planned: Iterable[C], trespassing: Iterable[C]) -> None:
+        self.raised: list[C] = []
+        self.lowered: list[C] = []
+        for change in planned:
+            (self.raised if change.level > change.before else self.lowered).append(change)
+        self.trespassing = list(trespassing)
+
+
+def in_safe_order[C: Change](parts: Sequence[Changes[C]]) -> list[C]:
+    """The writes of all segments, the highest segment's given first, so that no pair that stood right is turned round.
+
+    By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be
+    lowered at any moment: whatever of the window it stands before, it does so wrongly.
+    """
+    front = heapq.merge(
+        chain.from_iterable(part.raised for part in parts),
+        sorted(
+            chain.from_iterable(part.trespassing for part in parts),
+            key=lambda change: change.before,
+            reverse=True,
+        ),
+        key=lambda change: max(change.before, change.level),
+        reverse=True,
+    )
+    return [*front, *chain.from_iterable(part.lowered for part in reversed(parts))]

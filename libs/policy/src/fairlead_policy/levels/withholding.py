@@ -1,0 +1,196 @@
+"""Why levels are withheld from a cluster, and what becomes of those that stand.
+
+The one judgement that writers follow and people are told.
+"""
+
+import enum
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+import msgspec
+
+from fairlead_contracts.messages.clearance import Clearance, LeverFound, Revocation
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_policy.levels.bands import NarrowBand, narrow_bands
+from fairlead_policy.levels.operators import ControlWord
+from fairlead_policy.levels.preemption import preempting_settings
+
+
+class MayPreempt(Protocol):
+    """A queue, as far as preemption goes: as a cluster states it, or a snapshot."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def preemption(self) -> Mapping[str, str]:
+        """What its frontend may stop for a waiting job, in its own words."""
+        ...
+
+
+_NEEDS_NO_CLEARANCE = "sim"
+"""A simulated cluster is nobody's: nothing can be broken there."""
+
+
+class Fate(enum.StrEnum):
+    """What becomes of levels that stand."""
+
+    FOLLOW = "follow"
+    """They follow the order."""
+    STAND = "stand"
+    """They stay as they are: nothing is written, not even a level taken back."""
+    GO = "go"
+    """They are taken away, then nothing is written."""
+
+
+class Withholding(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a pool's order is not written to a cluster, in words, and what becomes of its levels there."""
+
+    why: str = ""
+    """Empty where it is written."""
+    fate: Fate = Fate.FOLLOW
+    unsafe: bool = False
+    """Whether a level that stands could stop a running job, and the policy does not take that."""
+    everywhere: bool = False
+    """Whether marks go from what runs or has ended, too, and those that Kueue does not read."""
+
+
+_FOLLOWED = Withholding()
+
+
+def why_uncleared(queues: Collection[QueueState], clearance: Clearance | None) -> str:
+    """Why nothing at all may be written to the cluster of these queues, not even a level taken back; empty where it may."""
+    if clearance is not None or all(queue.frontend == _NEEDS_NO_CLEARANCE for queue in queues):
+        return ""
+    cluster = next(queue.cluster for queue in queues)
+    return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"
+
+
+def judge_withholding(
+    document: PolicyDocument,
+    queues: Collection[QueueState],
+    clearance: Clearance | None,
+    *,
+    control: ControlWord,
+    values: Mapping[str, int],
+    found: LeverFound | None = None,
+    revocation: Revocation | None = None,
+    rehearsed: bool = False,
+) -> Withholding:
+    """Whether a pool's order is written to a cluster, and if not, why, and what becomes of the levels that stand there.
+
+    Levels go only for a reason that somebody stated: an operator's word, a setting of a queue, a lever that was found
+    twice. What is merely not known (no leave and nobody took it back, an unreadable word) leaves them as they are.
+
+    Args:
+        document: the policy.
+        queues: the pool's queues in one cluster.
+        clearance: the leave to steer that cluster.
+        control: the operators' strictest word on the pool.
+        values: what the cluster says of the classes that it knows.
+        found: what the cluster was last found to obey.
+        revocation: where leave was taken back, who did.
+        rehearsed: it is only said what would be written: that needs no leave.
+    """
+    uncleared = "" if rehearsed else why_uncleared(queues, clearance)
+    if uncleared and revocation is None:
+        return Withholding(why=uncleared, fate=Fate.STAND)
+    preempting = why_preempting(document, queues)
+    unsafe = bool(preempting)
+    if control.mode is Mode.PAUSED:
+        # A pause stops every write. Who paused has to hear what that leaves in place.
+        danger = f"; they could stop running jobs: {preempting}" if unsafe else ""
+        why = f"{control.in_words()}: levels stay as they are{danger}"
+        return Withholding(why=why, fate=Fate.STAND, unsafe=unsafe)
+    if why := _why_none_is_left(revocation if uncleared else None, control, clearance, found):
+        return Withholding(why=why, fate=Fate.GO, unsafe=unsafe, everywhere=True)
+    if preempting:
+        return Withholding(why=preempting, fate=Fate.GO, unsafe=True)
+    # Two classes are rarely changed in one instant, and these levels stop nobody.
+    crossed = why_crossed(document, values) if any(queue.bands_by_class for queue in queues) else ""
+    return Withholding(why=crossed, fate=Fate.STAND) if crossed else _FOLLOWED
+
+
+def _why_none_is_left(
+    revocation: Revocation | None, control: ControlWord, clearance: Clearance | None, found: LeverFound | None
+) -> str:
+    """Why no mark of ours is to be left anywhere; empty where that is not so."""
+    if revocation is not None:
+        who = f" by {revocation.by}" if revocation.by else ""
+        return (
+            f"leave to write to {revocation.cluster} was taken back{who} at {revocation.at:%Y-%m-%d %H:%M} UTC: "
+            "no level of ours is left"
+        )
+    if control.mode is Mode.RELEASED:
+        return f"{control.in_words()}: no level of ours is left"
+    return why_ineffective(clearance, found)
+
+
+def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:
+    """Why levels by the leave's lever would change nothing; empty where they count, or nobody knows better.
+
+    A priority always counts. A boost does where Kueue's feature gate PriorityBoost is on, and Kueue may be restarted
+    without it at any time.
+    """
+    if clearance is None or found is None or found.at <= clearance.at:
+        return ""
+    if clearance.lever != "boost" or found.lever == "boost":
+        return ""
+    return (
+        f"Kueue on {clearance.cluster} does not read boosts any more (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
+        "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave for "
+        "the lever that it finds. The boosts that stood are taken away"
+    )
+
+
+def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
+    """Why the bands of classes overlap, so that a level of the lower class could stand above the higher one; else empty.
+
+    Narrow bands are followed. What the cluster says of classes are the `values`.
+    """
+    for found in narrow_bands(document.classes, values, width=document.bands.width):
+        if found.room < 1:
+            return (
+                f"class {found.upper} has its floor at {found.upper_floor} and class {found.lower} at "
+                f"{found.lower_floor}: levels of {found.lower} would stand above {found.upper}; {_mended(found)}"
+            )
+    return ""
+
+
+def _mended(found: NarrowBand) -> str:
+    if found.upper_floor <= found.lower_floor:
+        return (
+            f"the policy has {found.upper} before {found.lower}: give its WorkloadPriorityClass the higher value, "
+            "or turn them round in `classes`"
+        )
+    return "give them WorkloadPriorityClasses further apart, or smaller `bands.width` in the policy"
+
+
+def unsteered_level(job: JobState, queue: QueueState | None) -> int:
+    """The level that a job has in its queue when nobody steers."""
+    return job.base if queue is None or queue.bands_by_class else queue.default_level
+
+
+def may_preempt(queues: Collection[QueueState]) -> bool:
+    """Whether a level in one of these queues could stop a running job."""
+    return any(preempting_settings(queue.preemption) for queue in queues)
+
+
+def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> str:
+    """Why a level could stop a running job, where the policy does not take that; else empty."""
+    if document.preemption != "never":
+        return ""
+    for queue in sorted(queues, key=lambda queue: queue.name):
+        settings = preempting_settings(queue.preemption)
+        if settings:
+            told = ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
+            return (
+                f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "
+                "`preemption: never`, so no level is left in the pool; set it to Never in the queue, or "
+                "`preemption: protect` or `accept` in the policy"
+            )
+    return ""

@@ -1,0 +1,278 @@
+"""The order of one pool's waiting jobs, kept up as facts change.
+
+From scratch and step by step are the same code: an order depends on what waits and runs, never on how it came to.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.order.positions import place_in, place_of
+from fairlead_policy.order.view import View
+from fairlead_policy.rules.jobs import Queue, WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.columns import by_tenant
+from fairlead_policy.tenants.tenant_queue import Lane, QueueNumbers
+from fairlead_policy.tenants.tenant_share import standing_of
+from fairlead_policy.tenants.tenant_tree import Family
+
+
+class PoolOrder:
+    """Incremental state of one pool.
+
+    One event costs its tenant a splice into sorted arrays and the scores of its first jobs; other tenants' fronts
+    are kept. In a tree it costs its top-level tenant the merge of the first jobs below it. Every change replaces what
+    was known under the uid, so facts may be told again, in any order.
+    """
+
+    def __init__(self, rules: PoolRules) -> None:
+        self._measure = Measure(rules)
+        self._queues = QueueNumbers()
+        self.lanes: dict[str, Lane] = {}
+        self.families: dict[str, Family] = {}
+        """By top-level tenant, where it is more than a lane by itself: a tree, or classes that are not strict."""
+        self._waiting: dict[str, WaitingJob] = {}
+        self._running: dict[str, tuple[str, Mapping[str, int]]] = {}
+        self._past: dict[str, Mapping[str, int]] = {}
+
+    def job(self, uid: str) -> WaitingJob | None:
+        """The waiting job; None where it does not wait."""
+        return self._waiting.get(uid)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether past use counts, of anybody."""
+        return bool(self._past)
+
+    @property
+    def rules(self) -> PoolRules:
+        """What the pool is scored by."""
+        return self._measure.rules
+
+    def set_rules(self, rules: PoolRules) -> None:
+        """Scores by other rules from now on. The same rules again cost nothing."""
+        if rules == self.rules:
+            return
+        self._measure = Measure(rules)
+        self.families.clear()
+        for lane in self.lanes.values():
+            lane.adopt(self._measure)
+            self._join_family(lane)
+        for tenant, past in list(self._past.items()):
+            self._keep_past(tenant, past)
+
+    def wait(self, job: WaitingJob) -> None:
+        """The job waits."""
+        if self._waiting.get(job.uid) == job:
+            return
+        self.forget(job.uid)
+        self._waiting[job.uid] = job
+        self._lane(job.tenant).wait(job)
+
+    def wait_all(self, jobs: Iterable[WaitingJob]) -> None:
+        """All these jobs wait; many at once cost a fraction of one after another."""
+        fresh = {job.uid: job for job in jobs}
+        for uid in [uid for uid in fresh if uid in self._waiting or uid in self._running]:
+            self.wait(fresh.pop(uid))
+        self._waiting.update(fresh)
+        for batch in by_tenant(list(fresh.values()), self._measure, self._queues):
+            self._lane(batch.tenant).wait_all(batch.jobs, batch.columns, batch.terms)
+
+    def run(self, uid: str, tenant: str, demand: Mapping[str, int]) -> None:
+        """The job runs: its demand, in base units, counts as its tenant's use."""
+        counted = {resource: amount for resource, amount in demand.items() if amount > 0}
+        if self._running.get(uid) == (tenant, counted):
+            return
+        self.forget(uid)
+        self._running[uid] = tenant, counted
+        self._lane(tenant).start(counted)
+
+    def forget(self, uid: str) -> None:
+        """The job neither waits nor runs, or is not known at all."""
+        waited = self._waiting.pop(uid, None)
+        if waited is not None:
+            self._lane(waited.tenant).leave(uid)
+            self._drop_idle(waited.tenant)
+        ran = self._running.pop(uid, None)
+        if ran is not None:
+            tenant, demand = ran
+            self._lane(tenant).end(demand)
+            self._drop_idle(tenant)
+
+    def remember(self, tenant: str, past: Mapping[str, int]) -> None:
+        """The tenant's past use comes to this now, in base units; it counts beside what runs."""
+        counted = {resource: amount for resource, amount in sorted(past.items()) if amount > 0}
+        if self._past.get(tenant, {}) == counted:
+            return
+        if counted:
+            self._past[tenant] = counted
+        else:
+            self._past.pop(tenant, None)
+        self._keep_past(tenant, counted)
+
+    def counted(self, tenant: str) -> Mapping[str, int]:
+        """What counts as the tenant's use, in base units: what runs, and past use."""
+        lane = self.lanes.get(tenant)
+        return {} if lane is None else lane.counted
+
+    def front(
+        self, now: Micros, window: int, tenants: Iterable[str] | None = None
+    ) -> dict[Queue, list[Place]]:
+        """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
+        view = self._view(tenants, now, window)
+        fronts = {}
+        for number in np.unique(view.queue).tolist():
+            rows = np.flatnonzero(view.queue == number)
+            fronts[self._queues.queues[number]] = view.places(view.first(rows, window))
+        return fronts
+
+    def order(self, now: Micros, tenants: Iterable[str] | None = None) -> list[Place]:
+        """Every place, in order, of these tenants or all."""
+        view = self._view(tenants, now)
+        return view.places(view.ranked())
+
+    def in_order(self, now: Micros) -> Sequence[Place]:
+        """The same of all tenants, for one that reads them one after the other before anything changes."""
+        return self._view(None, now).in_order()
+
+    def uids(self, now: Micros, tenants: Iterable[str] | None = None) -> list[str]:
+        """The uids of `order`, without the terms behind them."""
+        view = self._view(tenants, now)
+        return view.uids(view.ranked())
+
+    def place(self, uid: str, now: Micros) -> Place | None:
+        """The job's place; None where it does not wait."""
+        job = self._waiting.get(uid)
+        if job is None:
+            return None
+        lane = self.lanes[job.tenant]
+        row = lane.row_of(job)
+        family = self.families.get(self.rules.top_of(job.tenant))
+        if family is None:
+            return place_of(lane, row, now)
+        sequence = family.sequence(now)
+        return place_in(sequence, sequence.position_at(lane, row), now)
+
+    def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
+        """What each of these tenants may have and has, by name, and what those above them have.
+
+        By default of each that is named, waits or runs.
+        """
+        named = set(tenants) if tenants is not None else {*self.rules.entitlements, *self.lanes, *self._past}
+        names = {one for name in named for one in self.rules.way_up(name)}
+        return [self._standing(name) for name in sorted(names)]
+
+    def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
+        """How many jobs wait in each queue."""
+        counts: dict[Queue, int] = {}
+        for lane in self._chosen_lanes(tenants):
+            for queue, count in lane.waiting_by_queue.items():
+                counts[queue] = counts.get(queue, 0) + count
+        return dict(sorted(counts.items()))
+
+    def next_flip(
+        self, now: Micros, tenants: Iterable[str] | None = None, *, window: int | None = None
+    ) -> Micros | None:
+        """An instant after now before which time alone does not change the order; None where it never does.
+
+        In a flat pool with strict classes the order does change then. Elsewhere it may: see `next_flip_of`.
+
+        Args:
+            now: the instant of the order as it stands.
+            tenants: whose jobs; all by default.
+            window: look only at the jobs that fronts of this size are made from.
+        """
+        if self.rules.cap is None or not self.rules.rate:
+            return None
+        return self._view(tenants, now, window).next_flip()
+
+    def _standing(self, tenant: str) -> Standing:
+        family = self.families.get(self.rules.top_of(tenant))
+        if family is None:
+            lane = self.lanes.get(tenant)
+            return standing_of(tenant, [] if lane is None else [lane], self.rules)
+        past = family.past_below(tenant)
+        return standing_of(tenant, list(family.lanes_below(tenant)), self.rules, past)
+
+    def _lane(self, tenant: str) -> Lane:
+        """The tenant's lane, about to change."""
+        lane = self.lanes.get(tenant)
+        if lane is None:
+            lane = self.lanes[tenant] = Lane(tenant, self._measure, self._queues)
+            self._join_family(lane)
+        family = self.families.get(self.rules.top_of(tenant))
+        if family is not None:
+            family.changed(tenant)
+        return lane
+
+    def _join_family(self, lane: Lane) -> None:
+        top = self.rules.top_of(lane.tenant)
+        if self.rules.strict and top == lane.tenant and top not in self.rules.children:
+            return
+        self._family(top).lanes[lane.tenant] = lane
+
+    def _family(self, top: str) -> Family:
+        family = self.families.get(top)
+        if family is None:
+            family = self.families[top] = Family(top, self._measure, self._queues)
+        return family
+
+    def _keep_past(self, tenant: str, past: Mapping[str, int]) -> None:
+        """Of what the pool has: use of what it has no more of must not put its tenant behind all others."""
+        past = {name: amount for name, amount in past.items() if not self.rules.lacks(name)}
+        if tenant in self.rules.children:
+            # Nobody's below: it counts for the tenant itself and those above it.
+            self._family(self.rules.top_of(tenant)).remember(tenant, past)
+            if tenant in self.lanes:
+                # It had no children under the policy before: its lane would count the same once more.
+                self._lane(tenant).remember({})
+                self._drop_idle(tenant)
+        else:
+            self._lane(tenant).remember(past)
+            self._drop_idle(tenant)
+
+    def _drop_idle(self, tenant: str) -> None:
+        if not self.lanes[tenant].idle:
+            return
+        del self.lanes[tenant]
+        top = self.rules.top_of(tenant)
+        family = self.families.get(top)
+        if family is not None:
+            family.lanes.pop(tenant, None)
+            if family.idle:
+                del self.families[top]
+
+    def _chosen_lanes(self, tenants: Iterable[str] | None) -> list[Lane]:
+        """The lanes of these tenants in which somebody waits."""
+        lanes = self.lanes
+        found = (
+            lanes.values()
+            if tenants is None
+            else (lanes[name] for name in dict.fromkeys(tenants) if name in lanes)
+        )
+        return [lane for lane in found if len(lane)]
+
+    def alone(self, tenants: Iterable[str] | None) -> list[Lane]:
+        """Those of the chosen lanes that are in no family."""
+        chosen = self._chosen_lanes(tenants)
+        if not self.families:
+            return chosen
+        return [lane for lane in chosen if self.rules.top_of(lane.tenant) not in self.families]
+
+    def chosen_families(self, tenants: Iterable[str] | None) -> list[tuple[Family, Collection[str] | None]]:
+        """The families in which one of these tenants waits, each with those of them."""
+        if not self.families:
+            return []
+        chosen: dict[str, set[str]] = {}
+        for lane in self._chosen_lanes(tenants):
+            top = self.rules.top_of(lane.tenant)
+            if top in self.families:
+                chosen.setdefault(top, set()).add(lane.tenant)
+        return [(self.families[top], None if tenants is None else names) for top, names in chosen.items()]
+
+    def _view(self, tenants: Iterable[str] | None, now: Micros, window: int | None = None) -> View:
+        names = None if tenants is None else list(tenants)
+        return View(self._measure, self.alone(names), self.chosen_families(names), now, window)

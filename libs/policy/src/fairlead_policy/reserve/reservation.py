@@ -1,0 +1,188 @@
+"""The words of reserve mode: facts, what was decided before, and a decision with its reasons. See `easy`."""
+
+import enum
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.reserve.shadow import Run, Shadow
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast everything goes."""
+
+    reaction: Micros
+    """From a fact to the level that follows from it, at the longest."""
+    grace: Micros
+    """From a run's limit to the moment at which the frontend can give away what it held."""
+    rest: Micros
+    """For how long a job gets no pass after one that it did not use."""
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One waiting job."""
+
+    uid: str
+    demand: dict[str, int]
+    urgency: str = ""
+    """Its class; the same for all where classes are not strict."""
+    limit: Micros | None = None
+    """How long it runs at most; None where nobody knows."""
+
+
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """A start by a known instant."""
+
+    uid: str
+    urgency: str
+    shadow: Micros
+    made: Micros
+    capacity: dict[str, int]
+    """Of the pool when it was made."""
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """A place before the head."""
+
+    uid: str
+    demand: dict[str, int]
+    """What it was given for, base units."""
+    limit: Micros | None
+    """And for how long; None where nobody knows."""
+    given: Micros
+    begins: Micros
+    """It has begun by then, or never will."""
+    ends: Micros | None
+    """When it has given back what it holds, at the latest; None where it may run beside the head for ever."""
+    beside: bool = False
+    """The head fits beside it."""
+    withdrawn: "Withdrawal | None" = None
+    """Why it is taken back. It counts until it is seen to stand behind the head."""
+
+
+class Withdrawal(enum.StrEnum):
+    """Why a pass is taken back."""
+
+    UNUSED = "unused"
+    """The frontend did not start the job although it seemed to fit."""
+    HEAD_GONE = "head-gone"
+    """The head for which it was given has started, or waits no more."""
+    HELD = "held"
+    """Its job may not start just now."""
+    CHANGED = "changed"
+    """Its job asks for more now than the pass was given for, or runs for longer."""
+    PROMISE_LOST = "promise-lost"
+    """The head for which it was given has no promise any more."""
+
+
+class Cause(enum.StrEnum):
+    """Why a promise was broken."""
+
+    HIGHER_CLASS = "higher-class"
+    """A job of a higher class came, and does not fit either."""
+    OVERDUE = "overdue"
+    """Something runs beyond its limit and grace."""
+    CAPACITY = "capacity"
+    """The pool has less than when it was made."""
+    NOT_STARTED = "not-started"
+    """The head fits, and the frontend did not start it."""
+    OVERTAKEN = "overtaken"
+    """Others were started before it: of a higher class, or lifted by somebody else."""
+
+
+class Obstacle(enum.StrEnum):
+    """Why there is no promise."""
+
+    NO_HEAD = "no-head"
+    """All that waits fits."""
+    STARTING = "starting"
+    """Jobs before the head, or the head itself, are about to start."""
+    NOT_IN_PLACE = "not-in-place"
+    """The frontend is not seen yet to have the head in front."""
+    ENDLESS = "endless"
+    """Runs without a limit are in its way."""
+    OVERDUE = "overdue"
+    """Runs beyond their limit are in its way."""
+
+
+class InPlace(NamedTuple):
+    """A head that nothing stands before, and since when that is known."""
+
+    uid: str
+    since: Micros
+
+
+class Breach(NamedTuple):
+    """A promise that was not kept."""
+
+    promise: Promise
+    cause: Cause
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts."""
+
+    now: Micros
+    timing: Timing
+    capacity: Mapping[str, int]
+    running: Sequence[Run]
+    """`ends` with the grace."""
+    order: Sequence[Waiting]
+    """What waits, as the policy orders it; as far as that is known."""
+    writable: bool = True
+    """Whether levels can be written now. Where they cannot, nobody gets a pass."""
+    held: Sequence[Waiting] = ()
+    """Jobs with a pass that may not start just now; once let go, they stand where they stood."""
+    ahead: Callable[[str], Collection[str] | None]
+    """The uids of the jobs that stand before one in the frontend, held ones that were lifted too, or that may do so by a write
+    that is under way; None where
+    it stands at the default level: whoever comes may stand before it."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided before and holds."""
+
+    promise: Promise | None = None
+    passes: dict[str, Pass] = {}
+    """By uid: those that count, also those that are taken back."""
+    resting: dict[str, Micros] = {}
+    """Until when a job gets no pass, by uid."""
+    in_place: InPlace | None = None
+    recalled: str = ""
+    """The uid of a job that keeps its place in front of its class without a promise: who takes over found it there,
+    and it may have had one."""
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do, and why."""
+
+    standing: Standing
+    order: tuple[str, ...]
+    """The uids in the order that is wanted of the frontend."""
+    head: Waiting | None = None
+    shadow: Shadow | None = None
+    """The head's, as far as is known now; a promise may be earlier."""
+    obstacle: Obstacle | None = None
+    """None where there is a promise."""
+    given: tuple[Pass, ...] = ()
+    withdrawn: tuple[Pass, ...] = ()
+    """Those that are taken back from now on."""
+    breach: Breach | None = None
+    starting: tuple[str, ...] = ()
+    """Jobs before the head, which fit."""
+    aside: tuple[str, ...] = ()
+    """Jobs that ask for more than the pool has: at the head they would stop the queue for ever."""
+    wake: Micros | None = None
+    """When the next pass is due to be taken back, or the promise to be kept."""
+
+    @property
+    def promise(self) -> Promise | None:
+        """The head's."""
+        return self.standing.promise
+
+    @property
+    def passing(self) -> list[str]:
+        """The uids of those that go before the head."""
+        return [one.uid for one in self.standing.passes.values() if one.withdrawn is None]

@@ -1,0 +1,403 @@
+"""The policy document applied to facts: whose a job is, what it may have, where it counts."""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import DAY, HOUR, Micros
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument
+from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
+from fairlead_policy.rules.entitlements import Entitlements, Weights, as_stated, in_relation
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules, exactly
+
+
+class Granted(NamedTuple):
+    """The class that a job has."""
+
+    urgency: str
+    refused: str | None
+    """The class that it asked for and may not have, or that does not exist."""
+
+
+class Asking(Protocol):
+    """What a class is granted to."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def requested_class(self) -> str | None:
+        """The class that it asks for; None for everybody's."""
+
+
+class Placed(Protocol):
+    """What match rules look at."""
+
+    @property
+    def scope(self) -> str:
+        """Namespace or account."""
+
+    @property
+    def cluster(self) -> str:
+        """Where it runs."""
+
+    @property
+    def queue(self) -> str:
+        """Where it waits."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its own."""
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its own, and those of what it was made for."""
+
+    @property
+    def local_queue(self) -> str | None:
+        """The door through which it came, in its scope."""
+
+
+class Rulebook:
+    """Resolves facts to policy. Pure: the same document gives the same answers.
+
+    Args:
+        document: as checked by the contracts.
+        revision: of the document in its bucket.
+    """
+
+    def __init__(self, document: PolicyDocument, revision: int) -> None:
+        self.document = document
+        self.revision = revision
+        self._tenants = {tenant.name: tenant for tenant in document.tenants}
+        self._pool_by_member = {member: pool.name for pool in document.pools for member in pool.members}
+        self._members = {pool.name: [_member(name) for name in pool.members] for pool in document.pools}
+        self._grants: dict[str, list[Grant]] = {}
+        for grant in document.grants:
+            self._grants.setdefault(grant.tenant, []).append(grant)
+        # Most tenants match the scope of their name: only the others have to be tried one after another.
+        self._matchers = [
+            (place, tenant.name, tenant.match)
+            for place, tenant in enumerate(document.tenants)
+            if tenant.match is not None
+        ]
+        self._parents = {t.name: t.parent for t in document.tenants if t.parent is not None}
+        inner = set(self._parents.values())
+        self._named = {
+            t.name: place
+            for place, t in enumerate(document.tenants)
+            if t.match is None and t.name not in inner
+        }
+        self._shards: dict[str, int] = {}
+        self._entitlements: dict[str, Entitlements] = {}
+
+    @property
+    def half_life(self) -> Micros | None:
+        """After which past use counts half; None where only what runs now counts."""
+        hours = self.document.half_life_hours
+        return None if hours is None else round(exactly(hours) * HOUR)
+
+    def pool_of(self, cluster: str, stated_pool: str) -> str:
+        """The policy's pool of a pool that a cluster states."""
+        member = f"{cluster}/{stated_pool}"
+        return self._pool_by_member.get(member, member)
+
+    def members_of(self, pool: str) -> list[tuple[str, str]]:
+        """The (cluster, stated pool) pairs that a pool joins."""
+        return self._members.get(pool) or [_member(pool)]
+
+    def tenant_of(self, job: Placed) -> str:
+        """Whose the job is: the first tenant of the document that matches it, else its scope's name.
+
+        A scope that bears the name of a tenant whose match rules do not take the job, or that has children and so no
+        jobs of its own, gets another name: it must not enjoy that tenant's weight and grants. Names of tenants hold no
+        blanks, so the two cannot be confused.
+        """
+        named = self._named.get(job.scope)
+        for place, name, match in self._matchers:
+            if named is not None and place > named:
+                break
+            if _matches(match, job):
+                return name
+        if named is None and job.scope in self._tenants:
+            return f"{job.scope} (unlisted)"
+        return job.scope
+
+    def class_of(self, job: Asking, tenant: str) -> Granted:
+        """The class that the job has: what was granted to itself, else what it asks for and its tenant may have."""
+        everybodys = self.document.classes[-1]
+        asked = job.requested_class
+        if (own := self.grant_to(job, tenant)) is not None:
+            return Granted(own.classes[0], None)
+        if asked is None or asked == everybodys:
+            return Granted(everybodys, None)
+        for grant in self._grants_of(tenant):
+            if asked in grant.classes and grant.job is None:
+                return Granted(asked, None)
+        return Granted(everybodys, asked)
+
+    def grant_to(self, job: Asking, tenant: str) -> Grant | None:
+        """The grant of a class to this job alone; None where there is none."""
+        for grant in self._grants_of(tenant):
+            if grant.job is not None and grant.job in {job.id, job.uid} and grant.classes:
+                return grant
+        return None
+
+    def waiting_job(self, job: JobState) -> WaitingJob:
+        """The job as its order knows it: whose it is, and in which class."""
+        tenant = self.tenant_of(job)
+        return WaitingJob(
+            uid=job.uid,
+            scope=job.scope,
+            id=job.id,
+            tenant=tenant,
+            urgency=self.class_of(job, tenant).urgency,
+            submitted=job.submitted,
+            demand=_stated(job.demand),
+            queue=(job.cluster, job.queue),
+            override=self.override_of(job, job.priority_override, tenant),
+        )
+
+    def override_of(self, job: Asking, stated: float | None, tenant: str) -> float | None:
+        """The number that counts in place of the job's class's weight; None where none is stated, or granted."""
+        if stated is None or self.document.class_mode == "strict" or not 0 <= stated <= LARGEST_CLASS_WEIGHT:
+            return None
+        if self.document.class_mode == "multiplicative" and stated < LEAST_WEIGHT:
+            return None
+        return stated if self.grants_override(job, tenant) else None
+
+    def grants_override(self, job: Asking, tenant: str) -> bool:
+        """Whether a number of the job's own may count in place of its class's weight."""
+        return any(
+            grant.priority_override and grant.job in {None, job.id, job.uid}
+            for grant in self._grants_of(tenant)
+        )
+
+    def _grants_of(self, tenant: str) -> Iterator[Grant]:
+        """Those of the tenant, and of the tenants that it counts towards."""
+        name: str | None = tenant
+        while name is not None:
+            yield from self._grants.get(name, ())
+            name = self._parents.get(name)
+
+    def top_of(self, tenant: str) -> str:
+        """The top-level tenant that a tenant's use counts towards."""
+        while (parent := self._parents.get(tenant)) is not None:
+            tenant = parent
+        return tenant
+
+    def shard_of(self, tenant: str) -> int:
+        """The shard that scores the tenant: that of its top-level tenant, whose jobs are served in one sequence.
+
+        The same on every machine and for ever: Python's own hash is not.
+        """
+        shard = self._shards.get(tenant)
+        if shard is None:
+            top = self.top_of(tenant)
+            digest = hashlib.blake2b(top.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            shard = self._shards[tenant] = int.from_bytes(digest) % self.document.shards
+        return shard
+
+    def weight_of(self, tenant: str, pool: str | None = None) -> Fraction:
+        """The tenant's weight, in a pool or wherever it counts. 0 for one that has none: it stands last."""
+        listed = self._tenants.get(tenant)
+        if listed is None:
+            unlisted = self.document.unlisted_weight
+            return NOTHING if unlisted is None else exactly(unlisted)
+        return exactly(listed.weight) if pool is None or self._pool_of(tenant) in (None, pool) else NOTHING
+
+    def entitlements(self, pool: str) -> Entitlements:
+        """What tags of a pool are divided by. Tenants that the policy limits to another pool have no part in it."""
+        found = self._entitlements.get(pool)
+        if found is None:
+            unlisted = self.document.unlisted_weight
+            weights = Weights(
+                listed={
+                    tenant.name: exactly(tenant.weight)
+                    for tenant in self.document.tenants
+                    if self._pool_of(tenant.name) in (None, pool)
+                },
+                parents=self._parents,
+                unlisted=None if unlisted is None else exactly(unlisted),
+                expected_unlisted=self.document.expected_unlisted,
+            )
+            divide = in_relation if self.document.divide_by == "entitlement" else as_stated
+            found = self._entitlements[pool] = divide(weights)
+        return found
+
+    def _pool_of(self, tenant: str) -> str | None:
+        """The only pool that a tenant counts in: its own word, else that of the nearest tenant above it."""
+        name: str | None = tenant
+        while name is not None:
+            pool = self._tenants[name].pool if name in self._tenants else None
+            if pool is not None:
+                return pool
+            name = self._parents.get(name)
+        return None
+
+    def pool_rules(
+        self, pool: str, capacity: Mapping[str, int], saturated: frozenset[str] = frozenset()
+    ) -> PoolRules:
+        """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond.
+
+        Args:
+            pool: by its policy name.
+            capacity: in base units.
+            saturated: the resources that are used up; they count with H-DRF alone.
+        """
+        aging, parts = self.document.aging, self.entitlements(pool)
+        hierarchy, weights = self.document.hierarchy, self.document.class_weights
+        return PoolRules(
+            capacity=dict(sorted(capacity.items())),
+            classes=tuple(self.document.classes),
+            rate=exactly(aging.entitlement_per_day) / DAY,
+            cap=None if aging.cap_days is None else round(exactly(aging.cap_days) * DAY),
+            resource_weights={
+                name: exactly(weight) for name, weight in sorted(self.document.resource_weights.items())
+            },
+            entitlements={
+                tenant.name: parts.listed.get(tenant.name, NOTHING) for tenant in self.document.tenants
+            },
+            unlisted_entitlement=parts.unlisted,
+            weights={tenant.name: self.weight_of(tenant.name, pool) for tenant in self.document.tenants},
+            unlisted_weight=exactly(self.document.unlisted_weight or 0),
+            relative=self.document.divide_by == "entitlement",
+            parents=self._parents,
+            class_mode=self.document.class_mode,
+            class_weights={name: exactly(weight) for name, weight in sorted(weights.items())},
+            rescaled=hierarchy.mode == "hdrf",
+            lowest_of_live=hierarchy.minimum == "live",
+            saturated=saturated,
+        )
+
+    def check_submission(
+        self,
+        submission: Submission,
+        *,
+        capacity: Mapping[str, int],
+        cluster: str = "",
+        queue: str | None = None,
+        queues: Collection[str] | None = None,
+        local_queue: str | None = None,
+    ) -> None:
+        """Whether the policy and the pool let the job in at all.
+
+        The tenant that it was submitted as is its scope. Whose it then is, and what is granted to it, match rules
+        say: exactly as they will of the job.
+
+        Args:
+            submission: as read by the contracts.
+            capacity: of the pool that it would stand in, base units.
+            cluster: that it would run in; empty where none is known.
+            queue: that it would stand in; None where it has none.
+            queues: the queues that the cluster has; None where they are not known.
+            local_queue: its door to that queue, where the frontend has such doors.
+
+        Raises:
+            FieldError: the tenant, class, queue or resource is unknown or not granted, or the job is larger than
+                the pool and could never start.
+        """
+        annotations = submission.template.annotations if submission.template is not None else {}
+        tenant = self.tenant_of(
+            _Entrance(submission.tenant, cluster, queue or "", submission.labels, annotations, local_queue)
+        )
+        self._check_tenant(submission.tenant, tenant)
+        self._check_class(submission, tenant)
+        if queues is not None and submission.queue is not None and submission.queue not in queues:
+            raise FieldError("queue", submission.queue, f"is not a queue; queues are {_listed(queues)}")
+        for resource, amount in submission.demand.items():
+            _check_size(resource, amount, capacity)
+
+    def _check_tenant(self, scope: str, tenant: str) -> None:
+        if tenant not in self._tenants and scope in self._parents.values():
+            reason = "has tenants below it, and so no jobs of its own: submit as one of them"
+            raise FieldError("tenant", scope, reason)
+        if tenant not in self._tenants and self.document.unlisted_weight is None:
+            raise FieldError(
+                "tenant", scope, "is not in the policy, and the policy takes only tenants that it names"
+            )
+
+    def _check_class(self, submission: Submission, tenant: str) -> None:
+        asked = submission.urgency
+        if asked is None:
+            return
+        if asked not in self.document.classes:
+            raise FieldError(
+                "class", asked, f"is not a class; classes are {', '.join(self.document.classes)}"
+            )
+        if self.class_of(_SubmissionAsks(submission.id, submission.id, asked), tenant).refused:
+            raise FieldError(
+                "class",
+                asked,
+                f"is not granted to tenant {tenant!r}; "
+                "an operator grants it in the policy, to the tenant or to this job",
+            )
+
+
+class _SubmissionAsks(NamedTuple):
+    """A submission as something that asks for a class: its job has no name of its own yet."""
+
+    id: str
+    uid: str
+    requested_class: str | None
+
+
+class _Entrance(NamedTuple):
+    """Where a submission would become a job."""
+
+    scope: str
+    cluster: str
+    queue: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    local_queue: str | None
+
+
+def _stated(demand: Mapping[str, int]) -> dict[str, int]:
+    """As a place carries it: the same bytes however it was written, and no number that cannot be sent."""
+    return {resource: min(max(amount, 0), LARGEST) for resource, amount in sorted(demand.items())}
+
+
+def _member(name: str) -> tuple[str, str]:
+    cluster, _, pool = name.partition("/")
+    return cluster, pool
+
+
+def _matches(match: Match, job: Placed) -> bool:
+    return (
+        (match.scopes is None or job.scope in match.scopes)
+        and (match.queues is None or job.queue in match.queues)
+        and (match.clusters is None or job.cluster in match.clusters)
+        and match.labels.items() <= job.labels.items()
+        and match.annotations.items() <= job.annotations.items()
+        and (match.local_queues is None or f"{job.scope}/{job.local_queue}" in match.local_queues)
+    )
+
+
+def _check_size(resource: str, amount: int, capacity: Mapping[str, int]) -> None:
+    if resource not in capacity:
+        raise FieldError(
+            f"demand.{resource}", format_quantity(resource, amount), f"the pool has only {_listed(capacity)}"
+        )
+    if amount > capacity[resource]:
+        raise FieldError(
+            f"demand.{resource}",
+            format_quantity(resource, amount),
+            f"is more than the whole pool has, {format_quantity(resource, capacity[resource])}",
+        )
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = sorted(names)[:20]
+    return (", ".join(shown) + (", …" if len(names) > len(shown) else "")) or "none"

@@ -1,0 +1,359 @@
+"""From what clusters state to a snapshot: facts read through the policy, as a scorer reads them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import (
+    ClassState,
+    JobState,
+    NodeState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+)
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.snapshot.types import (
+    Snapshot,
+    SnapshotClassValue,
+    SnapshotJob,
+    SnapshotNode,
+    SnapshotPool,
+    SnapshotQueue,
+    SnapshotRunning,
+    SnapshotTenant,
+)
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
+from fairlead_policy.usage.saturation import Part, Room, Saturation, whole_room
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    """A job that waits or runs, and where it counts."""
+
+    job: JobState
+    queue: QueueState
+    pool: str
+    tenant: str
+    weighs: dict[str, int]
+    """Its demand, cards as HAMi gives them where its pool's are known."""
+    flavors: dict[str, str]
+    """What it holds while it runs, by the same names."""
+
+
+type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""By pool and tenant, base units by resource."""
+
+
+def snapshot_of(
+    states: Mapping[str, State],
+    document: PolicyDocument,
+    now: Micros,
+    *,
+    pool: str | None = None,
+    past: PastUses | None = None,
+) -> Snapshot:
+    """The snapshot of all pools, or of one. Held and ended jobs are in no order and are left out.
+
+    Args:
+        states: last values by state subject.
+        document: the policy that is in force.
+        now: the instant of the snapshot.
+        pool: the only pool, by its policy name; a name that no cluster states gives an empty snapshot.
+        past: past use as it counts now, of tenants that have jobs of their own. A snapshot has room for what a tenant
+            used in one pool; of one that is in several, or that the policy has put into another since, it is left out.
+
+    What jobs weigh is what their clusters count, and of cards that nodes register what HAMi gives: as for scorers.
+    """
+    rulebook = Rulebook(document, revision=0)
+    cards = cards_by_pool(states.values(), rulebook)
+    capacity = {
+        name: amounts for name, amounts in _capacity(states, rulebook, cards).items() if pool in (None, name)
+    }
+    counted = [one for one in _counted(states, rulebook, cards) if one.pool in capacity]
+    clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
+    used = {name: found for name, found in (past or {}).items() if name in capacity}
+    _lack_what_is_named(capacity, counted, used)
+    tenants = _tenants(counted, rulebook, used)
+    names = _names(counted)
+    nodes = list(_nodes_of(states, clusters))
+    queues = list(_queues_of(states, rulebook, capacity))
+    stated = {queue.cluster for queue, _ in queues}
+    several = len(stated | {node.cluster for node in nodes}) > 1
+    return Snapshot(
+        now=now,
+        policy=document,
+        pools=[
+            SnapshotPool(
+                name=name,
+                capacity=amounts,
+                saturated=_saturated(
+                    name,
+                    amounts,
+                    counted,
+                    rooms_of(states.values(), rulebook, name, cards.get(name)),
+                    rulebook,
+                ),
+            )
+            for name, amounts in sorted(capacity.items())
+        ],
+        tenants=tenants,
+        nodes=[_node(node, several) for node in nodes],
+        queues=[_queue(queue, name, several) for queue, name in queues],
+        class_values=[_class_value(one, several) for one in _values_of(states, stated, document.classes)],
+        running=[_running(one, names, rulebook) for one in counted if one.job.phase is Phase.RUNNING],
+        jobs=[_waiting(one, names, rulebook, several) for one in counted if one.job.phase is Phase.WAITING],
+    )
+
+
+def cards_by_pool(states: Iterable[State], rulebook: Rulebook) -> dict[str, PoolCards]:
+    """The cards of the policy's pools; without those whose clusters register none."""
+    nodes: dict[str, list[NodeState]] = {}
+    pools = set[str]()
+    for state in states:
+        match state:
+            case NodeState():
+                nodes.setdefault(state.cluster, []).append(state)
+            case QueueState():
+                pools.add(rulebook.pool_of(state.cluster, state.pool))
+            case PoolState():
+                pools.add(rulebook.pool_of(state.cluster, state.name))
+            case _:
+                pass
+    found: dict[str, PoolCards] = {}
+    for pool in sorted(pools):
+        clusters = sorted({cluster for cluster, _ in rulebook.members_of(pool)})
+        cards = PoolCards.of(node for cluster in clusters for node in nodes.get(cluster, ()))
+        if cards is not None:
+            found[pool] = cards
+    return found
+
+
+def part_capacity(pool: PoolState, cards: PoolCards | None) -> Mapping[str, int]:
+    """What a stated pool gives the policy's pool that it is part of: of cards what it has, where they are known."""
+    return pool.capacity if cards is None else cards.capacity(pool.cluster, pool.capacity)
+
+
+def _capacity(
+    states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
+) -> dict[str, dict[str, int]]:
+    """By policy pool, summed over the stated pools that it is made of."""
+    capacity: dict[str, dict[str, int]] = {}
+    for state in states.values():
+        match state:
+            case QueueState():
+                capacity.setdefault(rulebook.pool_of(state.cluster, state.pool), {})
+            case PoolState():
+                name = rulebook.pool_of(state.cluster, state.name)
+                total = capacity.setdefault(name, {})
+                for resource, amount in part_capacity(state, cards.get(name)).items():
+                    total[resource] = total.get(resource, 0) + amount
+            case _:
+                pass
+    return capacity
+
+
+def rooms_of(
+    states: Iterable[State], rulebook: Rulebook, pool: str, cards: PoolCards | None = None
+) -> dict[Part, Room]:
+    """What each part of a policy pool has, as the clusters state it; of cards, where they are known, what it has."""
+    return {
+        (state.cluster, state.name): _room(state, cards)
+        for state in states
+        if isinstance(state, PoolState) and rulebook.pool_of(state.cluster, state.name) == pool
+    }
+
+
+def _room(pool: PoolState, cards: PoolCards | None) -> Room:
+    return (pool.flavors or whole_room(pool.capacity)) if cards is None else cards.room(pool)
+
+
+def _saturated(
+    pool: str,
+    capacity: Mapping[str, int],
+    counted: Iterable[_Counted],
+    rooms: Mapping[Part, Room],
+    rulebook: Rulebook,
+) -> list[str] | None:
+    """The resources that are used up, where the pool's own sums do not say it (H-DRF)."""
+    rules = rulebook.pool_rules(pool, capacity)
+    if not rules.rescaled or (len(rooms) <= 1 and all(len(room) == 1 for room in rooms.values())):
+        return None
+    saturation = Saturation(rules, rooms)
+    for one in counted:
+        part = one.job.cluster, one.queue.pool
+        if one.pool != pool:
+            continue
+        if one.job.phase is Phase.RUNNING:
+            saturation.run(part, one.weighs, one.flavors)
+        else:
+            saturation.wait(part, one.weighs)
+    return sorted(saturation.used_up())
+
+
+def _lack_what_is_named(
+    capacity: Mapping[str, dict[str, int]], counted: Iterable[_Counted], used: PastUses
+) -> None:
+    """A pool has nothing of what its jobs ask for, or have used, without any cluster stating it."""
+    for one in counted:
+        capacity[one.pool].update(dict.fromkeys(one.job.demand.keys() - capacity[one.pool].keys(), 0))
+    for name, tenants in used.items():
+        for amounts in tenants.values():
+            capacity[name].update(dict.fromkeys(amounts.keys() - capacity[name].keys(), 0))
+
+
+def _counted(
+    states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
+) -> list[_Counted]:
+    """The jobs that wait or run in a queue that is stated, in an order of their own.
+
+    A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
+    comes. It counts once: under the last of its subjects.
+    """
+    queues = {
+        (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
+    }
+    counted: dict[str, _Counted] = {}
+    for _, job in sorted(states.items()):
+        if not isinstance(job, JobState) or job.phase not in (Phase.WAITING, Phase.RUNNING):
+            continue
+        queue = queues.get((job.cluster, job.queue))
+        if queue is not None:
+            pool = rulebook.pool_of(job.cluster, queue.pool)
+            known = cards.get(pool)
+            counted[job.uid] = _Counted(
+                job=job,
+                queue=queue,
+                pool=pool,
+                tenant=rulebook.tenant_of(job),
+                weighs=job.demand if known is None else known.demand_of(job),
+                flavors=job.flavors if known is None else known.flavors_of(job),
+            )
+    return sorted(counted.values(), key=lambda one: (one.job.submitted, one.job.uid))
+
+
+def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
+    """Each tenant that waits or runs, or did of late. Weights are the policy's: they are changed in one place."""
+    pools: dict[str, set[str]] = {}
+    for one in counted:
+        pools.setdefault(one.tenant, set()).add(one.pool)
+    for pool, tenants in past.items():
+        for name in tenants:
+            pools.setdefault(name, set()).add(pool)
+    listed = {tenant.name: tenant.pool for tenant in rulebook.document.tenants}
+    return [
+        SnapshotTenant(
+            name=name,
+            unlisted=name not in listed,
+            pool=next(iter(found)) if len(found) == 1 and listed.get(name) is None else None,
+            past_use=dict(past.get(next(iter(found)), {}).get(name, {}))
+            if len(found) == 1 and listed.get(name) in (None, *found)
+            else {},
+        )
+        for name, found in sorted(pools.items())
+    ]
+
+
+def _names(counted: Iterable[_Counted]) -> dict[str, str]:
+    """By uid, the shortest of id, `<scope>/<id>` and uid that no other job has."""
+    jobs = [one.job for one in counted]
+    names: dict[str, str] = {}
+    taken = Counter(name for job in jobs for name in {job.id, f"{job.scope}/{job.id}", job.uid})
+    for job in jobs:
+        short = (name for name in (job.id, f"{job.scope}/{job.id}") if taken[name] == 1)
+        names[job.uid] = next(short, job.uid)
+    return names
+
+
+def _nodes_of(states: Mapping[str, State], clusters: set[str]) -> Iterator[NodeState]:
+    for _, state in sorted(states.items()):
+        if isinstance(state, NodeState) and state.cluster in clusters and state.ready:
+            yield state
+
+
+def _queues_of(
+    states: Mapping[str, State], rulebook: Rulebook, pools: Collection[str]
+) -> Iterator[tuple[QueueState, str]]:
+    """The queues of these pools, each with its pool."""
+    for _, state in sorted(states.items()):
+        if isinstance(state, QueueState):
+            pool = rulebook.pool_of(state.cluster, state.pool)
+            if pool in pools:
+                yield state, pool
+
+
+def _values_of(
+    states: Mapping[str, State], clusters: Collection[str], classes: Collection[str]
+) -> Iterator[ClassState]:
+    """What these clusters say of the policy's classes; priority classes that are none of them give no band."""
+    for _, state in sorted(states.items()):
+        if isinstance(state, ClassState) and state.cluster in clusters and state.name in classes:
+            yield state
+
+
+def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
+    return SnapshotQueue(
+        name=queue.name,
+        pool=pool,
+        frontend=queue.frontend,
+        cluster=queue.cluster if several else "",
+        default_level=queue.default_level,
+        lowest_level=queue.lowest_level,
+        highest_level=queue.highest_level,
+        bands_by_class=queue.bands_by_class,
+        preemption=queue.preemption,
+    )
+
+
+def _class_value(found: ClassState, several: bool) -> SnapshotClassValue:  # noqa: FBT001 # said by its name
+    return SnapshotClassValue(urgency=found.name, value=found.value, cluster=found.cluster if several else "")
+
+
+def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name
+    return SnapshotNode(
+        name=node.name,
+        allocatable=node.allocatable,
+        labels=node.labels,
+        cluster=node.cluster if several else "",
+        cards=list(map(stated_card, node.cards)),
+    )
+
+
+def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
+    job = one.job
+    return SnapshotRunning(
+        id=names[job.uid],
+        tenant=one.tenant,
+        pool=one.pool,
+        urgency=rulebook.class_of(job, one.tenant).urgency,
+        demand=job.demand,
+        started=job.started,
+        ends=job.ends_by,
+        frontend=one.queue.frontend,
+        pods=sum(shape.pods for shape in job.shapes) or job.pods,
+        gang=stated_gang(job.shapes),
+    )
+
+
+def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, several: bool) -> SnapshotJob:  # noqa: FBT001 # said by its name
+    job = one.job
+    return SnapshotJob(
+        id=names[job.uid],
+        uid=job.uid,
+        tenant=one.tenant,
+        pool=one.pool,
+        urgency=rulebook.class_of(job, one.tenant).urgency,
+        demand=job.demand,
+        submitted=job.submitted,
+        queue_time=job.queue_time,
+        cluster=job.cluster if several else "",
+        frontend=one.queue.frontend,
+        queue=job.queue,
+        level=job.level,
+        runtime_limit=job.run_limit,
+        pods=sum(shape.pods for shape in job.shapes) or job.pods,
+        gang=stated_gang(job.shapes),
+    )

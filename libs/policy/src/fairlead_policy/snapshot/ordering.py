@@ -1,0 +1,195 @@
+"""A snapshot in order: what scorers would do with the same facts. `levels` has what admitters would."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
+from fairlead_contracts.snapshot.tenants import pools_of_tenants
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
+from fairlead_policy.order.batch_positions import WholePlaces, whole_places
+from fairlead_policy.order.lazy_positions import AT_ONCE, PlacesInOrder
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
+from fairlead_policy.order.position_table import GatheredPlaces
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.card_shares import with_card_shares
+from fairlead_policy.usage.saturation import Saturation, whole_room
+
+_WHOLE = ("", "")
+"""A pool of a snapshot is one part: which cluster gives what of it is not said."""
+
+_RUNS = "\0"
+"""Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
+
+
+class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool of a snapshot, in order."""
+
+    name: str
+    rules: PoolRules
+    places: Sequence[Place]
+    """In order. Mostly each is made when it is looked at: a million of them at once take a gigabyte. See `parts`."""
+    standings: dict[str, Standing]
+    """Of each tenant that waits or runs there."""
+    oversized: bool = True
+    """Whether some job may ask for more than the pool has."""
+
+    def parts(self) -> Iterator[PlaceColumns[PlacedJob] | Sequence[Place]]:
+        """The places, some hundred at a time: as columns where that tells all of them."""
+        if isinstance(self.places, WholePlaces | GatheredPlaces):
+            yield from self.places.parts()
+            return
+        for start in range(0, len(self.places), AT_ONCE):
+            yield self.places[start : start + AT_ONCE]
+
+
+def policy_of(snapshot: Snapshot) -> PolicyDocument:
+    """The snapshot's policy with its tenants: what it says of a tenant counts before what the policy says."""
+    stated = {tenant.name: tenant for tenant in snapshot.tenants if not tenant.unlisted}
+    listed = {tenant.name: tenant for tenant in snapshot.policy.tenants}
+    names = dict.fromkeys([*listed, *sorted(stated)])
+    tenants = [_merged(name, listed.get(name), stated.get(name)) for name in names]
+    return msgspec.structs.replace(snapshot.policy, tenants=tenants)
+
+
+def _merged(name: str, listed: Tenant | None, stated: SnapshotTenant | None) -> Tenant:
+    known = Tenant(name=name) if listed is None else listed
+    if stated is None:
+        return known
+    # Where its jobs stand limits no tenant that the policy lets into every pool: it is a sibling in all of them.
+    everywhere = listed is not None and listed.pool is None
+    return msgspec.structs.replace(
+        known,
+        weight=known.weight if stated.weight is None else stated.weight,
+        pool=known.pool if stated.pool is None or everywhere else stated.pool,
+        parent=known.parent if stated.parent is None else stated.parent,
+    )
+
+
+def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
+    """Each pool in order, by name. The order of the snapshot's lists changes nothing.
+
+    Raises:
+        DocumentError: cards or asks for them cannot be read, with every problem; see `with_card_shares`.
+    """
+    snapshot = with_card_shares(snapshot)
+    orders = _running_orders(snapshot)
+    waiting = _by_pool(snapshot)
+    return [
+        _ordered(pool.name, orders[pool.name], waiting[pool.name], snapshot.now)
+        for pool in sorted(snapshot.pools, key=_name)
+    ]
+
+
+def orders_of(snapshot: Snapshot) -> dict[str, PoolOrder]:
+    """By pool, the order that a scorer would keep: to ask more of than the places; a million jobs take a gigabyte.
+
+    Raises:
+        DocumentError: as `order_snapshot`.
+    """
+    snapshot = with_card_shares(snapshot)
+    orders = _running_orders(snapshot)
+    for name, jobs in _by_pool(snapshot).items():
+        orders[name].wait_all(map(_waiting, jobs))
+    return dict(sorted(orders.items()))
+
+
+def _running_orders(snapshot: Snapshot) -> dict[str, PoolOrder]:
+    """By pool, an order of nobody yet: what runs, and past use."""
+    rulebook = Rulebook(policy_of(snapshot), revision=0)
+    orders = {pool.name: PoolOrder(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
+    alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None
+    stands_in = pools_of_tenants(snapshot.policy, snapshot.tenants, alone)
+    for tenant in snapshot.tenants:
+        order = orders.get(stands_in[tenant.name] or "")
+        if tenant.past_use and order is not None:
+            order.remember(tenant.name, tenant.past_use)
+    for running in snapshot.running:
+        orders[running.pool].run(_RUNS + running.id, running.tenant, running.demand)
+    return orders
+
+
+def _by_pool(snapshot: Snapshot) -> dict[str, list[SnapshotJob]]:
+    if len(snapshot.pools) == 1:
+        return {snapshot.pools[0].name: snapshot.jobs}
+    waiting: dict[str, list[SnapshotJob]] = {pool.name: [] for pool in snapshot.pools}
+    for job in snapshot.jobs:
+        waiting[job.pool].append(job)
+    return waiting
+
+
+def _rules(rulebook: Rulebook, pool: SnapshotPool, snapshot: Snapshot) -> PoolRules:
+    """The pool's rules; with H-DRF what runs and waits says which resources are used up, where the snapshot does not."""
+    rules = rulebook.pool_rules(pool.name, pool.capacity)
+    if not rules.rescaled:
+        return rules
+    if pool.saturated is not None:
+        return replace(rules, saturated=frozenset(pool.saturated) & frozenset(rules.resources))
+    saturation = Saturation(rules, {_WHOLE: whole_room(pool.capacity)})
+    for running in snapshot.running:
+        if running.pool == pool.name:
+            saturation.run(_WHOLE, running.demand, {})
+    for job in snapshot.jobs:
+        if job.pool == pool.name:
+            saturation.wait(_WHOLE, job.demand)
+    return replace(rules, saturated=saturation.used_up())
+
+
+def _name(pool: SnapshotPool) -> str:
+    return pool.name
+
+
+def _waiting(job: SnapshotJob) -> WaitingJob:
+    return WaitingJob(
+        uid=job.uid,
+        scope=job.tenant,
+        id=job.id,
+        tenant=job.tenant,
+        urgency=job.urgency,
+        submitted=job.submitted,
+        demand=job.demand,
+        queue=(job.cluster or job.frontend, job.queue),
+        override=job.priority_override,
+    )
+
+
+def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) -> OrderedPool:
+    """The pool in order, at once where it can be.
+
+    Args:
+        name: of the pool.
+        order: what runs there, and past use.
+        jobs: that wait there.
+        now: the instant.
+    """
+    whole = whole_places(jobs, order, order.rules, now)
+    if whole is not None:
+        standings = _standings(order, Counter(map(attrgetter("tenant"), jobs)))
+        return OrderedPool(
+            name=name, rules=order.rules, places=whole, standings=standings, oversized=whole.oversized
+        )
+    order.wait_all(map(_waiting, jobs))
+    places = order.in_order(now)
+    return OrderedPool(
+        name=name,
+        rules=order.rules,
+        places=places,
+        standings={one.tenant: one for one in order.standings()},
+        oversized=not isinstance(places, PlacesInOrder) or places.oversized,
+    )
+
+
+def _standings(order: PoolOrder, waiting: Mapping[str, int]) -> dict[str, Standing]:
+    """Of each tenant that is named, waits or runs, where the pool itself was not told what waits."""
+    found = {one.tenant: one for one in order.standings()}
+    found |= {one.tenant: one for one in order.standings(waiting.keys() - found.keys())}
+    found |= {name: msgspec.structs.replace(found[name], waiting=count) for name, count in waiting.items()}
+    return dict(sorted(found.items()))

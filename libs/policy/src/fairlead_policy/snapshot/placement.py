@@ -1,0 +1,307 @@
+"""Walking an order with nodes in view: each waiting job all or nothing, on what those before it leave.
+
+Fairness decides who goes first, fit says where and whether. So the order is an input here and is never changed: a job that
+finds no room is passed over and takes nothing, as a frontend that fills gaps does. Every answer is one of five. `placed`:
+here its pods fit, checked pod by pod. `never`: more than the pool has, or proven to fit nowhere even if nothing ran.
+`no-quota`: the pool is full, or what is left is kept for the head of its line. `no-room`: the pool has it in sum, its
+nodes or cards do not. `unknown`: jobs run, and nodes do not say what is used of them, and what is said (of cards, as
+HAMi notes it) does not prove that there is no room; or parts of cards are asked for, and no node registers a card.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from fairlead_contracts.base.errors import DocumentError, FieldError, shown
+from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
+from fairlead_policy.fit.card_table import CardTable
+from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards
+from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
+from fairlead_policy.fit.shapes import Gang, Node
+from fairlead_policy.fit.unschedulable import (
+    AskRefused,
+    BehindHead,
+    BeyondPool,
+    NoCards,
+    NoNodes,
+    Obstacle,
+    PoolFull,
+    UseNotStated,
+)
+from fairlead_policy.fit.using import with_pods
+from fairlead_policy.hami.annotations import Policies, Strategy, policies_of
+from fairlead_policy.hami.errors import AskError
+from fairlead_policy.snapshot.card_shares import pools_with_cards, with_card_shares
+
+
+class Answer(StrEnum):
+    """Whether a job fits."""
+
+    PLACED = "placed"
+    NO_QUOTA = "no-quota"
+    NO_ROOM = "no-room"
+    NEVER = "never"
+    UNKNOWN = "unknown"
+
+
+class NodeFit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job gets of one node."""
+
+    node: str
+    """`<cluster>/<node>` where the snapshot has several clusters."""
+    pods: int
+    cards: dict[str, int]
+    """vGPUs by uuid."""
+
+
+class JobFit(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer for one job."""
+
+    answer: Answer
+    nodes: tuple[NodeFit, ...] = ()
+    """Where it is placed, by name."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """Why it is not; never empty then."""
+    exact: bool = True
+    """False: no way was found, and that there is none is not proven."""
+
+
+class Walk(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of walking the order of all pools."""
+
+    jobs: dict[str, JobFit]
+    """By uid."""
+    placed: dict[str, tuple[Gang, tuple[PlacedPod, ...]]]
+    """By uid, the pods of those that are placed."""
+
+    @property
+    def never(self) -> frozenset[str]:
+        """The uids of jobs that can never run as things are."""
+        return frozenset(uid for uid, fit in self.jobs.items() if fit.answer is Answer.NEVER)
+
+
+def walk(
+    snapshot: Snapshot,
+    orders: Mapping[str, Iterable[str]],
+    strategy: Strategy,
+    heads: Mapping[str, str] | None = None,
+) -> Walk:
+    """Each waiting job placed, or why not.
+
+    Pools are walked by name; on nodes that several pools may use the later ones get what the earlier ones leave.
+
+    Args:
+        snapshot: nodes, what runs, what waits.
+        orders: the uids of each pool's waiting jobs, in order.
+        strategy: for jobs that state none (`hami.io/node-scheduler-policy`).
+        heads: by pool in reserve mode, the uid of the job at which its frontend stops: none behind it is placed.
+
+    Raises:
+        DocumentError: cards or asks cannot be read, with every problem.
+    """
+    walker = _Walker(with_card_shares(snapshot), strategy)
+    jobs = {job.uid: job for job in snapshot.jobs}
+    for pool, uids in sorted(orders.items()):
+        head = None if heads is None else heads.get(pool)
+        stopped = None
+        for uid in uids:
+            walker.meet(jobs[uid], pool, stopped)
+            if uid == head:
+                stopped = BehindHead(pool=pool, head=jobs[uid].id)
+    return Walk(jobs=walker.met, placed=walker.placed)
+
+
+class _Walker:
+    def __init__(self, snapshot: Snapshot, strategy: Strategy) -> None:
+        self.met: dict[str, JobFit] = {}
+        self.placed: dict[str, tuple[Gang, tuple[PlacedPod, ...]]] = {}
+        self._default = Policies(node=strategy)
+        self._capacity = {pool.name: pool.capacity for pool in snapshot.pools}
+        self._use: dict[str, Counter[str]] = {pool.name: Counter() for pool in snapshot.pools}
+        for running in snapshot.running:
+            self._use[running.pool].update(running.demand)
+        self._charged = {job.uid: job.demand for job in snapshot.jobs}
+        self._gangs, self._refused = _gangs(snapshot)
+        with_cards = pools_with_cards(snapshot)
+        self._cardless = {
+            job.uid for job in snapshot.jobs if job.pool not in with_cards and asks_for_parts(job)
+        }
+        self._nodes = _nodes(snapshot)
+        self._ranges = _Ranges(snapshot)
+        self._table = CardTable()
+        unsaid = [node for node in snapshot.nodes if node.used is None]
+        self._unsaid = len(unsaid) if snapshot.running else 0
+        empty = {name: node.emptied() for name, node in self._nodes.items()}
+        self._ever = _Proofs(empty, CardTable(), self._ranges)
+        self._now = _Proofs(self._nodes, self._table, self._ranges)
+        """Asked only while nobody is placed, for want of what is not said."""
+
+    def meet(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
+        """The next job of the pool's order; `stopped` where the frontend does not get so far."""
+        if (refused := self._refused.get(job.uid)) is not None:
+            self.met[job.uid] = JobFit(answer=Answer.NEVER, obstacles=(refused,))
+            return
+        gang, demand = self._gangs[job.uid], self._charged[job.uid]
+        fit = self._beyond(demand, pool)
+        if fit is None and stopped is not None:
+            never = self._never(gang, job, pool) if self._nodes else None
+            fit = never or JobFit(answer=Answer.NO_QUOTA, obstacles=(stopped,))
+        fit = fit or self._full(demand, pool, gang, job)
+        self.met[job.uid] = fit or self._on_nodes(gang, demand, job, pool)
+
+    def _beyond(self, demand: Mapping[str, int], pool: str) -> JobFit | None:
+        capacity = self._capacity[pool]
+        beyond = tuple(
+            BeyondPool(pool=pool, resource=name, wanted=amount, capacity=capacity.get(name, 0))
+            for name, amount in sorted(demand.items())
+            if amount > capacity.get(name, 0)
+        )
+        return JobFit(answer=Answer.NEVER, obstacles=beyond) if beyond else None
+
+    def _full(self, demand: Mapping[str, int], pool: str, gang: Gang, job: SnapshotJob) -> JobFit | None:
+        """The pool has no quota for it. One that no node could ever hold is told so instead: quota would not help it."""
+        capacity, use = self._capacity[pool], self._use[pool]
+        full = tuple(
+            PoolFull(pool=pool, resource=name, wanted=amount, left=max(capacity.get(name, 0) - use[name], 0))
+            for name, amount in sorted(demand.items())
+            if amount + use[name] > capacity.get(name, 0)
+        )
+        if not full:
+            return None
+        return self._never(gang, job, pool) or JobFit(answer=Answer.NO_QUOTA, obstacles=full)
+
+    def _on_nodes(self, gang: Gang, demand: Mapping[str, int], job: SnapshotJob, pool: str) -> JobFit:
+        if (why := self._untold(job)) is not None:
+            none = (self._never(gang, job, pool) if self._nodes else None) or self._crowded(gang, job, pool)
+            if none is None:
+                self._use[pool].update(demand)
+            return none or JobFit(answer=Answer.UNKNOWN, obstacles=(why,), exact=False)
+        annotations = {} if job.gang is None else job.gang.annotations
+        strategy = policies_of(annotations, self._default).node
+        found = place(
+            gang, [self._nodes[name] for name in self._ranges.of(job, pool)], strategy, table=self._table
+        )
+        if isinstance(found, Unfit):
+            return self._never(gang, job, pool) or JobFit(
+                answer=Answer.NO_ROOM, obstacles=found.obstacles, exact=found.exact
+            )
+        self._take(job, gang, found, demand, pool)
+        return JobFit(answer=Answer.PLACED, nodes=_per_node(found))
+
+    def _untold(self, job: SnapshotJob) -> Obstacle | None:
+        """What is not known, and would have to be for a place to be named."""
+        if not self._nodes:
+            return NoNodes()
+        if self._unsaid:
+            return UseNotStated(nodes=self._unsaid)
+        return NoCards(shape=ONLY_SHAPE) if job.uid in self._cardless else None
+
+    def _take(
+        self, job: SnapshotJob, gang: Gang, found: Placement, demand: Mapping[str, int], pool: str
+    ) -> None:
+        self._nodes.update(with_pods(gang, self._nodes, found.pods))
+        self._use[pool].update(demand)
+        self.placed[job.uid] = gang, found.pods
+
+    def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
+        """That it fits nowhere even if nothing ran, where that is proven."""
+        unfit = self._ever.of(gang, job, pool)
+        return None if unfit is None else JobFit(answer=Answer.NEVER, obstacles=unfit.obstacles)
+
+    def _crowded(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
+        """That what is said to be used leaves no room, where that is proven: what is not said can only take more."""
+        unfit = self._now.of(gang, job, pool) if self._unsaid else None
+        return None if unfit is None else JobFit(answer=Answer.NO_ROOM, obstacles=unfit.obstacles)
+
+
+class _Proofs:
+    """Which gangs fit nowhere on nodes that stay as they are; gangs that are alike are asked for once."""
+
+    def __init__(self, nodes: Mapping[str, Node], table: CardTable, ranges: "_Ranges") -> None:
+        self._nodes = nodes
+        self._table = table
+        self._ranges = ranges
+        self._known: dict[tuple[tuple[str, str], bytes], Unfit | None] = {}
+
+    def of(self, gang: Gang, job: SnapshotJob, pool: str) -> Unfit | None:
+        """What stands in the way; None where it fits, or nothing is proven."""
+        key = (self._ranges.key_of(job, pool), _shape_key(gang))
+        if key not in self._known:
+            nodes = [self._nodes[name] for name in self._ranges.of(job, pool)]
+            found = place(gang, nodes, table=self._table)
+            self._known[key] = found if isinstance(found, Unfit) and found.exact else None
+        return self._known[key]
+
+
+class _Ranges:
+    """Which nodes the jobs of a pool and a cluster may use."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._nodes = [(node, node_of(node, ()).name) for node in snapshot.nodes]
+        self._known: dict[tuple[str, str], list[str]] = {}
+
+    def key_of(self, job: SnapshotJob, pool: str) -> tuple[str, str]:
+        """Jobs with one key may use the same nodes."""
+        return pool, job.cluster
+
+    def of(self, job: SnapshotJob, pool: str) -> list[str]:
+        """Their names. A node that names no pool or no cluster is there for all; a job that names no cluster may use each."""
+        key = self.key_of(job, pool)
+        if key not in self._known:
+            self._known[key] = [
+                name
+                for node, name in self._nodes
+                if node.pool in (None, pool) and (not node.cluster or job.cluster in ("", node.cluster))
+            ]
+        return self._known[key]
+
+
+def _nodes(snapshot: Snapshot) -> dict[str, Node]:
+    problems: list[FieldError] = []
+    cards = list(read_cards(snapshot.nodes, problems))
+    if problems:
+        raise DocumentError(problems)
+    nodes = map(node_of, snapshot.nodes, cards)
+    return {node.name: node for node in nodes}
+
+
+def _gangs(snapshot: Snapshot) -> tuple[dict[str, Gang], dict[str, AskRefused]]:
+    """The pods of each job; of a frontend's jobs, those that HAMi refuses apart: they are in its queue all the same."""
+    with_cards, problems = pools_with_cards(snapshot), list[FieldError]()
+    gangs: dict[str, Gang] = {}
+    refused: dict[str, AskRefused] = {}
+    for at, job in enumerate(snapshot.jobs):
+        try:
+            gangs[job.uid] = gang_of(job, with_cards=job.pool in with_cards)
+        except AskError as error:
+            if job.frontend:
+                resource = error.field.removeprefix("demand.")
+                refused[job.uid] = AskRefused(
+                    resource=resource, wanted=shown(error.value), reason=error.reason
+                )
+            else:
+                problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
+        except FieldError as error:
+            problems.append(FieldError(f"jobs[{at}].{error.field}", error.value, error.reason))
+    if problems:
+        raise DocumentError(problems)
+    return gangs, refused
+
+
+def _shape_key(gang: Gang) -> bytes:
+    return msgspec.json.encode(gang)
+
+
+def _per_node(found: Placement) -> tuple[NodeFit, ...]:
+    pods: Counter[str] = Counter()
+    cards: dict[str, Counter[str]] = {}
+    for pod in found.pods:
+        pods[pod.node] += 1
+        cards.setdefault(pod.node, Counter()).update(uuid for uuids in pod.cards for uuid in uuids)
+    return tuple(
+        NodeFit(node=name, pods=pods[name], cards=dict(sorted(cards[name].items()))) for name in sorted(pods)
+    )

@@ -1,0 +1,170 @@
+"""Reserve mode on paper: who of a snapshot heads its line, when it starts at the latest, and who may pass.
+
+The frontend is taken to have the order in place already, and the jobs before the head to have started: what is shown is
+what a running Fairlead promises a moment later.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotRunning
+from fairlead_policy.reserve.easy import reserve, reserves, timing_of
+from fairlead_policy.reserve.reservation import InPlace, Obstacle, Scene, Standing, Timing, Waiting
+from fairlead_policy.reserve.shadow import Run, Shadow, fits
+from fairlead_policy.snapshot.card_shares import with_card_shares
+from fairlead_policy.snapshot.ordering import OrderedPool
+
+
+class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
+    """What reserve mode does to a pool of a snapshot. All are uids."""
+
+    why_not: str = ""
+    """Why no start can be promised in the pool, in words; the rest is empty then."""
+    head: str | None = None
+    """The first job that does not fit; None where all of them do."""
+    shadow: Micros | None = None
+    """When it starts at the latest; None where that cannot be said."""
+    obstacle: Obstacle | None = None
+    """Why it cannot be said."""
+    endless: tuple[str, ...] = ()
+    """Ids of the runs without a known end, or beyond it, that are in its way."""
+    starting: tuple[str, ...] = ()
+    """Those that fit, in order before the head."""
+    passing: tuple[str, ...] = ()
+    """Those that go before the head: they end before its start, or it fits beside them."""
+    behind: tuple[str, ...] = ()
+    """Those of higher classes before the head that never start as things are: why nothing is promised to it."""
+    aside: tuple[str, ...] = ()
+    """Those that ask for more than the pool has: they stand last in their class."""
+    stopping: tuple[str, ...] = ()
+    """Those of them that jobs of lower classes wait behind: none of these ever starts."""
+    unplaceable: tuple[str, ...] = ()
+    """Those that the pool has enough for and that no node ever holds: they stand last in their class, too."""
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """Those that never start as things are: none of them heads the line."""
+        return (*self.unplaceable, *self.aside)
+
+
+def reserve_snapshot(
+    snapshot: Snapshot, pool: OrderedPool, never: Collection[str] = ()
+) -> PaperReservation | None:
+    """The reservation of a pool; None where the policy wants none.
+
+    Args:
+        snapshot: what runs and waits.
+        pool: one of its pools, in order.
+        never: the uids of jobs that can never run as things are; no start is promised to them.
+
+    Raises:
+        DocumentError: as `order_snapshot`.
+    """
+    if not reserves(snapshot.policy, pool.name):
+        return None
+    # The pool's capacity is in shares of cards where nodes register them; so must be what jobs ask for and runs hold.
+    snapshot = with_card_shares(snapshot)
+    jobs = {job.uid: job for job in snapshot.jobs if job.pool == pool.name}
+    queues = {(job.cluster, job.frontend, job.queue) for job in jobs.values()}
+    if len(queues) > 1:
+        return PaperReservation(why_not=f"its jobs wait in {len(queues)} queues: it takes one that is alone")
+    strict, capacity = pool.rules.strict, pool.rules.capacity
+    waiting = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
+    unplaceable = {one.uid: one for one in waiting if one.uid in never and fits(one.demand, capacity)}
+    timing = timing_of(snapshot.policy)
+    scene = Scene(
+        now=snapshot.now,
+        timing=timing,
+        capacity=capacity,
+        running=[_run(job, timing) for job in snapshot.running if job.pool == pool.name],
+        order=[one for one in waiting if one.uid not in unplaceable],
+        ahead=lambda _: frozenset(),
+    )
+    return _reserved(scene, waiting, tuple(unplaceable), snapshot.policy.window)
+
+
+def _reserved(
+    scene: Scene, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
+) -> PaperReservation:
+    """What becomes of all that wait; in the scene is who may ever start."""
+    first = reserve(scene, Standing())
+    aside, lowest = frozenset(first.aside), waiting[-1].urgency if waiting else ""
+    told = PaperReservation(
+        starting=first.starting,
+        aside=first.aside,
+        unplaceable=unplaceable,
+        stopping=tuple(one.uid for one in waiting if one.uid in aside and one.urgency != lowest),
+    )
+    if first.head is None:
+        return told
+    told = msgspec.structs.replace(told, head=first.head.uid)
+    behind = tuple(_of_higher_classes(first.head, waiting, frozenset(told.last)))
+    if behind:
+        # The frontend keeps classes apart: whatever levels are written, it comes to these first.
+        return msgspec.structs.replace(told, behind=behind, obstacle=Obstacle.NOT_IN_PLACE)
+    return _with_promise(told, first.head, scene, window)
+
+
+def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collection[str]) -> Iterator[str]:
+    """Who never starts and stands before the head."""
+    for one in takewhile(lambda one: one.uid != head.uid, waiting):
+        if one.uid in never and one.urgency != head.urgency:
+            yield one.uid
+
+
+def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> OrderedPool:
+    """The pool with its places as the reservation wants them."""
+    if found is None or found.why_not:
+        return pool
+    front = [*found.starting, *found.passing, *([] if found.head is None else [found.head])]
+    places = {place.uid: place for place in pool.places}
+    named = {*front, *found.last}
+    rest = [uid for uid in places if uid not in named]
+    ordered = [places[uid] for uid in (*front, *rest, *found.last)]
+    if pool.rules.strict:
+        # Levels are written within a class: no job stands behind those of a lower one.
+        turn = {urgency: at for at, urgency in enumerate(dict.fromkeys(one.urgency for one in pool.places))}
+        ordered.sort(key=lambda place: turn[place.urgency])
+    return msgspec.structs.replace(pool, places=ordered)
+
+
+def _with_promise(told: PaperReservation, head: Waiting, scene: Scene, window: int) -> PaperReservation:
+    """With the head's start and those that pass it, once all before it have started."""
+    started = set(told.starting)
+    begun = [_begun(one, scene) for one in scene.order if one.uid in started]
+    # A running Fairlead knows no more of the queue.
+    known = [one for one in scene.order if one.uid not in started][:window]
+    if head not in known:
+        return PaperReservation(
+            why_not=f"the first {window} jobs of its queue, as many as `window` says, ask for more than it has"
+        )
+    found = reserve(
+        msgspec.structs.replace(scene, running=[*scene.running, *begun], order=known),
+        Standing(in_place=InPlace(head.uid, scene.now - scene.timing.reaction)),
+    )
+    shadow = found.shadow or Shadow(at=None)
+    return msgspec.structs.replace(
+        told,
+        shadow=shadow.at,
+        obstacle=found.obstacle,
+        endless=(*shadow.endless, *shadow.overdue),
+        passing=tuple(one.uid for one in found.given),
+    )
+
+
+def _begun(one: Waiting, scene: Scene) -> Run:
+    timing = scene.timing
+    ends = None if one.limit is None else scene.now + 2 * timing.reaction + one.limit + timing.grace
+    return Run(uid=one.uid, demand=one.demand, ends=ends)
+
+
+def _run(job: SnapshotRunning, timing: Timing) -> Run:
+    return Run(uid=job.id, demand=job.demand, ends=None if job.ends is None else job.ends + timing.grace)
+
+
+def _waiting(job: SnapshotJob, *, strict: bool) -> Waiting:
+    urgency = job.urgency if strict else ""
+    return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.runtime_limit)

@@ -1,0 +1,230 @@
+"""Cards that clusters state, and what stated jobs weigh by them: as `card_shares` has it of a snapshot.
+
+Nodes state the cards that HAMi registers, pods what they ask of them; Kueue's quota counts neither as HAMi does. So a
+pool whose clusters register cards has what these are, as far as its quota goes, and its jobs weigh what HAMi gives them.
+What may be admitted is the quota's business still.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_RESOURCES, VGPUS, CardState
+from fairlead_contracts.messages.state import JobShape, JobState, NodeState, PoolState
+from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
+from fairlead_contracts.snapshot.types import (
+    CardUse,
+    SnapshotCard,
+    SnapshotGang,
+    SnapshotRunning,
+    SnapshotShape,
+)
+from fairlead_policy.hami.charges import CardPool
+from fairlead_policy.hami.register import card_of
+from fairlead_policy.snapshot.card_shares import CardCharges, weighed
+from fairlead_policy.usage.saturation import Room, whole_room
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What the nodes of one cluster that are ready say of cards."""
+
+    cards: tuple[CardState, ...]
+    """Nothing in use, in an order of their own."""
+    plain: int
+    """Thousandths of cards that nodes have which register none: other drivers than HAMi's serve them."""
+
+
+class Asking(Protocol):
+    """A job, or a run that is over, as far as it asks for anything."""
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Of all pods together, as its frontend counts."""
+
+    @property
+    def pods(self) -> int:
+        """How many."""
+
+    @property
+    def shapes(self) -> list[JobShape]:
+        """What they ask for one by one, where that says more."""
+
+
+class PoolCards:
+    """The cards of one pool; two are equal where jobs weigh the same by both.
+
+    Args:
+        parts: by cluster; one of them at least registers cards.
+    """
+
+    def __init__(self, parts: Mapping[str, _Part]) -> None:
+        self._parts = dict(parts)
+        self._pool = CardPool(card_of(card) for part in parts.values() for card in part.cards)
+        self._charges = CardCharges(self._pool)
+
+    @classmethod
+    def of(cls, nodes: Iterable[NodeState]) -> "PoolCards | None":
+        """The cards of the clusters that a pool is made of; None where none of them registers any."""
+        by_cluster: dict[str, list[NodeState]] = {}
+        for node in nodes:
+            if node.ready:
+                by_cluster.setdefault(node.cluster, []).append(node)
+        parts = {
+            cluster: _Part(
+                cards=tuple(sorted((_idle(card) for node in found for card in node.cards), key=_by_name)),
+                plain=sum(map(_plain, found)),
+            )
+            for cluster, found in by_cluster.items()
+        }
+        return cls(parts) if any(part.cards for part in parts.values()) else None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same cards are known."""
+        return isinstance(other, PoolCards) and self._parts == other._parts
+
+    __hash__ = None  # type: ignore[assignment] # compared, never a key
+
+    def capacity(self, cluster: str, stated: Mapping[str, int]) -> dict[str, int]:
+        """What a cluster's part of the pool has, in base units.
+
+        Of cards it has those of its nodes, or as many as its quota says where these are fewer, each an average one; a
+        cluster that registers none has what its quota says. Memory and cores are those of its cards; a smaller quota of
+        either counts.
+        """
+        part = self._parts.get(cluster)
+        number = stated.get(VGPUS, 0)
+        if part is not None and part.cards:
+            healthy = self._healthy(part) + part.plain
+            number = min(stated.get(VGPUS, healthy), healthy)
+        has = self._pool.capacity({VGPUS: number})
+        for name in (CARD_MEMORY, CARD_CORES):
+            has[name] = min(has[name], stated.get(name, has[name]))
+        return {name: amount for name, amount in stated.items() if name not in CARD_RESOURCES} | has
+
+    def room(self, pool: PoolState) -> Room:
+        """What a cluster's part of the pool has, by flavor: of cards each has the part of them that its quota has."""
+        has = self.capacity(pool.cluster, pool.capacity)
+        if not pool.flavors:
+            return whole_room(has)
+        cards = {name: has[name] for name in CARD_RESOURCES if name in has}
+        room = {
+            flavor: {name: amount for name, amount in amounts.items() if name not in cards}
+            for flavor, amounts in pool.flavors.items()
+        }
+        quotas = {flavor: amounts.get(VGPUS, 0) for flavor, amounts in pool.flavors.items()}
+        if not any(quotas.values()):
+            quotas = {"": 1}
+        for name, amount in cards.items():
+            for flavor, part in _dealt(amount, quotas).items():
+                room.setdefault(flavor, {})[name] = part
+        return room
+
+    @staticmethod
+    def flavors_of(job: JobState) -> dict[str, str]:
+        """The flavor that a running job holds each resource of: a card's memory and cores are of the card's own."""
+        flavor = job.flavors.get(VGPUS)
+        return job.flavors if flavor is None else job.flavors | dict.fromkeys(CARD_RESOURCES, flavor)
+
+    def demand_of(self, job: Asking) -> dict[str, int]:
+        """What the job weighs: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
+        pods = sum(shape.pods for shape in job.shapes) or job.pods
+        asking = SnapshotRunning(
+            id="", tenant="", pool="", urgency="", demand=job.demand, pods=pods, gang=stated_gang(job.shapes)
+        )
+        try:
+            charge = self._charges.charge(asking)
+        except FieldError:
+            return job.demand
+        return weighed(job.demand, charge) if charge else job.demand
+
+    @staticmethod
+    def _healthy(part: _Part) -> int:
+        return CardPool(map(card_of, part.cards)).capacity({})[VGPUS]
+
+
+def _dealt(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
+    """The amount in parts that are as the quotas are, rounded; together they are all of it."""
+    total, before, dealt = sum(quotas.values()), 0, dict[str, int]()
+    for flavor, quota in sorted(quotas.items()):
+        dealt[flavor] = amount * (before + quota) // total - amount * before // total
+        before += quota
+    return dealt
+
+
+def same_cards(one: NodeState | None, other: NodeState | None) -> bool:
+    """Whether two statements of a node say the same of its cards, use apart: that changes with every pod."""
+    return _said(one) == _said(other)
+
+
+def _said(node: NodeState | None) -> object:
+    if node is None or not node.ready:
+        return None
+    return list(map(_idle, node.cards)), _plain(node)
+
+
+def _plain(node: NodeState) -> int:
+    """Thousandths of cards that another driver serves: of a register that cannot be read HAMi gives nothing away."""
+    return 0 if node.cards or node.cards_refused else node.allocatable.get(VGPUS, 0)
+
+
+def _idle(card: CardState) -> CardState:
+    return msgspec.structs.replace(
+        card, index=0, numa=0, cordoned=False, used_count=0, used_memory=0, used_cores=0
+    )
+
+
+def stated_card(card: CardState) -> SnapshotCard:
+    """The card as a snapshot has it."""
+    return SnapshotCard(
+        uuid=card.uuid,
+        memory=card.memory,
+        cores=card.cores,
+        count=card.count,
+        model=card.model,
+        index=card.index,
+        numa=card.numa,
+        mode=card.mode,
+        health=card.health,
+        cordoned=card.cordoned,
+        used=CardUse(count=card.used_count, memory=card.used_memory, cores=card.used_cores),
+    )
+
+
+def _by_name(card: CardState) -> str:
+    return card.uuid
+
+
+def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
+    """What is stated of a job's pods; a gang of one kind has the same name for them everywhere.
+
+    Of what several kinds of pods wish of cards, that is kept which all of them wish that ask for any.
+    """
+    if not shapes:
+        return None
+    name = ONLY_SHAPE if len(shapes) == 1 else None
+    return SnapshotGang(
+        shapes=[
+            SnapshotShape(
+                name=name or shape.name,
+                pods=shape.pods,
+                demand=shape.demand,
+                containers=_containers(shape),
+                selector=shape.selector,
+            )
+            for shape in shapes
+        ],
+        annotations=_common([shape.card_wishes for shape in shapes if shape.card_asks]),
+    )
+
+
+def _containers(shape: JobShape) -> list[dict[str, int]]:
+    """What its containers ask of cards, where that is more than its demand says."""
+    summed = {name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)}
+    return [] if shape.card_asks == [summed] else shape.card_asks
+
+
+def _common(wishes: list[dict[str, str]]) -> dict[str, str]:
+    first, *others = wishes or [{}]
+    return {name: word for name, word in first.items() if all(one.get(name) == word for one in others)}

@@ -1,0 +1,140 @@
+"""Sequences of nodes of the tree: a node serves its jobs in the merge of its children's sequences.
+
+A sequence need not ascend by its jobs' own tuples (class, key, submitted, uid): a job may stand before a sibling's that
+would go first by the terms of the level above. Always serving the child whose head is smallest equals one sort by the
+*running maximum of the whole tuple* along each child's sequence, ties by the position in it. Tuples are compared exactly
+by ranking all of them once; running maxima are then those of integers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
+from fairlead_policy.exact.scoring import Facing, Measure, Scale, Scores, sums_before
+from fairlead_policy.tenants.tenant_queue import Columns, Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The first jobs of several tenants, each in its own order, one tenant after the other."""
+
+    lanes: Sequence[Lane]
+    lane: Ints
+    """Number of each job's tenant in `lanes`."""
+    row: Ints
+    """Position in the tenant's own order."""
+    columns: Columns
+    starts: Ints
+    """Where each tenant's jobs begin; one more than there are tenants."""
+    whole: tuple[bool, ...]
+    """By tenant: whether all its jobs are here."""
+
+    @classmethod
+    def of(cls, lanes: Sequence[Lane], depths: Sequence[int]) -> "Field":
+        """The first jobs of each tenant, so many of each or as many as it has."""
+        counts = [min(len(lane), depth) for lane, depth in zip(lanes, depths, strict=True)]
+        columns = [lane.columns(count) for lane, count in zip(lanes, counts, strict=True)]
+        return cls(
+            lanes,
+            np.repeat(np.arange(len(lanes)), counts),
+            np.concatenate([np.arange(count) for count in counts]),
+            Columns.joined(columns),
+            np.cumsum([0, *counts]),
+            tuple(len(lane) == count for lane, count in zip(lanes, counts, strict=True)),
+        )
+
+    def uid_at(self, at: int) -> str:
+        """The uid of a job of the field."""
+        return self.lanes[self.lane.item(at)].uid_at(self.row.item(at))
+
+    def uids(self) -> Names:
+        """All uids."""
+        return np.concatenate(
+            [
+                lane.uids()[:count]
+                for lane, count in zip(self.lanes, np.diff(self.starts).tolist(), strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The beginning of one node's sequence."""
+
+    at: Ints
+    """Numbers of its jobs in the field."""
+    scores: Scores
+    """As the level above compares them: by this node's use and weight."""
+    whole: bool
+    """Whether the sequence ends here."""
+    compared: Rows | None = None
+    """What its order was made from: the children's rows by their own tuples, ascending."""
+
+
+def leaf_stretch(field: Field, number: int) -> Stretch:
+    """A tenant's own order."""
+    first, last = int(field.starts[number]), int(field.starts[number + 1])
+    scores = field.lanes[number].scored(last - first).first(last - first)
+    return Stretch(np.arange(first, last), scores, field.whole[number])
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a node's scores are made of beside its jobs."""
+
+    tenant: str
+    scale: Scale
+    use: list[int]
+    """Of each resource, base units: what runs below it, and past use."""
+    bound: int
+    """No use of it, its waiting jobs started, is larger."""
+    lacking: bool
+    """Whether that use takes in a resource of which the pool has none."""
+
+
+def merge(field: Field, children: Sequence[Stretch], node: Node, now: Micros) -> Stretch:
+    """The node's sequence, as far as the children's beginnings tell it."""
+    measure = node.scale.measure
+    rows = join([child.scores.rows for child in children])
+    at = np.concatenate([child.at for child in children])
+    lengths = [len(child.at) for child in children]
+    order, ranks = ranked(rows, at, field, measure, now)
+    ends = np.cumsum(lengths)
+    for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
+        np.maximum.accumulate(ranks[start:end], out=ranks[start:end])
+    line = np.argsort(ranks, kind="stable")
+    cut = _known(line, ends, children)
+    line = line[:cut]
+    whole = cut == len(at) and all(child.whole for child in children)
+    return Stretch(at[line], score(field, at[line], node), whole, rows.take(order))
+
+
+def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
+    """The rows in the order of their own tuples, and the place of each row in it."""
+    ranking = Ranking(rows, measure.rules, measure.multipliers, now)
+    order = ranking.order(lambda row: (field.uid_at(at.item(row)), 0))
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return order, ranks
+
+
+def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
+    """How much of the merge is certain: up to the last job of a child that goes on behind it."""
+    cuts = [end - 1 for end, child in zip(ends.tolist(), children, strict=True) if not child.whole]
+    return int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
+
+
+def score(field: Field, at: Ints, node: Node) -> Scores:
+    """The node's start tags along its sequence: one cumulative sum, as for a single tenant."""
+    columns = field.columns
+    before, beyond = sums_before(np.ascontiguousarray(columns.demand[at]), node.use, node.bound)
+    lacks = np.zeros(len(at), np.bool_)
+    if node.lacking:
+        lacks[:] = True
+    else:
+        np.logical_or.accumulate(columns.lacking[at[:-1]] > 0, out=lacks[1:])
+    jobs = Facing(columns.rank[at], columns.submitted[at], columns.grade[at])
+    return node.scale.score(jobs, before, beyond, lacks)

@@ -1,0 +1,153 @@
+"""A top-level tenant's jobs in the sequence in which it serves them, with what each counts as in the pool."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
+from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.tenants.merging import Field, Stretch, ranked
+from fairlead_policy.tenants.tenant_queue import Lane
+
+
+class Sequence:
+    """The beginning of a top-level tenant's sequence at one instant.
+
+    A job counts as the largest tuple up to it: as its *lifter*. Beyond the aging cap that may change with the clock, but
+    only between two jobs: a key is `max(tag + rate * submitted, tag + rate * (now - cap))`, so the largest one is that
+    of the largest key as submitted, or that of the largest tag.
+
+    Args:
+        stretches: by tenant below the top-level one and that itself.
+        top: the top-level tenant.
+        field: their jobs.
+        measure: of the pool.
+        use: what runs below the top-level tenant, and past use.
+        now: the instant.
+    """
+
+    def __init__(
+        self,
+        stretches: Mapping[str, Stretch],
+        top: str,
+        field: Field,
+        measure: Measure,
+        *,
+        use: Mapping[str, int],
+        now: Micros,
+    ) -> None:
+        self.use = use
+        self._inverses: dict[str, Ints] = {}
+        self._lifters: dict[str, Ints] = {}
+        self.top = top
+        self.field = field
+        self.measure = measure
+        self.stretches = stretches
+        self.stretch = stretches[top]
+        self._now = now
+
+    def __len__(self) -> int:
+        return len(self.stretch.at)
+
+    @property
+    def own(self) -> Rows:
+        """Each job by its own terms."""
+        return self.stretch.scores.rows
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Each job as what it counts as."""
+        return self.own.take(self.lifter)
+
+    @cached_property
+    def lifter(self) -> Ints:
+        """The position of the job that each counts as."""
+        return self._largest(self.measure, self._now)
+
+    def lifter_in(self, tenant: str) -> Ints:
+        """The same in the sequence of a tenant on its way up: what its jobs count as among its siblings'."""
+        found = self._lifters.get(tenant)
+        if found is None:
+            stretch = self.stretches[tenant]
+            order, ranks = ranked(stretch.scores.rows, stretch.at, self.field, self.measure, self._now)
+            found = self._lifters[tenant] = order[np.maximum.accumulate(ranks)]
+        return found
+
+    @cached_property
+    def as_submitted(self) -> Ints:
+        """The position of the largest tuple up to each job, were nothing capped."""
+        if self.measure.rules.cap is None:
+            return self.lifter
+        return self._largest(self.measure.uncapped, self._now)
+
+    @cached_property
+    def by_tag(self) -> Ints:
+        """The position of the largest (class, tag, submitted, uid) up to each job: far beyond the cap it counts."""
+        rules = self.measure.rules
+        if rules.cap is None or not rules.rate:
+            return self.as_submitted
+        return self._largest(self.measure.ageless, self._now)
+
+    def uid_at(self, position: int) -> str:
+        """The uid of a job."""
+        return self.field.uid_at(self.stretch.at.item(position))
+
+    def tie_at(self, position: int) -> TieBreak:
+        """What settles equal keys and submit instants: the uid that the job counts by, and its position."""
+        return self.uid_at(self.lifter.item(position)), position
+
+    def job_at(self, position: int) -> WaitingJob:
+        """A job."""
+        return self.job_within(self.top, position)
+
+    def job_within(self, tenant: str, position: int) -> WaitingJob:
+        """A job by its position in the sequence of a tenant on its way up."""
+        at = self.stretches[tenant].at.item(position)
+        return self.field.lanes[self.field.lane.item(at)].job_at(self.field.row.item(at))
+
+    def uids(self) -> Names:
+        """All uids."""
+        picked: Names = self.field.uids()[self.stretch.at]
+        return picked
+
+    @cached_property
+    def lanes(self) -> Ints:
+        """The number of each job's tenant."""
+        return self.field.lane[self.stretch.at]
+
+    @cached_property
+    def queues(self) -> Ints:
+        """The number of each job's queue."""
+        return self.field.columns.queue[self.stretch.at]
+
+    def position_at(self, lane: Lane, row: int) -> int:
+        """The position of a job of this sequence by its tenant's own order."""
+        number = next(number for number, known in enumerate(self.field.lanes) if known is lane)
+        return self._inverse_of(self.top).item(int(self.field.starts[number]) + row)
+
+    def count_by_tenant(self, ahead: int) -> dict[str, int]:
+        """How many of the first jobs are each tenant's."""
+        counts = np.bincount(self.lanes[:ahead], minlength=len(self.field.lanes)).tolist()
+        named = zip(self.field.lanes, counts, strict=True)
+        return {lane.tenant: count for lane, count in named if count}
+
+    def position_in(self, tenant: str, position: int) -> int:
+        """The position of a job in the sequence of a tenant on its way up."""
+        return self._inverse_of(tenant).item(self.stretch.at.item(position))
+
+    def _inverse_of(self, tenant: str) -> Ints:
+        """By number in the field, the position in a tenant's sequence; -1 for a job that is not in it."""
+        inverse = self._inverses.get(tenant)
+        if inverse is None:
+            at = self.stretches[tenant].at
+            inverse = self._inverses[tenant] = np.full(len(self.field.lane), -1)
+            inverse[at] = np.arange(len(at))
+        return inverse
+
+    def _largest(self, measure: Measure, now: Micros) -> Ints:
+        order, ranks = ranked(self.own, self.stretch.at, self.field, measure, now)
+        largest: Ints = order[np.maximum.accumulate(ranks)]
+        return largest

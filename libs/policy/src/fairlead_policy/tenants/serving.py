@@ -1,0 +1,480 @@
+"""Serving with H-DRF: a family's jobs one by one, from the top down, as far as somebody looks.
+
+Each node serves the child whose next job has the smallest (class, blocked, infinite share, key, submitted, uid). A start
+changes what one leaf holds, and with it what each node above counts to hold; siblings stand as they stood. So a job costs
+(levels x log of the siblings), and the first jobs of a family are found without a look at those behind: of these it only
+counts that some are left, as a tenant is live while a job of it waits that is not blocked.
+
+The tree as it stands before any start is kept: an event changes one leaf and the nodes above it. Keys are exact: fractions
+of integers, told apart by their nearest floats where these differ.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from copy import copy
+from operator import mul
+from typing import NamedTuple, Protocol
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.scoring import Measure, lacking_of
+from fairlead_policy.rules.pool_rules import LARGEST, NOTHING
+from fairlead_policy.tenants.least import Least
+from fairlead_policy.tenants.rescaling import Exact, Holding, Kin, Vector, parts_of
+from fairlead_policy.tenants.tenant_queue import Lane, counted_amount
+
+_BLOCK = 32
+"""Rows of a tenant that are looked up at once, at first."""
+_LARGEST_BLOCK = 4096
+
+
+class Facts(Protocol):
+    """What a family knows of its tenants."""
+
+    @property
+    def lanes(self) -> Mapping[str, Lane]:
+        """What runs and waits, by tenant."""
+        ...
+
+    def own_past(self, tenant: str) -> Mapping[str, int]:
+        """Past use of a tenant with children that is nobody's below."""
+        ...
+
+    def use_below(self, tenant: str) -> Mapping[str, int]:
+        """What runs below a tenant, and past use."""
+        ...
+
+
+class _Job(NamedTuple):
+    """A waiting job, as far as its place depends on it."""
+
+    rank: int
+    submitted: Micros
+    grade: int
+    uid: str
+    queue: int
+    lacking: bool
+    demand: list[int]
+
+
+type Head = tuple[int, float, Exact, Micros, str, _Job]
+"""A node's next job: (class, blocked and infinite share, key as a float, key, submitted, uid), and the job."""
+
+
+class _Keys:
+    """Makes heads of jobs and of the tags that their nodes stand at.
+
+    Args:
+        measure: of the pool.
+        horizon: submit instants before it count as it; None where none is.
+    """
+
+    def __init__(self, measure: Measure, horizon: Micros | None) -> None:
+        self._rate = measure.rules.rate
+        self._mode = measure.rules.class_mode
+        self._weights = measure.multipliers.exact
+        self._horizon = horizon
+
+    def head(self, job: _Job, over: int, under: int, *, infinite: bool) -> Head:
+        """The job as the next of a node whose tag is `over / under`."""
+        if infinite:
+            over, under = 0, 1
+        if job.grade and self._mode == "multiplicative" and (weight := self._weights[job.grade]):
+            over, under = over * weight.denominator, under * weight.numerator
+        elif job.grade and self._mode == "additive":
+            weight = self._weights[job.grade]
+            over, under = over * weight.denominator + weight.numerator * under, under * weight.denominator
+        rate = self._rate
+        if rate:
+            aged = job.submitted if self._horizon is None else max(job.submitted, self._horizon)
+            over, under = over * rate.denominator + aged * rate.numerator * under, under * rate.denominator
+        return (
+            job.rank * 2 + infinite, ratio(over, under), Exact(over, under), job.submitted, job.uid, job,
+        )  # fmt: skip
+
+
+type Member = Leaf | Branch
+"""A tenant of the family."""
+
+
+class Leaf:
+    """A tenant that has jobs of its own, or nobody below it."""
+
+    def __init__(self, tenant: str, facts: Facts, measure: Measure, number: int) -> None:
+        rules = measure.rules
+        self.tenant, self.number = tenant, number
+        self.entitlement = rules.entitlement_of(tenant)
+        self.lane = facts.lanes.get(tenant)
+        if tenant in rules.children:
+            use = facts.use_below(tenant)
+        else:
+            use = {} if self.lane is None else self.lane.counted
+        self.use = dict(use)  # of the moment: the lane goes on
+        self.demanded = [0] * len(rules.resources) if self.lane is None else list(self.lane.demanded)
+        self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
+        self.started = 0
+        self._measure = measure
+        self._lacks = lacking_of(self.use, rules) is not None
+        self._free = 0 if self.lane is None else self.lane.unblocked
+        self._rows: list[_Job] = []
+        self._first_row = 0
+
+    def copy(self) -> "Leaf":
+        """The same tenant, for another future."""
+        return copy(self)  # what it refers to is replaced, never changed
+
+    @property
+    def live(self) -> bool:
+        """Whether a job that is not blocked is still to start."""
+        return self._free > 0
+
+    def holding(self) -> Holding:
+        """What it holds, as its parent counts it."""
+        under = self._measure.denominator
+        over = list(map(mul, self.totals, self._measure.numerators))
+        return Holding([(part, under) for part in over], (max(over, default=0), under))
+
+    def head(self, keys: _Keys) -> Head | None:
+        """Its next job, as its siblings see it; None where all have started."""
+        job = self.job()
+        if job is None:
+            return None
+        measure, entitlement = self._measure, self.entitlement
+        most = max(map(mul, self.totals, measure.numerators), default=0)
+        infinite = not entitlement or self._lacks or max(self.totals, default=0) > LARGEST
+        return keys.head(
+            job,
+            most * entitlement.denominator,
+            measure.denominator * entitlement.numerator,
+            infinite=infinite,
+        )
+
+    def job(self) -> _Job | None:
+        """The next one; None where all have started."""
+        at = self.started - self._first_row
+        if at >= len(self._rows):
+            if self.lane is None or self.started >= len(self.lane):
+                return None
+            size = min(max(_BLOCK, self.started), _LARGEST_BLOCK)
+            self._rows, self._first_row, at = _rows(self.lane, self.started, size), self.started, 0
+        return self._rows[at]
+
+    def start(self, job: _Job) -> None:
+        """The next job starts."""
+        self.started += 1
+        self._lacks = self._lacks or job.lacking
+        self._free -= not job.rank & 1
+        self.totals = [held + asked for held, asked in zip(self.totals, job.demand, strict=True)]
+
+
+def _rows(lane: Lane, start: int, count: int) -> list[_Job]:
+    columns = lane.columns(start + count, start)
+    return [
+        _Job(rank, submitted, grade, lane.uid_at(row), queue, bool(lacking), demand)
+        for row, (rank, submitted, grade, queue, lacking, demand) in enumerate(
+            zip(
+                columns.rank.tolist(),
+                columns.submitted.tolist(),
+                columns.grade.tolist(),
+                columns.queue.tolist(),
+                columns.lacking.tolist(),
+                columns.demand.tolist(),
+                strict=True,
+            ),
+            start,
+        )
+    ]
+
+
+class Line:
+    """What a node has served, in order."""
+
+    __slots__ = ("held", "leaf", "row")
+
+    def __init__(self) -> None:
+        self.leaf: list[int] = []
+        """The number of each job's tenant."""
+        self.row: list[int] = []
+        """Its position in that tenant's own order."""
+        self.held: list[Vector] = []
+        """What the node counted to hold before it."""
+
+
+class Branch:
+    """A tenant with others below it."""
+
+    def __init__(self, tenant: str, facts: Facts, measure: Measure) -> None:
+        rules = measure.rules
+        self.tenant = tenant
+        self.entitlement = rules.entitlement_of(tenant)
+        self.children: list[Member] = []
+        self.use: Counter[str] = Counter()
+        self.demanded = [0] * len(rules.resources)
+        self.line = Line()
+        self.heads: Least[Head] = Least()
+        self._measure = measure
+        past = facts.own_past(tenant)
+        own = [counted_amount(past.get(name, 0)) for name in rules.resources]
+        entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
+        self._kin = Kin(entitlements, parts_of(own, rules), rules)
+        self._held: Vector | None = None
+        self._owned: set[int] = set()
+        self._started = [0] * len(rules.resources)
+        self._lacks: bool | None = None
+
+    def copy(self) -> "Branch":
+        """The same tenant, for another future."""
+        other = copy(self)
+        other.begin()
+        return other
+
+    def begin(self) -> None:
+        """Takes what it changes from now on as its own."""
+        self.children, self.line, self._owned = self.children.copy(), Line(), set()
+        self.heads, self._kin = self.heads.copy(), self._kin.copy()
+
+    def own(self, number: int) -> Member:
+        """A child of this future's own: what stands before any start is not touched."""
+        if number not in self._owned:
+            self._owned.add(number)
+            self.children[number] = self.children[number].copy()
+        return self.children[number]
+
+    def touched(self) -> Iterator[Member]:
+        """The children that are."""
+        return (self.children[number] for number in sorted(self._owned))
+
+    def next(self) -> Leaf | None:
+        """The tenant of the next job."""
+        first = self.heads.first()
+        if first is None:
+            return None
+        child = self.children[first[1]]
+        return child if isinstance(child, Leaf) else child.next()
+
+    @property
+    def live(self) -> bool:
+        """Whether a job that is not blocked is still to start below it."""
+        return self._kin.live > 0
+
+    def held(self) -> Vector:
+        """What it counts to hold."""
+        if self._held is None:
+            self._held = self._kin.held()
+        return self._held
+
+    def holding(self) -> Holding:
+        """The same, as its parent counts it."""
+        return Holding.of(self.held())
+
+    def stands(self, number: int, keys: _Keys) -> None:
+        """A child has changed."""
+        child = self.children[number]
+        self._kin.stands(number, child.holding(), live=child.live)
+        self._held = None
+        head = child.head(keys)
+        if head is None:
+            self.heads.drop(number)
+        else:
+            self.heads.put(number, head)
+
+    def ages(self, keys: _Keys) -> None:
+        """The heads count from another instant."""
+        self.heads = Least()
+        for number, child in enumerate(self.children):
+            if isinstance(child, Branch):
+                child.ages(keys)
+            head = child.head(keys)
+            if head is not None:
+                self.heads.put(number, head)
+
+    def takes(self, use: Mapping[str, int], demanded: list[int], sign: int) -> None:
+        """So much more runs and waits below."""
+        for name, amount in use.items():
+            self.use[name] += sign * amount
+        self.demanded = [all_ + sign * asked for all_, asked in zip(self.demanded, demanded, strict=True)]
+        self._lacks = None
+
+    def head(self, keys: _Keys) -> Head | None:
+        """Its next job, as its siblings see it; None where all have started."""
+        first = self.heads.first()
+        if first is None:
+            return None
+        most, entitlement = max(self.held(), default=NOTHING), self.entitlement
+        over, under = most.numerator * entitlement.denominator, most.denominator * entitlement.numerator
+        return keys.head(first[0][-1], over, under, infinite=not entitlement or self._is_infinite())
+
+    def serve(self, leaf: Leaf, job: _Job) -> None:
+        """A child's next job starts; the child itself has noted it."""
+        line = self.line
+        line.leaf.append(leaf.number)
+        line.row.append(leaf.started - 1)
+        line.held.append(self.held())
+        self._started = [all_ + asked for all_, asked in zip(self._started, job.demand, strict=True)]
+        if job.lacking:
+            self._lacks = True
+
+    @property
+    def counted(self) -> list[int]:
+        """What runs below, and past use, by resource of the pool."""
+        return [counted_amount(self.use[name]) for name in self._measure.rules.resources]
+
+    @property
+    def holds_lacking(self) -> bool:
+        """Whether that takes in a resource of which the pool has none."""
+        return lacking_of(self.use, self._measure.rules) is not None
+
+    def _is_infinite(self) -> bool:
+        if self._lacks is None:
+            self._lacks = self.holds_lacking
+        totals = zip(self.counted, self._started, strict=True)
+        return self._lacks or any(held + more > LARGEST for held, more in totals)
+
+
+class LiveTree:
+    """A family as it stands before any of its jobs starts, kept up as these come and go.
+
+    Args:
+        top: the top-level tenant.
+        measure: of the pool.
+        facts: of the family.
+    """
+
+    def __init__(self, top: str, measure: Measure, facts: Facts) -> None:
+        self._measure, self._facts = measure, facts
+        self._leaves: list[Leaf] = []
+        self._keys = _Keys(measure, None)
+        self._horizon: Micros | None = None
+        self._above: list[list[tuple[Branch, int]]] = []
+        """By leaf: the nodes above it, from the lowest up, each with the child that leads to it."""
+        self._numbers: dict[str, int] = {}
+        self._top = self._planted(top, [])
+
+    def change(self, tenant: str) -> bool:
+        """Something that runs or waits in a tenant is another.
+
+        Returns:
+            False where the tree itself may be another by it.
+        """
+        number = self._numbers.get(tenant)
+        if number is None or tenant in self._measure.rules.children:
+            return False
+        before = self._leaves[number]
+        after = self._leaves[number] = Leaf(tenant, self._facts, self._measure, number)
+        above = self._above[number]
+        if not above:
+            self._top = after
+        for at, (branch, child) in enumerate(above):
+            if not at:
+                branch.children[child] = after
+            branch.takes(before.use, before.demanded, -1)
+            branch.takes(after.use, after.demanded, 1)
+            branch.stands(child, self._keys)
+        return True
+
+    def serving(self, horizon: Micros | None) -> "Serving":
+        """Its jobs, to be served from the first.
+
+        Args:
+            horizon: submit instants before it count as it; None where none is.
+        """
+        if horizon != self._horizon:
+            self._horizon, self._keys = horizon, _Keys(self._measure, horizon)
+            if isinstance(self._top, Branch):
+                self._top.ages(self._keys)
+        return Serving(self._top, self._keys, horizon)
+
+    def _planted(self, tenant: str, above: list[tuple[Branch, int]]) -> Member:
+        """The node of a tenant, with all below it."""
+        lane = self._facts.lanes.get(tenant)
+        below = self._measure.rules.children.get(tenant, ())
+        if not below or (lane is not None and len(lane)):
+            leaf = Leaf(tenant, self._facts, self._measure, len(self._leaves))
+            self._leaves.append(leaf)
+            self._numbers[tenant] = leaf.number
+            self._above.append(above[::-1])
+            for branch, _ in above:
+                branch.takes(leaf.use, leaf.demanded, 1)
+            return leaf
+        found = Branch(tenant, self._facts, self._measure)
+        nothing = [0] * len(self._measure.rules.resources)
+        for branch, _ in (*above, (found, 0)):
+            branch.takes(self._facts.own_past(tenant), nothing, 1)
+            branch.takes({} if lane is None else lane.counted, nothing, 1)
+        for number, child in enumerate(below):
+            found.children.append(self._planted(child, [*above, (found, number)]))
+            found.stands(number, self._keys)
+        return found
+
+
+class Serving:
+    """A family's jobs in the sequence in which it serves them, as far as somebody looked.
+
+    Args:
+        top: what it begins with; left as it is.
+        keys: what heads are made by.
+        horizon: submit instants before it count as it; None where none is.
+    """
+
+    def __init__(self, top: Member, keys: _Keys, horizon: Micros | None) -> None:
+        self.horizon = horizon
+        self._top = top.copy()
+        self._keys = keys
+        self._served: list[tuple[str, int]] = []
+        """The tenant and the queue of each job."""
+
+    def __len__(self) -> int:
+        return len(self._served)
+
+    def reached(self, *, untouched: bool) -> Iterator[Member]:
+        """The nodes below which a job was served, or all with those that are untouched; children come before those above."""
+        return _walked(self._top, untouched=untouched)
+
+    @property
+    def use(self) -> Mapping[str, int]:
+        """What runs, and past use."""
+        return self._top.use
+
+    def all(self) -> None:
+        """Serves what is left."""
+        while self._serve():
+            pass
+
+    def until(self, wanted: Mapping[int, int], tenants: Collection[str] | None) -> None:
+        """Serves until so many jobs of each queue are there, of these tenants or all; there must be as many."""
+        left = dict(wanted)
+        missing = sum(left.values())
+        at = 0
+        while missing and (at < len(self._served) or self._serve()):
+            tenant, queue = self._served[at]
+            at += 1
+            if left.get(queue) and (tenants is None or tenant in tenants):
+                left[queue] -= 1
+                missing -= 1
+
+    def _serve(self) -> bool:
+        """The next job starts; False where there is none."""
+        path: list[tuple[Branch, int]] = []
+        node = self._top
+        while isinstance(node, Branch):
+            first = node.heads.first()
+            if first is None:
+                return False
+            path.append((node, first[1]))
+            node = node.own(first[1])
+        job = node.job()
+        if job is None:
+            return False
+        node.start(job)
+        for branch, number in reversed(path):
+            branch.serve(node, job)
+            branch.stands(number, self._keys)
+        self._served.append((node.tenant, job.queue))
+        return True
+
+
+def _walked(node: Member, *, untouched: bool) -> Iterator[Member]:
+    if isinstance(node, Branch):
+        for child in node.children if untouched else node.touched():
+            yield from _walked(child, untouched=untouched)
+    yield node

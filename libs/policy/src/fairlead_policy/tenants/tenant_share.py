@@ -1,0 +1,49 @@
+"""What tenants of a pool have, of what they may have."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+from fairlead_contracts.messages.decisions import Standing
+from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
+from fairlead_policy.tenants.tenant_queue import Lane
+
+
+def standing_of(
+    tenant: str, lanes: Collection[Lane], rules: PoolRules, past: Mapping[str, int] | None = None
+) -> Standing:
+    """What the tenant, and all below it, may have and has.
+
+    Args:
+        tenant: a leaf, or a tenant with others below it.
+        lanes: whose use counts as the tenant's.
+        rules: of the pool.
+        past: use of its own that is no lane's.
+    """
+    use = _sum(lane.use for lane in lanes)
+    remembered = _sum([*(lane.past for lane in lanes), past or {}])
+    counted = _sum([use, remembered])
+    share, dominant = NOTHING, ""
+    for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
+        if counted.get(name, 0) * unit > share:
+            share, dominant = counted[name] * unit, name
+    weight, entitled = rules.weight_of(tenant), rules.entitlement_of(tenant)
+    return Standing(
+        tenant=tenant,
+        weight=ratio(weight.numerator, weight.denominator),
+        entitled=ratio(entitled.numerator, entitled.denominator),
+        use=use,
+        share=ratio(share.numerator, share.denominator),
+        dominant=dominant,
+        waiting=sum(map(len, lanes)),
+        running=sum(lane.running for lane in lanes),
+        parent=rules.parents.get(tenant),
+        past=remembered,
+    )
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return {name: min(amount, LARGEST) for name, amount in sorted(total.items())}

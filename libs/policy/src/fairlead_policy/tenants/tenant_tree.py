@@ -1,0 +1,253 @@
+"""A top-level tenant and all tenants below it: what runs and waits there, and in which sequence it is served.
+
+Its sequence depends on its own jobs and the pool's capacity alone, so shards of whole families need no word from each
+other. One event makes it anew, as deep as readers look.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.flips import first_flip
+from fairlead_policy.exact.ranking import Ints
+from fairlead_policy.exact.scoring import Measure, Scale, lacking_of
+from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
+from fairlead_policy.tenants.served import served
+from fairlead_policy.tenants.service_order import Sequence as JobSequence
+from fairlead_policy.tenants.serving import LiveTree, Serving
+from fairlead_policy.tenants.tenant_queue import Lane, QueueNumbers, counted_amount
+
+_SHALLOW = 64
+"""Jobs of each tenant, beside the window, that a front is first looked for among."""
+_DEEPER = 4
+_ALL = 2**62
+
+
+class Family:
+    """One top-level tenant's state in a pool, where it has tenants below it or classes are not strict.
+
+    Args:
+        top: the top-level tenant.
+        measure: of the pool.
+        queues: of the pool.
+    """
+
+    def __init__(self, top: str, measure: Measure, queues: QueueNumbers) -> None:
+        self.top = top
+        self.lanes: dict[str, Lane] = {}
+        self._past: dict[str, Mapping[str, int]] = {}
+        self._measure = measure
+        self._queues = queues
+        self._made: tuple[Micros | None, int, JobSequence] | None = None
+        self._tree: LiveTree | None = None
+        """With H-DRF, as it stood when somebody looked last."""
+        self._serving: Serving | None = None
+        self._touched: set[str] = set()
+        """What changed in it since."""
+
+    def changed(self, tenant: str) -> None:
+        """Something in a tenant is another: the sequence is made anew when somebody looks."""
+        self._made = self._serving = None
+        self._touched.add(tenant)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits, runs or is remembered."""
+        return not self.lanes and not self._past
+
+    def remember(self, tenant: str, past: Mapping[str, int]) -> None:
+        """The past use of a tenant with children: it is nobody's below."""
+        if past:
+            self._past[tenant] = past
+        else:
+            self._past.pop(tenant, None)
+        self.changed(tenant)
+
+    def past_below(self, tenant: str) -> Counter[str]:
+        """Past use of a tenant and those below it that is no lane's."""
+        total: Counter[str] = Counter()
+        for name, past in self._past.items():
+            if tenant in self._measure.rules.way_up(name):
+                total.update(past)
+        return total
+
+    def use_below(self, tenant: str) -> Counter[str]:
+        """What runs below a tenant, and past use."""
+        total = self.past_below(tenant)
+        for lane in self.lanes_below(tenant):
+            total.update(lane.counted)
+        return total
+
+    def lanes_below(self, tenant: str) -> Iterator[Lane]:
+        """The lanes whose use counts towards a tenant, by name."""
+        for name, lane in sorted(self.lanes.items()):
+            if tenant in self._measure.rules.way_up(name):
+                yield lane
+
+    def sequence(self, now: Micros, depth: int = _ALL) -> JobSequence:
+        """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
+        if self.rules.rescaled:
+            self._served_so_far(now).all()
+            return self._as_served(now)
+        lanes = [lane for _, lane in sorted(self.lanes.items()) if len(lane)]
+        horizon = self._horizon(lanes, now)
+        made = self._made
+        longest = max(map(len, lanes), default=0)
+        if made is None or made[0] != horizon or made[1] < min(depth, longest):
+            field = Field.of(lanes, [depth] * len(lanes))
+            found = JobSequence(
+                self._stretches(field, now),
+                self.top,
+                field,
+                self._measure,
+                use=self.use_below(self.top),
+                now=now,
+            )
+            made = self._made = horizon, depth, found
+        return made[2]
+
+    def front(
+        self, now: Micros, window: int, tenants: Collection[str] | None = None
+    ) -> tuple[JobSequence, Ints]:
+        """The positions of the first `window` jobs of each queue, of these tenants or all, ascending."""
+        if self.rules.rescaled:
+            return self._served_front(now, window, tenants)
+        depth = window + _SHALLOW
+        while True:
+            sequence = self.sequence(now, depth)
+            positions = self._first_of_queues(sequence, window, tenants)
+            if positions is not None:
+                return sequence, positions
+            depth *= _DEEPER
+
+    def _served_front(
+        self, now: Micros, window: int, tenants: Collection[str] | None
+    ) -> tuple[JobSequence, Ints]:
+        waiting = self._waiting(tenants)
+        wanted = {self._queues.number(queue): min(window, count) for queue, count in waiting.items()}
+        self._served_so_far(now).until(wanted, tenants)
+        sequence = self._as_served(now)
+        first = self._first_of_queues(sequence, window, tenants)
+        # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
+        return sequence, self.positions(sequence, tenants) if first is None else first
+
+    def positions(self, sequence: JobSequence, tenants: Collection[str] | None) -> Ints:
+        """The positions of these tenants' jobs, or of all."""
+        if tenants is None:
+            return np.arange(len(sequence))
+        chosen = np.array([lane.tenant in tenants for lane in sequence.field.lanes])
+        return np.flatnonzero(chosen[sequence.lanes])
+
+    def next_flip(self, sequence: JobSequence) -> Micros | None:
+        """An instant before which time alone changes nothing in the sequence; None where it never does."""
+        rules, multipliers = self._measure.rules, self._measure.multipliers
+        compared = (stretch.compared for stretch in sequence.stretches.values())
+        flips = [first_flip(rows, rules, multipliers) for rows in compared if rows is not None]
+        return min((flip for flip in flips if flip is not None), default=None)
+
+    def _horizon(self, lanes: list[Lane], now: Micros) -> Micros | None:
+        """Two instants of one horizon give one sequence: jobs beyond the cap move against the others."""
+        cap = self._measure.rules.cap
+        if cap is None:
+            return None
+        oldest = min((lane.oldest for lane in lanes), default=now)
+        return None if oldest >= now - cap else now - cap
+
+    def _served_so_far(self, now: Micros) -> Serving:
+        """What is served at this instant, to go on from (H-DRF)."""
+        lanes = [lane for lane in self.lanes.values() if len(lane)] if self.rules.cap is not None else []
+        horizon = self._horizon(lanes, now)
+        if self._serving is None or self._serving.horizon != horizon:
+            touched, self._touched = self._touched, set()
+            if self._tree is None or not all(map(self._tree.change, sorted(touched))):
+                self._tree = LiveTree(self.top, self._measure, self)
+            self._serving, self._made = self._tree.serving(horizon), None
+        return self._serving
+
+    def _as_served(self, now: Micros) -> JobSequence:
+        """The sequence as far as it was served (H-DRF)."""
+        serving, made = self._served_so_far(now), self._made
+        if made is None or made[1] < len(serving):
+            field, stretches = served(serving, self._measure, now)
+            sequence = JobSequence(stretches, self.top, field, self._measure, use=serving.use, now=now)
+            made = self._made = serving.horizon, len(serving), sequence
+        return made[2]
+
+    def _first_of_queues(
+        self, sequence: JobSequence, window: int, tenants: Collection[str] | None
+    ) -> Ints | None:
+        """None where the sequence is too short to tell."""
+        waiting = self._waiting(tenants)
+        among = self.positions(sequence, tenants)
+        numbers = sequence.queues[among]
+        found = []
+        for queue, count in waiting.items():
+            first = among[np.flatnonzero(numbers == self._queues.number(queue))[:window]]
+            if len(first) < min(window, count):
+                return None
+            found.append(first)
+        return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    def _waiting(self, tenants: Collection[str] | None) -> Counter[Queue]:
+        """How many jobs of these tenants, or of all, wait in each queue."""
+        waiting: Counter[Queue] = Counter()
+        for name, lane in self.lanes.items():
+            if tenants is None or name in tenants:
+                waiting.update(lane.waiting_by_queue)
+        return waiting
+
+    def _stretches(self, field: Field, now: Micros) -> dict[str, Stretch]:
+        """The sequence of every tenant that has jobs in the field, from the leaves up."""
+        climb = _Climb(self, field, now)
+        climb.up_to(self.top)
+        return climb.found
+
+    def node(self, tenant: str) -> Node:
+        """What a tenant with children is scored by."""
+        rules = self._measure.rules
+        use = self.use_below(tenant)
+        counted = self.amounts(use)
+        asked = [lane.demanded for lane in self.lanes_below(tenant)]
+        bound = max((held + sum(column) for held, *column in zip(counted, *asked, strict=True)), default=0)
+        scale = Scale(self._measure, rules.entitlement_of(tenant))
+        return Node(tenant, scale, counted, bound, lacking_of(use, rules) is not None)
+
+    def amounts(self, use: Mapping[str, int]) -> list[int]:
+        """By resource of the pool, as it counts."""
+        return [counted_amount(use.get(name, 0)) for name in self.rules.resources]
+
+    def own_past(self, tenant: str) -> Mapping[str, int]:
+        """Past use of a tenant with children that is nobody's below."""
+        return self._past.get(tenant, {})
+
+    @property
+    def rules(self) -> PoolRules:
+        """Of the pool."""
+        return self._measure.rules
+
+
+class _Climb:
+    """Makes the sequences of a family from the leaves up."""
+
+    def __init__(self, family: Family, field: Field, now: Micros) -> None:
+        self.found: dict[str, Stretch] = {}
+        self._family = family
+        self._field = field
+        self._now = now
+        self._numbers = {lane.tenant: number for number, lane in enumerate(field.lanes)}
+
+    def up_to(self, tenant: str) -> Stretch | None:
+        """The tenant's sequence; None where nothing waits below it."""
+        number = self._numbers.get(tenant)
+        below = self._family.rules.children.get(tenant, ())
+        if number is not None:
+            self.found[tenant] = leaf_stretch(self._field, number)
+        elif below:
+            parts = [part for child in below if (part := self.up_to(child)) is not None]
+            if parts:
+                self.found[tenant] = merge(self._field, parts, self._family.node(tenant), self._now)
+        return self.found.get(tenant)

@@ -1,0 +1,1 @@
+"""Use beside what runs: `past` decays, `saturation` says which resources are used up (H-DRF)."""

@@ -1,0 +1,162 @@
+"""The terms that are told between two neighbours add up to the difference of their keys, and each is what brute force
+counts: in every mode of classes, flat, in trees, and with H-DRF.
+"""
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isclose
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Neighbour
+from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.figures import percent
+from fairlead_policy.explain.neighbour_text import before_in_words
+from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
+from fairlead_testkit.cases import cases
+from fairlead_testkit.tree_oracle import Pick, Score
+from fairlead_testkit.tree_scenes import Scene, picks, pool
+from fairlead_testkit.waiting import a_waiting_job
+
+LEAVES = ("a", "b", "c", "d")
+CLASSES = ("urgent", "normal")
+TREES: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"a": "A", "b": "A"},
+    {"a": "A", "b": "A", "A": "O", "c": "O"},
+    {"a": "A", "b": "A", "c": "B", "d": "B"},
+)
+LEAST = 1e-4
+"""Of share: less is not always worth a word."""
+MODES: tuple[ClassMode, ...] = ("strict", "additive", "multiplicative")
+
+
+def demand_of(rng: random.Random) -> dict[str, int]:
+    return {name: rng.randint(0, 2) for name in ("cpu", "gpu") if rng.random() < 0.7}
+
+
+def scene_of(seed: int) -> Scene:
+    rng = random.Random(seed)
+    parents, mode = rng.choice(TREES), rng.choice(MODES)
+    capacity = {"cpu": rng.choice([4, 6, 10]), "gpu": rng.choice([0, 3, 4, 10, 10])}
+    rescaled = rng.random() < 0.4
+    usable = [name for name, amount in capacity.items() if amount]
+    weights = [Fraction(text) for text in ("1", "1", "1", "2", "3", "0.5", "0")]
+    rules = PoolRules(
+        capacity=capacity,
+        classes=CLASSES,
+        rate=rng.choice([Fraction(0), Fraction(1, 20), Fraction(1, 6), Fraction(1)]),
+        cap=rng.choice([None, None, 1, 4]),
+        resource_weights=rng.choice([{}, {}, {"cpu": Fraction(1, 2)}]),
+        entitlements={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
+        parents=parents,
+        class_mode=mode,
+        class_weights={"urgent": Fraction(rng.choice([1, 3]), 4), "normal": Fraction(1)}
+        if mode == "additive"
+        else {"urgent": Fraction(3), "normal": rng.choice([Fraction(1), Fraction(1, 4)])},
+        rescaled=rescaled,
+        lowest_of_live=rng.random() < 0.5,
+        saturated=frozenset(rng.sample(usable, rng.randint(0, 1))) if rescaled else frozenset(),
+    )
+    waiting = tuple(
+        a_waiting_job(
+            f"u{number:02d}",
+            tenant=rng.choice(LEAVES),
+            urgency=rng.choice(CLASSES),
+            submitted=rng.randint(0, 8),
+            demand=demand_of(rng),
+            override=None if rules.strict else rng.choice([None, None, None, 0.5, 2.0]),
+        )
+        for number in range(rng.randint(2, 10))
+    )
+    running = tuple((f"r{number}", rng.choice(LEAVES), demand_of(rng)) for number in range(rng.randint(0, 4)))
+    return Scene(rules, waiting, running, rng.randint(0, 12))
+
+
+class Counted:
+    """What a job counts by below a tenant: the largest tuple of that tenant's jobs up to it."""
+
+    def __init__(self, order: Sequence[Pick], uid: str, side: str, scene: Scene) -> None:
+        until = [pick.job.uid for pick in order].index(uid)
+        among = [pick for pick in order[: until + 1] if side in pick.scores]
+        pick = max(among, key=lambda one: one.scores[side])
+        self.uid = pick.job.uid
+        self.score: Score = pick.scores[side]
+        self.tag = pick.shares[side] or Fraction(0)
+        cap, submitted = scene.rules.cap, pick.job.submitted
+        self.waiting = scene.rules.rate * (submitted if cap is None else max(submitted, scene.now - cap))
+        self.key = self.score[3]
+
+
+def check_place(place: Place, pick: Pick) -> None:
+    """Each level's start tag, and whether it is infinite."""
+    levels = {one.tenant: (one.tag, one.unbounded_by) for one in place.within}
+    levels[place.top or place.tenant] = (place.tag, place.unbounded_by)
+    assert levels.keys() == pick.shares.keys()
+    for tenant, (tag, unbounded_by) in levels.items():
+        share = pick.shares[tenant]
+        assert (unbounded_by is None) == (share is not None)
+        assert isclose(tag, share or 0, abs_tol=1e-12)
+
+
+def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
+    """Who stands lower, who has waited longer, and by how much."""
+    words = before_in_words(told, place, scene.rules)
+    for lead, better, worse in (
+        (told.share_lead, f"{percent(told.share_lead)} lower", f"the {percent(-told.share_lead)} by which "),
+        (told.waiting_lead, f"longer, worth {percent(told.waiting_lead)}", "has waited longer"),
+    ):
+        if abs(lead) > LEAST:
+            assert (better if lead > 0 else worse) in words
+    if told.class_lead > LEAST:
+        assert percent(told.class_lead) in words.partition(", more than ")[0]
+    if told.class_lead < -LEAST:
+        assert percent(-told.class_lead) in words.partition(", more than ")[2]
+
+
+def check(told: Neighbour, own: Counted, bar: Counted) -> None:
+    assert bar.score < own.score
+    leads = (told.share_lead, told.class_lead, told.waiting_lead)
+    if own.score[:3] != bar.score[:3]:
+        apart = [mine != its for mine, its in zip(own.score[:3], bar.score[:3], strict=True)]
+        assert told.term == ("class", "used-up", "infinite")[apart.index(True)]
+        return
+    lead = own.key - bar.key
+    assert isclose(told.share_lead, own.tag - bar.tag, abs_tol=1e-12)
+    assert isclose(told.waiting_lead, own.waiting - bar.waiting, abs_tol=1e-12)
+    assert isclose(sum(leads), lead, abs_tol=1e-12)
+    if lead:
+        decides = leads[("share", "class", "waiting").index(told.term)]
+        assert isclose(decides, max(leads), abs_tol=1e-12)
+    else:
+        assert told.term == ("submitted" if own.score[4] != bar.score[4] else "uid")
+
+
+@given(st.integers(0, 2**32).map(scene_of))
+@settings(max_examples=cases(), deadline=None)
+def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Scene) -> None:
+    order, found = pool(scene), picks(scene)
+    tenants = {pick.job.uid: pick.job.tenant for pick in found}
+    for pick in found:
+        place, prospects = order.place(pick.job.uid, scene.now), prospects_in(order, pick.job.uid, scene.now)
+        assert place is not None
+        assert prospects is not None
+        check_place(place, pick)
+        for told in prospects.nearest:
+            if tenants[told.uid] == pick.job.tenant:
+                assert told.term in ("class", "used-up", "own-order")
+                assert (told.share_lead, told.class_lead, told.waiting_lead) == (0, 0, 0)
+                continue
+            own = Counted(found, pick.job.uid, told.own_side or pick.job.tenant, scene)
+            bar = Counted(found, told.uid, told.side or told.tenant, scene)
+            assert (told.own_lifted, told.lifted) == (
+                "" if own.uid == pick.job.uid else own.uid,
+                "" if bar.uid == told.uid else bar.uid,
+            )
+            check(told, own, bar)
+            if told.term in ("share", "waiting") or (told.term == "class" and not scene.rules.strict):
+                check_words(told, place, scene)

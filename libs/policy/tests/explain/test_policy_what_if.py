@@ -1,0 +1,452 @@
+"""What would move a job: each claim is tried by ordering anew, with the change and with one unit less."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.base.instants import HOUR, MINUTE, Micros, from_datetime
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Move, Prospects
+from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
+from fairlead_policy.explain.explanation import NEIGHBOURS, prospects_in, targets_of
+from fairlead_policy.explain.forecast_text import prospects_in_words
+from fairlead_policy.explain.surroundings import around_place, count_before
+from fairlead_policy.explain.what_if import breakdown_of, if_promoted
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
+from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
+
+NOW = 10 * HOUR
+TENANTS = ("ada", "bob", "cyd")
+
+ORG = {"ada": "org", "bob": "org"}
+seeds = st.integers(0, 2**32)
+RATES = (Fraction(0), Fraction(1, 20) / HOUR, Fraction(1, 3) / HOUR)
+WEIGHTS = (Fraction(1), Fraction(2), Fraction(7, 3))
+
+
+def in_units(stated: dict[str, int]) -> dict[str, int]:
+    """Whole cores and cards in base units."""
+    return {name: 1000 * amount for name, amount in stated.items()}
+
+
+def amounts_of(rng: random.Random) -> dict[str, int]:
+    return {"cpu": rng.randint(0, 6), "gpu": rng.randint(0, 4)}
+
+
+def pools(
+    *, past: bool = False, tree: bool | None = False, modes: tuple[ClassMode, ...] = ("strict",)
+) -> "st.SearchStrategy[Case]":
+    """Some jobs of three tenants, with what these run; in a tree, outside one, or either."""
+
+    def case_of(seed: int) -> Case:
+        rng = random.Random(seed)
+        waiting = [
+            (
+                rng.choice(TENANTS),
+                rng.choice(("urgent", "normal", "normal")),
+                rng.randint(0, 10),
+                amounts_of(rng),
+            )
+            for _ in range(rng.randint(2, 7))
+        ]
+        grown = rng.choice((True, False)) if tree is None else tree
+        rules = PoolRules(
+            capacity={"cpu": 24_000, "gpu": 12_000},
+            classes=("urgent", "normal"),
+            rate=rng.choice(RATES),
+            cap=rng.choice((None, 2 * HOUR, 5 * HOUR)),
+            entitlements={name: rng.choice(WEIGHTS) for name in (*TENANTS, "org")},
+            parents=ORG if grown else {},
+            class_mode=rng.choice(modes),
+            class_weights={"urgent": Fraction(1), "normal": Fraction(3, 2)},
+        )
+        use = {tenant: in_units(amounts_of(rng)) for tenant in TENANTS}
+        return Case(waiting, use, {"ada": in_units(amounts_of(rng))} if past else {}, rules)
+
+    return seeds.map(case_of)
+
+
+class Case:
+    """A pool that can be ordered anew with a change."""
+
+    def __init__(
+        self,
+        waiting: Sequence[tuple[str, str, int, dict[str, int]]],
+        use: dict[str, dict[str, int]],
+        past: dict[str, dict[str, int]],
+        rules: PoolRules,
+    ) -> None:
+        self.rules, self.use, self.past = rules, use, past
+        self.jobs = [
+            a_waiting_job(
+                f"j{number}",
+                tenant=tenant,
+                urgency=urgency,
+                submitted=age * HOUR,
+                demand={name: amount for name, amount in in_units(demand).items() if amount},
+            )
+            for number, (tenant, urgency, age, demand) in enumerate(waiting)
+        ]
+
+    @property
+    def asked(self) -> list[WaitingJob]:
+        """Two of the jobs, any two: to explain all of them would cost more than other pools."""
+        return self.jobs[:2]
+
+    @property
+    def tried(self) -> set[str]:
+        """Jobs of trees, or of classes that are not strict: ends are found by trying."""
+        return {job.uid for job in self.jobs if job.tenant in self.rules.parents or not self.rules.strict}
+
+    def order(
+        self, change: dict[tuple[str, str], int] | None = None, classes: dict[str, str] | None = None
+    ) -> PoolOrder:
+        """From scratch, with more or less use by (tenant, resource), and other classes by uid."""
+        order = PoolOrder(self.rules)
+        for tenant, use in self.use.items():
+            held = {name: amount + (change or {}).get((tenant, name), 0) for name, amount in use.items()}
+            assert all(amount >= 0 for amount in held.values())
+            order.run(f"runs-{tenant}", tenant, held)
+        for tenant, past in self.past.items():
+            order.remember(tenant, past)
+        for job in self.jobs:
+            urgency = (classes or {}).get(job.uid, job.urgency)
+            order.wait(
+                WaitingJob(
+                    **{name: getattr(job, name) for name in job.__struct_fields__} | {"urgency": urgency}
+                )
+            )
+        return order
+
+
+def before(order: PoolOrder, first: str, second: str) -> bool:
+    uids = order.uids(NOW)
+    return uids.index(first) < uids.index(second)
+
+
+def is_before(order: PoolOrder, first: str, second: str, now: Micros) -> bool:
+    uids = order.uids(now)
+    return uids.index(first) < uids.index(second)
+
+
+def moves_of(order: PoolOrder, uid: str) -> list[Move]:
+    found = prospects_in(order, uid, NOW)
+    assert found is not None
+    return found.moves
+
+
+@settings(max_examples=cases())
+@given(pools(past=True))
+def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: Case) -> None:
+    order = case.order()
+    for job in case.asked:
+        ends = [move for move in moves_of(order, job.uid) if move.cause == "ends"]
+        for move in ends:
+            change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
+            changed = case.order(change)
+            assert before(changed, job.uid, move.passed)
+            if move.rank is not None:
+                assert changed.uids(NOW)[move.rank] == job.uid
+            for least, amount in change.items():
+                assert not before(case.order(change | {least: amount + 1}), job.uid, move.passed)
+        place = order.place(job.uid, NOW)
+        assert place is not None
+        claimed = {move.passed for move in ends}
+        for target in targets_of(place, around_place(order, place, NOW, NEIGHBOURS), case.rules, NOW):
+            if target.uid not in claimed:
+                idle = case.order({(job.tenant, name): -held for name, held in case.use[job.tenant].items()})
+                assert not before(idle, job.uid, target.uid)
+
+
+@settings(max_examples=cases())
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")))
+def test_what_is_found_by_trying_moves_a_job_and_one_unit_less_does_not(case: Case) -> None:
+    order = case.order()
+    undisturbed = order.uids(NOW)
+    for job in case.asked:
+        for move in moves_of(order, job.uid):
+            if move.cause == "ends":
+                change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
+                changed = case.order(change)
+                assert before(changed, job.uid, move.passed)
+                assert move.rank is None or changed.uids(NOW)[move.rank] == job.uid
+                if job.uid in case.tried:
+                    less = {part: amount + 1000 for part, amount in change.items()}
+                    assert not before(case.order(less), job.uid, move.passed)
+    # Trying leaves no trace.
+    assert order.uids(NOW) == undisturbed
+    assert order.order(NOW) == case.order().order(NOW)
+    assert order.standings() == case.order().standings()
+
+
+def of_what_no_pool_has(case: Case, rng: random.Random) -> Case:
+    """The same with tenants that hold and ask for what the pool has none of."""
+    case.rules = replace(case.rules, capacity={**case.rules.capacity, "tpu": 0})
+    for tenant in ("ada", "bob"):
+        case.use[tenant]["tpu"] = 1000 * rng.choice((0, 1, 2))
+    for number, job in enumerate(case.jobs):
+        asked = {"tpu": 1000} if rng.random() < 0.2 else {}
+        case.jobs[number] = msgspec.structs.replace(job, demand={**job.demand, **asked})
+    return case
+
+
+@settings(max_examples=cases())
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")), st.randoms(use_true_random=False))
+def test_an_end_gives_the_rank_that_is_told_of_infinite_shares_too(case: Case, rng: random.Random) -> None:
+    case = of_what_no_pool_has(case, rng)
+    order = case.order()
+    for job in case.jobs:
+        for move in moves_of(order, job.uid):
+            if move.cause == "ends":
+                change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
+                changed = case.order(change)
+                assert before(changed, job.uid, move.passed)
+                assert move.rank is None or changed.uids(NOW)[move.rank] == job.uid
+    assert order.order(NOW) == case.order().order(NOW)
+
+
+@settings(max_examples=cases())
+@given(pools())
+def test_the_least_start_of_another_pushes_it_behind_and_one_unit_less_does_not(case: Case) -> None:
+    places = case.order().order(NOW)
+    for number, place in enumerate(places):
+        for other in places[:number]:
+            found = starts_to_fall_behind(place, other, case.rules, NOW)
+            if other.tenant != place.tenant and found is not None:
+                resource, amount = found
+                assert before(case.order({(other.tenant, resource): amount}), place.uid, other.uid)
+                less = case.order({(other.tenant, resource): amount - 1})
+                assert not before(less, place.uid, other.uid)
+
+
+def test_no_start_is_told_where_one_may_use_a_resource_up() -> None:
+    waiting = [("ada", "normal", 1, {"gpu": 1}), ("cyd", "normal", 1, {"gpu": 1})]
+    plain = PoolRules(
+        capacity={"cpu": 24_000, "gpu": 12_000},
+        classes=("urgent", "normal"),
+        entitlements=dict.fromkeys(TENANTS, Fraction(1)),
+    )
+    for rescaled in (False, True):
+        order = Case(waiting, {}, {}, replace(plain, rescaled=rescaled)).order()
+        assert [move.cause for move in moves_of(order, "j1")].count("starts") == (not rescaled)
+
+
+@settings(max_examples=cases())
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")), st.sampled_from([None, 2.5]))
+def test_a_class_gives_the_rank_that_is_told(case: Case, override: float | None) -> None:
+    case.jobs[0] = msgspec.structs.replace(case.jobs[0], override=override)
+    order = case.order()
+    first = order.uids(NOW)[0]
+    for job in case.asked:
+        told = [move for move in moves_of(order, job.uid) if move.cause == "class"]
+        counts = case.rules.strict or job.override is None
+        assert len(told) == (job.urgency == "normal" and counts and job.uid != first)
+        for move in told:
+            changed = case.order(classes={job.uid: move.urgency}).uids(NOW)
+            assert move.rank == changed.index(job.uid)
+    assert order.order(NOW) == case.order().order(NOW)
+
+
+@settings(max_examples=cases())
+@given(pools())
+def test_time_moves_a_pair_at_the_told_instant_and_never_else(case: Case) -> None:
+    order = case.order()
+    places = order.order(NOW)
+    orders = {instant: order.uids(instant) for instant in range(NOW, NOW + 20 * HOUR, HOUR)}
+    for number, place in enumerate(places):
+        for other in places[:number]:
+            if place.tenant == other.tenant:
+                continue
+            at = passes_at(place, other, case.rules, NOW)
+            if at is not None:
+                assert order.uids(at - 1).index(place.uid) > order.uids(at - 1).index(other.uid)
+                assert order.uids(at).index(place.uid) < order.uids(at).index(other.uid)
+            for instant, uids in orders.items():
+                passed = uids.index(place.uid) < uids.index(other.uid)
+                assert passed == (at is not None and instant >= at)
+
+
+@settings(max_examples=cases())
+@given(pools(tree=None, modes=("strict", "additive", "multiplicative")))
+def test_every_instant_that_is_told_is_the_first_at_which_it_is_so(case: Case) -> None:
+    order = case.order()
+    for job in case.asked:
+        for move in moves_of(order, job.uid):
+            if move.cause == "time":
+                check_instant(order, job.uid, move)
+
+
+def instant_of(move: Move) -> Micros:
+    assert move.at is not None
+    return from_datetime(move.at)
+
+
+def check_instant(order: PoolOrder, uid: str, move: Move) -> None:
+    at = instant_of(move)
+    told = -(-at // MINUTE) * MINUTE
+    found = [is_before(order, uid, move.passed, on) for on in (at - 1, at, told)]
+    assert found == [not move.ahead, move.ahead, move.ahead]
+
+
+def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
+    """The org's jobs change places at 10 h 10 min, and cyd's stands first from then on: 10 h 20 min would be wrong."""
+    rules = PoolRules(
+        capacity={"cpu": 24_000, "gpu": 12_000},
+        classes=("urgent", "normal"),
+        rate=Fraction(1, 20) / HOUR,
+        cap=5 * HOUR,
+        entitlements={"ada": Fraction(1), "bob": Fraction(2), "cyd": Fraction(1), "org": Fraction(1)},
+        parents=ORG,
+    )
+    waiting = [("ada", "normal", 6, {}), ("bob", "normal", 0, {"gpu": 1}), ("cyd", "normal", 7, {})]
+    use = {tenant: in_units({"gpu": int(tenant == "bob")}) for tenant in TENANTS}
+    order = Case(waiting, use, {}, rules).order()
+    assert order.next_flip(NOW) is not None
+    assert [move for move in moves_of(order, "j2") if move.cause == "time"] == []
+
+
+def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> None:
+    waiting = [("ada", "normal", 0, {"gpu": 1}), ("cyd", "normal", 5, {"gpu": 1})]
+    stated = PoolRules(
+        capacity={"cpu": 24_000, "gpu": 12_000},
+        classes=("urgent", "normal"),
+        rate=Fraction(1, 20) / HOUR,
+        cap=8 * HOUR,
+        entitlements=dict.fromkeys((*TENANTS, "org"), Fraction(1)),
+        class_weights={"urgent": Fraction(1), "normal": Fraction(3, 2)},
+    )
+    use = {tenant: in_units({"gpu": int(tenant == "ada")}) for tenant in TENANTS}
+    tried: list[tuple[dict[str, str], ClassMode, bool]] = [
+        ({}, "additive", True),
+        (ORG, "strict", True),
+        (ORG, "additive", False),
+    ]
+    for parents, mode, told in tried:
+        scored_by = replace(stated, parents=parents, class_mode=mode)
+        order = Case(waiting, use, {}, scored_by).order()
+        found = prospects_in(order, "j1", NOW)
+        assert found is not None
+        assert [move.cause for move in found.moves].count("time") == told
+        assert not found.still
+
+
+@settings(max_examples=cases())
+@given(pools(tree=None))
+def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> None:
+    order = case.order()
+    places = order.order(NOW)
+    for rank in (0, len(places) // 2, len(places) - 1):
+        place = places[rank]
+        found = around_place(order, place, NOW, 3)
+        assert [one.uid for one in found.nearest] == [one.uid for one in places[:rank]][::-1][:3]
+        assert [one.uid for one in found.behind] == [one.uid for one in places[rank + 1 :]][:3]
+        prospects = prospects_in(order, place.uid, NOW)
+        assert prospects is not None
+        assert prospects.room is not None
+        for name, asked in place.demand.items():
+            used = sum(part[name] for part in case.use.values())
+            assert found.used.get(name, 0) == used
+            assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in places[:rank])
+            missing = used + asked - case.rules.capacity[name]
+            assert prospects.room.missing.get(name, 0) == max(0, missing)
+        makeup = breakdown_of(order, place.uid, NOW)
+        assert makeup is not None
+        assert max(makeup.shares.values(), default=0.0) == place.tag
+
+
+def smaller(rules: PoolRules, left_out: Sequence[str]) -> PoolRules:
+    """A pool of which some jobs ask more than it has, of which some resources do not count."""
+    return replace(
+        rules, capacity={"cpu": 5000, "gpu": 3000}, resource_weights=dict.fromkeys(left_out, Fraction(0))
+    )
+
+
+@settings(max_examples=cases())
+@given(
+    pools(tree=None, modes=("strict", "additive")),
+    st.sampled_from(((), ("cpu",), ("gpu",), ("cpu", "gpu"), ("tpu",))),
+)
+def test_a_turn_is_of_all_that_can_start_and_of_resources_that_do_not_count_too(
+    case: Case, left_out: Sequence[str]
+) -> None:
+    case.rules = smaller(case.rules, left_out)
+    order = case.order()
+    places = order.order(NOW)
+    for rank, place in enumerate(places):
+        found = around_place(order, place, NOW, 3)
+        start = [
+            one
+            for one in places[:rank]
+            if all(amount <= case.rules.capacity[name] for name, amount in one.demand.items())
+        ]
+        for name in place.demand:
+            assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in start)
+
+
+WILD = st.sampled_from((-5, 0, 1, 999, 2**30, 2**60, 2**62, 2**63, 10**25))
+wild_rules = st.builds(
+    PoolRules,
+    capacity=st.dictionaries(st.sampled_from(("cpu", "gpu")), st.sampled_from((0, 1, 64_000, 2**50))),
+    classes=st.just(("urgent", "normal")),
+    rate=st.sampled_from((Fraction(0), Fraction(1, 10**12), Fraction(10))),
+    cap=st.sampled_from((None, 0, 1, 2**60)),
+    entitlements=st.dictionaries(
+        st.sampled_from((*TENANTS, "org")),
+        st.sampled_from((Fraction(0), Fraction(1, 10**9), Fraction(1), Fraction(10**9))),
+    ),
+    parents=st.sampled_from(({}, ORG)),
+    rescaled=st.booleans(),
+)
+wild_jobs = st.lists(
+    st.tuples(
+        st.sampled_from(TENANTS),
+        st.sampled_from(("urgent", "normal", "unknown")),
+        st.sampled_from((0, -(2**61), 2**63, NOW)),
+        st.dictionaries(st.sampled_from(("cpu", "gpu", "tpu")), WILD),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=cases())
+@given(wild_rules, wild_jobs, st.dictionaries(st.sampled_from(TENANTS), WILD))
+def test_wild_facts_get_words_and_their_exact_neighbours(
+    scored_by: PoolRules, waiting: list[tuple[str, str, int, dict[str, int]]], use: dict[str, int]
+) -> None:
+    order = PoolOrder(scored_by)
+    for tenant, amount in use.items():
+        order.run(f"runs-{tenant}", tenant, {"gpu": amount})
+    for number, (tenant, urgency, submitted, demand) in enumerate(waiting):
+        order.wait(
+            a_waiting_job(f"j{number}", tenant=tenant, urgency=urgency, submitted=submitted, demand=demand)
+        )
+    uids = order.uids(NOW)
+    for rank, uid in enumerate(uids):
+        place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
+        assert place is not None
+        assert found is not None
+        assert all(prospects_in_words(found, place, scored_by, NOW))
+        assert msgspec.json.decode(msgspec.json.encode(found), type=Prospects) == found
+        assert sum(count_before(order, place, NOW).values()) == rank
+        nearby = around_place(order, place, NOW, 3)
+        assert [one.uid for one in nearby.nearest] == uids[max(0, rank - 3) : rank][::-1]
+        assert [one.uid for one in nearby.behind] == uids[rank + 1 : rank + 4]
+
+
+def test_place_of_nobody_has_no_prospects() -> None:
+    order = PoolOrder(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
+    assert prospects_in(order, "nobody", NOW) is None
+    assert if_promoted(order, "nobody", "normal", NOW) is None
+    stranger = Place(
+        uid="x", scope="", id="x", tenant="t", urgency="normal", dominant="", use=0, tag=0, key=0, submitted=0
+    )
+    assert around_place(order, stranger, NOW, 3).nearest == []

@@ -1,0 +1,248 @@
+"""Why levels are withheld, and what operators said: pure, the same for who writes and for who answers."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound, Revocation
+from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.state import QueueState
+from fairlead_policy.levels.operators import (
+    ControlWord,
+    OperatorWords,
+    clearance_of,
+    lever_of,
+    revocation_of,
+    words_on,
+)
+from fairlead_policy.levels.withholding import Fate, judge_withholding, may_preempt
+from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
+
+KUEUE = a_queue(frontend="kueue", bands_by_class=True)
+PREEMPTING = a_queue(name="hot", frontend="kueue", preemption={"reclaimWithinCohort": "LowerPriority"})
+LEAVE = Clearance(cluster="c1", lever="boost", at=NOON)
+
+
+@pytest.mark.parametrize(
+    ("queues", "leave", "mode", "preemption", "why"),
+    [
+        ([a_queue()], None, Mode.ACTIVE, "never", ""),
+        ([KUEUE], None, Mode.ACTIVE, "never", "not cleared"),
+        ([KUEUE], None, Mode.RELEASED, "never", "not cleared"),
+        ([KUEUE], LEAVE, Mode.ACTIVE, "never", ""),
+        ([KUEUE], LEAVE, Mode.PAUSED, "never", "paused"),
+        ([KUEUE], LEAVE, Mode.RELEASED, "never", "released"),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "never", "queue hot has reclaimWithinCohort LowerPriority"),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "accept", ""),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.ACTIVE, "protect", ""),
+        ([KUEUE, PREEMPTING], LEAVE, Mode.PAUSED, "accept", "paused"),
+    ],
+)
+def test_one_reason_is_named_the_first_thing_to_see_to(
+    queues: list[QueueState], leave: Clearance | None, mode: Mode, preemption: str, why: str
+) -> None:
+    document = a_document(preemption=preemption)
+    found = judge_withholding(document, queues, leave, control=ControlWord(mode), values={}).why
+    assert (why in found) if why else not found
+
+
+SETTINGS = [
+    {setting: value}
+    for setting, values in {
+        "withinClusterQueue": ["LowerPriority", "LowerOrNewerEqualPriority"],
+        "reclaimWithinCohort": ["LowerPriority"],
+        "borrowWithinCohort": ["LowerPriority"],
+        "unknownSetting": ["Never"],
+    }.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize("preemption", SETTINGS)
+def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemption: dict[str, str]) -> None:
+    unsafe = a_queue(frontend="kueue", bands_by_class=True, preemption=preemption)
+    found = judge_withholding(
+        a_document(), [KUEUE, unsafe], LEAVE, control=ControlWord(Mode.ACTIVE), values={}
+    )
+    assert (found.fate, found.unsafe, found.everywhere) == (Fate.GO, True, False)
+    # Crossed classes stop nobody: what could goes first.
+    crossed = {"urgent": 5000, "approved": 9000}
+    assert (
+        judge_withholding(a_document(), [unsafe], LEAVE, control=ControlWord(Mode.ACTIVE), values=crossed)
+        == found
+    )
+
+
+@pytest.mark.parametrize(
+    ("leave", "revoked", "mode", "hours", "fate", "everywhere", "why"),
+    [
+        (LEAVE, False, Mode.ACTIVE, None, Fate.FOLLOW, False, ""),
+        # Nobody took it back: it may have been lost, or was never there.
+        (None, False, Mode.ACTIVE, None, Fate.STAND, False, "not cleared"),
+        (None, False, Mode.RELEASED, None, Fate.STAND, False, "not cleared"),
+        (None, True, Mode.ACTIVE, None, Fate.GO, True, "was taken back by ann"),
+        (None, True, Mode.PAUSED, None, Fate.STAND, False, "paused"),
+        (LEAVE, False, Mode.RELEASED, None, Fate.GO, True, "released"),
+        (LEAVE, False, Mode.PAUSED, None, Fate.STAND, False, "paused"),
+        (LEAVE, False, Mode.ACTIVE, 1, Fate.GO, True, "does not read boosts"),
+        (LEAVE, False, Mode.PAUSED, 1, Fate.STAND, False, "paused"),
+    ],
+)
+def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_known(
+    leave: Clearance | None,
+    mode: Mode,
+    hours: int | None,
+    fate: Fate,
+    why: str,
+    *,
+    revoked: bool,
+    everywhere: bool,
+) -> None:
+    revocation = Revocation(cluster="c1", lever="boost", at=NOON, by="ann") if revoked else None
+    lost = None
+    if hours is not None:
+        lost = LeverFound(cluster="c1", lever="priority", at=NOON + timedelta(hours=hours))
+    found = judge_withholding(
+        a_document(), [KUEUE], leave, control=ControlWord(mode), values={}, found=lost, revocation=revocation
+    )
+    assert (found.fate, found.everywhere) == (fate, everywhere)
+    assert (why in found.why) if why else not found.why
+
+
+def test_who_pauses_an_unsafe_pool_hears_that_its_levels_could_stop_running_jobs() -> None:
+    found = judge_withholding(a_document(), [PREEMPTING], LEAVE, control=ControlWord(Mode.PAUSED), values={})
+    assert (found.fate, found.unsafe) == (Fate.STAND, True)
+    assert "they could stop running jobs: queue hot has reclaimWithinCohort LowerPriority" in found.why
+
+
+def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> None:
+    words = OperatorWords()
+    revocation = Revocation(cluster="c1", lever="boost", at=NOON)
+    assert words.hear(revocation_of("c1"), to_json(revocation))
+    assert words.revocation("c1") == revocation
+    assert words.revocation("c2") is None
+    words.hear(clearance_of("c1"), to_json(LEAVE))
+    assert words.revocation("c1") is None
+    words.hear(clearance_of("c1"), b"?")
+    assert words.revocation("c1") is None
+    words.hear(clearance_of("c1"), None)
+    assert words.revocation("c1") == revocation
+    words.hear(revocation_of("c1"), b"?")
+    assert words.revocation("c1") is None
+    assert set(words.unreadable) == {revocation_of("c1")}
+
+
+def test_a_rehearsal_needs_no_leave_and_honours_everything_else() -> None:
+    document = a_document(preemption="never")
+    assert not judge_withholding(
+        document, [KUEUE], None, control=ControlWord(Mode.ACTIVE), values={}, rehearsed=True
+    ).why
+    assert judge_withholding(
+        document, [KUEUE], None, control=ControlWord(Mode.PAUSED), values={}, rehearsed=True
+    ).why
+    assert judge_withholding(
+        document, [PREEMPTING], None, control=ControlWord(Mode.ACTIVE), values={}, rehearsed=True
+    ).why
+
+
+def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> None:
+    document = a_document()
+    assert not judge_withholding(
+        document, [KUEUE], LEAVE, control=ControlWord(Mode.ACTIVE), values={"urgent": 600, "approved": 300}
+    ).why
+    crossed = judge_withholding(
+        document, [KUEUE], LEAVE, control=ControlWord(Mode.ACTIVE), values={"urgent": 5000, "approved": 9000}
+    ).why
+    assert "class urgent has its floor at 5000" in crossed
+    assert not judge_withholding(
+        document,
+        [a_queue()],
+        None,
+        control=ControlWord(Mode.ACTIVE),
+        values={"urgent": 5000, "approved": 9000},
+    ).why
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "hours", "withheld"),
+    [
+        ("boost", "priority", 1, True),
+        ("boost", "priority", -1, False),  # the doctor looked later
+        ("boost", "boost", 1, False),
+        ("priority", "boost", 1, False),  # a priority counts whatever the gate
+        ("priority", "priority", 1, False),
+    ],
+)
+def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
+    given: Lever, found: Lever, hours: int, *, withheld: bool
+) -> None:
+    leave = msgspec.structs.replace(LEAVE, lever=given)
+    seen = LeverFound(cluster="c1", lever=found, at=NOON + timedelta(hours=hours))
+    words = OperatorWords()
+    assert words.hear(lever_of("c1"), to_json(seen))
+    assert words.lever_found("c1") == seen
+    why = judge_withholding(
+        a_document(),
+        [KUEUE],
+        leave,
+        control=ControlWord(Mode.ACTIVE),
+        values={},
+        found=words.lever_found("c1"),
+    ).why
+    assert ("does not read boosts" in why and "fairlead doctor" in why) == withheld
+    words.hear(lever_of("c1"), None)
+    assert words.lever_found("c1") is None
+
+
+def test_only_settings_by_which_a_level_decides_preempt() -> None:
+    assert may_preempt([KUEUE, PREEMPTING])
+    assert not may_preempt([KUEUE, a_queue(preemption={"reclaimWithinCohort": "Any"})])
+
+
+def test_words_are_taken_back_and_unreadable_ones_stop() -> None:
+    words = OperatorWords()
+    [own, everybodys] = words_on("c1/gpu")
+    assert words.hear(own, to_json(a_control(mode=Mode.PAUSED)))
+    assert words.hear(everybodys, to_json(a_control(mode=Mode.RELEASED)))
+    assert words.control("c1/gpu").mode is Mode.RELEASED
+    assert words.control("c1/cpu").mode is Mode.RELEASED
+    words.hear(everybodys, None)
+    assert (words.control("c1/gpu").mode, words.control("c1/cpu").mode) == (Mode.PAUSED, Mode.ACTIVE)
+    words.hear(everybodys, b"?")
+    assert words.control("c1/cpu").mode is Mode.PAUSED
+    assert set(words.unreadable) == {everybodys}
+
+
+def test_a_word_says_who_when_and_why() -> None:
+    words = OperatorWords()
+    [own, everybodys] = words_on("c1/gpu")
+    words.hear(own, to_json(a_control(mode=Mode.PAUSED, by="ann", why="disks are changed")))
+
+    def why() -> str:
+        control = words.control("c1/gpu")
+        return judge_withholding(a_document(), [KUEUE], LEAVE, control=control, values={}).why
+
+    assert why() == (
+        f"paused by ann since {NOON:%Y-%m-%d %H:%M} UTC (disks are changed): levels stay as they are"
+    )
+    words.hear(everybodys, to_json(a_control(mode=Mode.RELEASED, by="", why="")))
+    assert why() == (
+        f"all pools are released by an operator since {NOON:%Y-%m-%d %H:%M} UTC: no level of ours is left"
+    )
+    words.hear(everybodys, b"?")
+    words.hear(own, None)
+    assert why().startswith("all pools are paused by an operator, in a word that cannot be read")
+
+
+def test_a_leave_is_one_clusters_and_unreadable_it_is_none() -> None:
+    words = OperatorWords()
+    assert words.hear(clearance_of("c1"), to_json(LEAVE))
+    assert words.clearance("c1") == LEAVE
+    assert words.clearance("c2") is None
+    words.hear(clearance_of("c1"), b"?")
+    assert words.clearance("c1") is None
+    assert set(words.unreadable) == {clearance_of("c1")}
+    assert not words.hear(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), b"{}")

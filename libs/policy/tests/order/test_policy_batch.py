@@ -1,0 +1,194 @@
+"""A flat pool put in order at once, against the same pool kept up step by step."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.base.instants import HOUR
+from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.order.batch import Holdings, PoolColumns, order_whole
+from fairlead_policy.order.batch_positions import whole_places
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules
+from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
+
+TENANTS = ("ada", "bob", "cyd", "dan", "eve")
+CLASSES = ("urgent", "approved", "normal")
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+NOW = 1_760_000_000_000_000
+weights = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(1, 10)])
+amounts = st.one_of(st.integers(0, 4), st.integers(0, 10**6))
+instants = st.one_of(
+    st.integers(NOW - 4, NOW),
+    st.integers(0, 60).map(lambda hours: NOW - hours * HOUR),
+    st.sampled_from([-FARTHEST, -(2**70), FARTHEST, 2**70]),
+)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
+    capacity = draw(
+        st.fixed_dictionaries(dict.fromkeys(RESOURCES, st.sampled_from([0, 3, 1000, 3000, 10**9])))
+    )
+    rules = PoolRules(
+        capacity=capacity,
+        classes=CLASSES,
+        rate=draw(st.sampled_from([Fraction(0), Fraction(6, 100) / HOUR, Fraction(1, 3) / HOUR])),
+        cap=draw(st.sampled_from([None, 0, 5 * HOUR, 336 * HOUR])),
+        resource_weights=draw(st.sampled_from([{}, {"cpu": Fraction(0)}, {"memory": Fraction(1, 7)}])),
+        entitlements={name: draw(weights) for name in TENANTS[:-1]},
+        unlisted_entitlement=draw(weights),
+    )
+    order = PoolOrder(rules)
+    for number in range(draw(st.integers(0, 4))):
+        demand = draw(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=2))
+        order.run(f"r{number}", draw(st.sampled_from(TENANTS)), demand)
+    if draw(st.booleans()):
+        order.remember(draw(st.sampled_from(TENANTS)), {"memory": draw(amounts)})
+    large = draw(st.sampled_from([0, 0, 0, 2**60]))
+    jobs = [
+        a_waiting_job(
+            f"u{number}",
+            tenant=draw(st.sampled_from(TENANTS)),
+            urgency=draw(st.sampled_from([*CLASSES, "unheard-of"])),
+            submitted=draw(instants),
+            demand={name: amount + large for name, amount in asked.items()},
+        )
+        for number, asked in enumerate(
+            draw(st.lists(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3), max_size=12))
+        )
+    ]
+    return order, draw(st.permutations(jobs))
+
+
+@settings(max_examples=cases())
+@given(pools())
+def test_places_are_those_of_the_pool_kept_up_step_by_step(
+    pool: tuple[PoolOrder, list[WaitingJob]],
+) -> None:
+    order, jobs = pool
+    found = whole_places(jobs, order, order.rules, NOW)
+    order.wait_all(jobs)
+    expected = order.order(NOW)
+    if found is None:
+        totals = [sum(job.demand.get(name, 0) for job in jobs) for name in RESOURCES]
+        assert max(totals) > LARGEST - 2**41, "only what cannot be counted is left to the other"
+        return
+    assert list(found) == expected
+    capacity = order.rules.capacity
+    if any(amount > capacity.get(name, 0) for job in jobs for name, amount in job.demand.items()):
+        assert found.oversized
+    assert len(found) == len(expected)
+    assert [found[at] for at in range(len(found))] == expected
+    assert [found[-1]] == expected[-1:] if expected else not list(found)
+    assert found[2:5] == expected[2:5]
+    assert [job.uid for job in found.in_order()] == [place.uid for place in expected]
+
+
+def beside_a_middle(rng: random.Random, side: int) -> tuple[int, int]:
+    """A use and a capacity whose quotient lies right beside the middle of two floats: 2^-90 from it or so."""
+    while True:
+        capacity = rng.randrange(2**40, 2**41) | 1
+        use = capacity + side * pow(2**53, -1, capacity) % capacity
+        # Floats between 1 and 2 are 2^-52 apart: the middles between them are odd multiples of 2^-53.
+        middle = (use * 2**53 - side) // capacity
+        if middle % 2:
+            return use, capacity
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int) -> None:
+    rng = random.Random(side)
+    for _ in range(50):
+        use, capacity = beside_a_middle(rng, side)
+        order = PoolOrder(
+            PoolRules(capacity={"cpu": capacity}, classes=CLASSES, entitlements={"ada": Fraction(1)})
+        )
+        order.run("r", "ada", {"cpu": use})
+        found = whole_places([a_waiting_job("j", tenant="ada", demand={"cpu": 1})], order, order.rules, NOW)
+        assert found is not None
+        assert found[0].tag == use / capacity
+
+
+def columns(count: int, tenants: int, rng: np.random.Generator) -> PoolColumns:
+    """Few distinct values of everything, so that ties are everywhere."""
+    return PoolColumns(
+        tenant=rng.integers(0, tenants, count),
+        urgency=rng.integers(0, len(CLASSES), count),
+        submitted=NOW - rng.integers(0, 50, count) * HOUR,
+        demand=rng.integers(0, 3, (len(RESOURCES), count)) * 1000,
+    )
+
+
+@pytest.mark.parametrize("count", [3000, pytest.param(60_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("spread", [1, 2**60], ids=["packed", "too-wide-to-pack"])
+def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) -> None:
+    rules = PoolRules(
+        capacity=dict.fromkeys(RESOURCES, 3_000_000),
+        classes=CLASSES,
+        rate=Fraction(1, 1000) / HOUR,
+        entitlements={f"t{number}": Fraction(number % 4, 3) for number in range(300)},
+    )
+    found = columns(count, 300, np.random.default_rng(count))
+    found.submitted[0] -= spread
+    names = [f"u{number:06}" for number in random.Random(count).sample(range(count), count)]
+    order = PoolOrder(rules)
+    order.wait_all(
+        a_waiting_job(
+            names[number],
+            tenant=f"t{tenant}",
+            urgency=CLASSES[urgency],
+            submitted=submitted,
+            demand=dict(zip(RESOURCES, demand, strict=True)),
+        )
+        for number, (tenant, urgency, submitted, demand) in enumerate(
+            zip(
+                found.tenant.tolist(),
+                found.urgency.tolist(),
+                found.submitted.tolist(),
+                found.demand.T.tolist(),
+                strict=True,
+            )
+        )
+    )
+    holdings = Holdings(
+        entitlements=list(rules.entitlements.values()),
+        use=np.zeros((len(RESOURCES), 300), np.int64),
+        lacking=np.zeros(300, np.bool_),
+    )
+    whole = order_whole(found, holdings, Measure(rules), NOW, names.__getitem__)
+    assert whole is not None
+    assert [names[number] for number in whole.jobs.tolist()] == order.uids(NOW)
+    assert whole.ranks[whole.jobs].tolist() == list(range(count))
+
+
+def test_sums_over_all_tenants_may_wrap() -> None:
+    """Each tenant's sum fits 64 bits; that of all of them together does not."""
+    rules = PoolRules(capacity={"memory": 2**60}, classes=CLASSES, unlisted_entitlement=Fraction(1))
+    jobs = [
+        a_waiting_job(
+            f"u{number:03}", tenant=f"t{number % 40}", submitted=NOW + number, demand={"memory": 2**59}
+        )
+        for number in range(200)
+    ]
+    order = PoolOrder(rules)
+    found = whole_places(jobs, order, rules, NOW)
+    order.wait_all(jobs)
+    assert found is not None
+    assert list(found) == order.order(NOW)
+
+
+def test_trees_and_classes_that_are_not_strict_are_left_to_the_pool() -> None:
+    order = PoolOrder(PoolRules(capacity={}, classes=CLASSES))
+    for rules in (
+        PoolRules(capacity={}, classes=CLASSES, parents={"a": "b"}),
+        PoolRules(capacity={}, classes=CLASSES, class_mode="additive"),
+        PoolRules(capacity={}, classes=CLASSES, rescaled=True),
+    ):
+        assert whole_places(list[WaitingJob](), order, rules, NOW) is None

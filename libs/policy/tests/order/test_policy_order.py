@@ -1,0 +1,489 @@
+"""The order against progressive filling in exact fractions, written apart from the product's code."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.messages.decisions import Place
+from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.positions import merge_places, sort_key
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_testkit.cases import cases
+from fairlead_testkit.waiting import a_waiting_job
+
+TENANTS = ("ada", "bob", "cyd", "dan")
+RESOURCES = ("cpu", "gpu", "memory")
+CLASSES = ("urgent", "normal")
+QUEUES = (("c1", "q1"), ("c1", "q2"), ("c2", "q1"))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    rules: PoolRules
+    waiting: tuple[WaitingJob, ...]
+    running: tuple[tuple[str, str, dict[str, int]], ...]
+    now: int
+
+
+def share(rules: PoolRules, tenant: str, use: dict[str, int]) -> Fraction | None:
+    """The formula, word for word; None where it is infinite."""
+    weight = rules.entitlement_of(tenant)
+    if weight == 0:
+        return None
+    best = Fraction(0)
+    for resource, amount in use.items():
+        counts = rules.resource_weights.get(resource, Fraction(1))
+        if counts == 0 or amount == 0:
+            continue
+        if rules.capacity.get(resource, 0) == 0:
+            return None
+        best = max(best, counts * amount / rules.capacity[resource] / weight)
+    return best
+
+
+def oracle(snapshot: Snapshot) -> list[str]:
+    """Always serve the tenant whose head has the smallest (class, infinite, key, submitted, uid)."""
+    rules, now = snapshot.rules, snapshot.now
+    use = {tenant: dict.fromkeys(RESOURCES, 0) for tenant in TENANTS}
+    for _, tenant, demand in snapshot.running:
+        for resource, amount in demand.items():
+            use[tenant][resource] += amount
+    queues = {tenant: [job for job in snapshot.waiting if job.tenant == tenant] for tenant in TENANTS}
+    for queue in queues.values():
+        queue.sort(key=lambda job: (CLASSES.index(job.urgency), job.submitted, job.uid))
+
+    def head(tenant: str) -> tuple[int, bool, Fraction, int, str]:
+        job, tag = queues[tenant][0], share(rules, tenant, use[tenant])
+        aged = job.submitted if rules.cap is None else max(job.submitted, now - rules.cap)
+        infinite = tag is None
+        key = Fraction(0) if tag is None else tag + rules.rate * aged
+        return CLASSES.index(job.urgency), infinite, key, job.submitted, job.uid
+
+    served = []
+    while any(queues.values()):
+        tenant = min((tenant for tenant in TENANTS if queues[tenant]), key=head)
+        job = queues[tenant].pop(0)
+        served.append(job.uid)
+        for resource, amount in job.demand.items():
+            use[tenant][resource] += amount
+    return served
+
+
+def pool(snapshot: Snapshot, tenants: Sequence[str] = TENANTS) -> PoolOrder:
+    order = PoolOrder(snapshot.rules)
+    for uid, tenant, demand in snapshot.running:
+        if tenant in tenants:
+            order.run(uid, tenant, demand)
+    for job in snapshot.waiting:
+        if job.tenant in tenants:
+            order.wait(job)
+    return order
+
+
+def uids(places: Sequence[Place]) -> list[str]:
+    return [place.uid for place in places]
+
+
+def to_bytes(places: object) -> bytes:
+    return msgspec.msgpack.encode(places)
+
+
+WEIGHTS = [Fraction(text) for text in ("0", "1", "1", "2", "3", "0.1", "0.3", "1.5")]
+RATES = [Fraction(0), Fraction(1, 10), Fraction(1, 6), Fraction(1)]
+COUNTS = [Fraction(0), Fraction(1, 2), Fraction(2)]
+
+
+def demand_of(rng: random.Random) -> dict[str, int]:
+    return {name: rng.randint(0, 3) for name in RESOURCES if rng.random() < 0.6}
+
+
+def snapshot_of(seed: int, most: int = 14) -> Snapshot:
+    """Small numbers on purpose: they tie, and ties are where orders go wrong."""
+    rng = random.Random(seed)
+    names = list(range(rng.randint(0, most)))
+    rng.shuffle(names)
+    rules = PoolRules(
+        capacity={name: rng.choice([0, 1, 2, 3, 4, 6, 10]) for name in RESOURCES if rng.random() < 0.8},
+        classes=CLASSES,
+        rate=rng.choice(RATES),
+        cap=rng.choice([None, 1, 3, 10]),
+        resource_weights={name: rng.choice(COUNTS) for name in RESOURCES if rng.random() < 0.3},
+        entitlements={tenant: rng.choice(WEIGHTS) for tenant in TENANTS[:3]},
+        unlisted_entitlement=rng.choice([Fraction(0), Fraction(1)]),
+    )
+    waiting = tuple(
+        a_waiting_job(
+            f"u{name:02d}",
+            tenant=rng.choice(TENANTS),
+            urgency=rng.choice(CLASSES),
+            submitted=rng.randint(0, 12),
+            demand=demand_of(rng),
+            queue=rng.choice(QUEUES),
+        )
+        for name in names
+    )
+    running = tuple(
+        (f"r{number}", rng.choice(TENANTS), demand_of(rng)) for number in range(rng.randint(0, 4))
+    )
+    return Snapshot(rules, waiting, running, rng.randint(0, 25))
+
+
+seeds = st.integers(0, 2**32)
+snapshots = st.builds(snapshot_of, seeds)
+long_snapshots = st.builds(snapshot_of, seeds, st.just(40))
+
+
+@given(snapshots)
+@settings(max_examples=cases())
+def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
+    assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
+    assert pool(snapshot).uids(snapshot.now) == oracle(snapshot)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1200)
+@given(long_snapshots)
+@settings(max_examples=cases(0.2))  # the property above on longer snapshots: five times as heavy
+def test_the_order_is_that_of_progressive_filling_at_length(snapshot: Snapshot) -> None:
+    assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
+
+
+@given(snapshots, seeds.map(random.Random))
+@settings(max_examples=cases())
+def test_the_same_facts_in_any_order_give_the_same_bytes(snapshot: Snapshot, rng: random.Random) -> None:
+    waiting, running = list(snapshot.waiting), list(snapshot.running)
+    rng.shuffle(waiting)
+    rng.shuffle(running)
+    shuffled = replace(snapshot, waiting=tuple(waiting), running=tuple(running))
+    first, second = pool(snapshot), pool(shuffled)
+    now = snapshot.now
+    assert to_bytes(first.order(now)) == to_bytes(second.order(now))
+    assert to_bytes(first.standings()) == to_bytes(second.standings())
+    fronts = [sorted(order.front(now, 3).items()) for order in (first, second)]
+    assert to_bytes(fronts[0]) == to_bytes(fronts[1])
+
+
+@given(snapshots, seeds.map(random.Random))
+@settings(max_examples=cases())
+def test_shards_merge_into_the_whole_order_to_the_byte(snapshot: Snapshot, rng: random.Random) -> None:
+    shard_of, earlier = [rng.randrange(4) for _ in TENANTS], rng.randrange(6)
+    shards = [
+        [tenant for tenant, at in zip(TENANTS, shard_of, strict=True) if at == shard] for shard in range(4)
+    ]
+    now = snapshot.now
+    # Each shard decides at its own instant; the merge is made at one.
+    parts = [
+        pool(snapshot, shard).order(now - (earlier if number else 0)) for number, shard in enumerate(shards)
+    ]
+    merged = merge_places(parts, snapshot.rules, now)
+    assert to_bytes(merged) == to_bytes(pool(snapshot).order(now))
+    whole = pool(snapshot)
+    by_view = [whole.order(now, shard) for shard in shards]
+    assert to_bytes(merge_places(reversed(by_view), snapshot.rules, now)) == to_bytes(merged)
+
+
+@given(snapshots, st.integers(1, 6))
+@settings(max_examples=cases())
+def test_a_front_is_the_beginning_of_each_queue(snapshot: Snapshot, window: int) -> None:
+    order = pool(snapshot)
+    whole = order.order(snapshot.now)
+    queue_of = {job.uid: job.queue for job in snapshot.waiting}
+    wanted = {
+        queue: [place for place in whole if queue_of[place.uid] == queue][:window]
+        for queue in set(queue_of.values())
+    }
+    assert order.front(snapshot.now, window) == wanted
+    counts = {queue: sum(at == queue for at in queue_of.values()) for queue in sorted(set(queue_of.values()))}
+    assert order.waiting() == counts
+
+
+@given(snapshots)
+@settings(max_examples=cases())
+def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snapshot) -> None:
+    order = pool(snapshot)
+    whole = order.order(snapshot.now)
+    assert whole == sorted(whole, key=lambda place: sort_key(place, snapshot.rules, snapshot.now))
+    for rank, place in enumerate(whole):
+        assert order.place(place.uid, snapshot.now) == place
+        assert count_before(order, place, snapshot.now) == Counter(ahead.tenant for ahead in whole[:rank])
+    assert order.place("nobody", snapshot.now) is None
+
+
+@given(snapshots)
+@settings(max_examples=cases())
+def test_the_terms_of_a_place_are_those_of_the_formula(snapshot: Snapshot) -> None:
+    rules = snapshot.rules
+    for place in pool(snapshot).order(snapshot.now):
+        if place.unbounded:
+            assert (place.tag, place.key) == (0.0, 0.0)
+            continue
+        weight = rules.entitlement_of(place.tenant)
+        tag = Fraction(0)
+        if place.use:
+            counts = rules.resource_weights.get(place.dominant, Fraction(1))
+            tag = counts * place.use / rules.capacity[place.dominant] / weight
+        aged = place.submitted if rules.cap is None else max(place.submitted, snapshot.now - rules.cap)
+        assert place.tag == float(tag)
+        assert place.key == float(tag + rules.rate * aged)
+        assert bool(place.dominant) == bool(place.use)
+
+
+# --- the arithmetic that floats would get wrong
+
+RULES = PoolRules(capacity={"gpu": 10}, classes=CLASSES, entitlements=dict.fromkeys(TENANTS, Fraction(1)))
+
+
+def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
+    plain = a_waiting_job(uid, tenant=tenant, demand={"gpu": 1})
+    return msgspec.structs.replace(plain, **changed)
+
+
+def test_a_tenth_three_times_is_three_tenths() -> None:
+    # In floats 0.1 * 3 > 0.3: the older job of the tenant with the tie would lose its place.
+    order = PoolOrder(replace(RULES, entitlements={"ada": Fraction("0.1"), "bob": Fraction("0.3")}))
+    order.run("r1", "ada", {"gpu": 1})
+    order.run("r2", "bob", {"gpu": 3})
+    order.wait(job("a", "ada", submitted=5))
+    order.wait(job("b", "bob", submitted=4))
+    assert uids(order.order(0)) == ["b", "a"]
+
+
+def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
+    unlike = 0
+    for use in range(2, 40):
+        weights = {"ada": Fraction(use, 10), "bob": Fraction(1, 10)}
+        unlike += use * float(Fraction(1, 7) / weights["ada"]) != float(Fraction(1, 7) / weights["bob"])
+        for older, newer in (("ada", "bob"), ("bob", "ada")):
+            order = PoolOrder(replace(RULES, capacity={"gpu": 7}, entitlements=weights))
+            order.run("r1", "ada", {"gpu": use})
+            order.run("r2", "bob", {"gpu": 1})
+            order.wait(job(newer, newer, submitted=5))
+            order.wait(job(older, older, submitted=4))
+            assert uids(order.order(0)) == [older, newer]
+            assert uids(order.front(0, 1)["c", "q"]) == [older]
+    assert unlike > 5
+
+
+def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> None:
+    rate = Fraction(6, 100) / 3_600_000_000
+    now = 1_795_000_000_000_000
+    order = PoolOrder(
+        PoolRules(capacity={"memory": 2**59}, classes=CLASSES, rate=rate, unlisted_entitlement=Fraction(1))
+    )
+    for tenant, use in (("ada", 2**58 + 1), ("bob", 2**58), ("cyd", 2**58 + 2)):
+        order.run(f"r-{tenant}", tenant, {"memory": use})
+        order.wait(job(tenant, tenant, submitted=now, demand={"memory": 1}))
+    places = order.order(now)
+    assert len({place.key for place in places}) == 1
+    assert uids(places) == ["bob", "ada", "cyd"]
+    assert uids(merge_places([places[::-1]], order.rules, now)) == ["bob", "ada", "cyd"]
+
+
+def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
+    unlike = 0
+    rules = PoolRules(capacity={"gpu": 3, "cpu": 49}, classes=CLASSES, unlisted_entitlement=Fraction(1))
+    for times in range(1, 30):
+        order = PoolOrder(rules)
+        order.run("r", "ada", {"gpu": 3 * times, "cpu": 49 * times})
+        order.wait(job("tie", "ada", demand={"gpu": 1}))
+        order.wait(job("more", "ada", submitted=1))
+        assert [place.dominant for place in order.order(0)] == ["cpu", "gpu"]
+        unlike += 3 * times * (1 / 3) > 49 * times * (1 / 49)
+    assert unlike
+
+
+def test_the_dominant_resource_is_found_where_floats_are_equal() -> None:
+    capacity = {"cpu": 2**61, "gpu": 2**61}
+    order = PoolOrder(PoolRules(capacity=capacity, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    order.run("r", "ada", {"cpu": 2**60, "gpu": 2**60 + 1})
+    order.wait(job("a", "ada"))
+    place = order.place("a", 0)
+    assert place is not None
+    assert (place.dominant, place.use) == ("gpu", 2**60 + 1)
+    weighty = replace(order.rules, resource_weights={"cpu": Fraction("1.000000000000000001")})
+    order.set_rules(weighty)
+    place = order.place("a", 0)
+    assert place is not None
+    assert place.dominant == "cpu"
+
+
+def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
+    order = PoolOrder(replace(RULES, rate=Fraction(1, 10**6)))
+    for number in range(6):
+        order.wait(job(f"a{number}", "ada", submitted=number, demand={"gpu": 2**62 + 2**60}))
+        order.wait(job(f"b{number}", "bob", submitted=number))
+    order.wait(job("huge", "cyd", demand={"gpu": 2**64 - 1, "other": 2**64 - 1}))
+    order.wait(job("late", "cyd", submitted=2**63 + 5))
+    order.wait(job("early", "dan", submitted=-(2**63) - 5))
+    order.run("r", "dan", {"gpu": -5, "fpga": 2**64})
+    places = order.order(10)
+    to_bytes(places)
+    to_bytes(order.standings())
+    # The first jobs of ada and of cyd start from nothing used, whatever they ask for.
+    names = uids(places)
+    assert set(names[:2]) == {"a0", "b0"} or names[0] in {"a0", "b0", "huge"}
+    assert [uid for uid in names if uid.startswith("b")] == [f"b{number}" for number in range(6)]
+    assert names.index("b5") < names.index("a2")
+    assert [place.unbounded for place in places if place.uid in {"a2", "late", "early"}] == [True] * 3
+    assert merge_places([places[::2], places[1::2]], order.rules, 10) == places
+
+
+def test_a_tenant_without_weight_stands_behind_its_class_and_before_the_next() -> None:
+    order = PoolOrder(replace(RULES, entitlements={"bob": Fraction(1)}))
+    order.wait(job("stranger-urgent", "eve", urgency="urgent", submitted=0))
+    order.wait(job("b-urgent", "bob", urgency="urgent", submitted=9, demand={"gpu": 1000}))
+    order.wait(job("stranger", "eve", submitted=0))
+    order.wait(job("b", "bob", submitted=9))
+    assert uids(order.order(10)) == ["b-urgent", "stranger-urgent", "b", "stranger"]
+
+
+def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
+    order = PoolOrder(RULES)
+    order.wait(job("first", "ada", demand={"gpu": 1, "tpu": 4, "npu": 2}))
+    order.wait(job("second", "ada", submitted=1))
+    order.wait(job("other", "bob", submitted=2))
+    first, other, second = order.order(0)
+    assert (first.uid, first.unbounded) == ("first", False)
+    assert other.uid == "other"
+    assert (second.unbounded_by, second.dominant, second.use) == ("asked", "npu", 2)
+    order.run("r", "ada", {"tpu": 3})
+    assert order.place("first", 0) == msgspec.structs.replace(
+        first, unbounded=True, unbounded_by="held", dominant="tpu", use=3
+    )
+
+
+def test_a_class_that_the_policy_does_not_know_stands_behind_all() -> None:
+    order = PoolOrder(RULES)
+    order.wait(job("odd", "ada", urgency="of another policy"))
+    order.wait(job("b", "bob", submitted=1))
+    assert uids(order.order(0)) == ["b", "odd"]
+
+
+def test_no_capacity_and_no_jobs_are_no_errors() -> None:
+    empty = PoolOrder(PoolRules(capacity={}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    assert empty.order(0) == []
+    assert empty.front(0, 10) == {}
+    assert empty.next_flip(0) is None
+    assert empty.standings() == []
+    assert merge_places([], RULES, 0) == []
+    empty.wait(job("a", "ada", demand={}))
+    empty.wait(job("b", "ada", submitted=1, demand={"gpu": 1}))
+    empty.wait(job("c", "ada", submitted=2))
+    assert [(place.uid, place.unbounded) for place in empty.order(0)] == [
+        ("a", False),
+        ("b", False),
+        ("c", True),
+    ]
+
+
+def test_thousands_of_equal_jobs_of_equal_tenants_stay_quick_and_exact() -> None:
+    """Every key ties: 20,000 jobs of 2,000 tenants of two weights, no aging. Quadratic code would not end."""
+    rules = PoolRules(
+        capacity={"gpu": 1000, "cpu": 4000},
+        classes=CLASSES,
+        entitlements={f"t{number}": Fraction(1 + number % 2) for number in range(2000)},
+    )
+    order = PoolOrder(rules)
+    jobs = [
+        job(f"u{number:05d}", f"t{number % 2000}", submitted=number % 7, demand={"gpu": 1, "cpu": 4})
+        for number in range(20_000)
+    ]
+    for one in jobs:
+        order.wait(one)
+    places = order.order(0)
+    assert places == sorted(places, key=lambda place: sort_key(place, rules, 0))
+    assert uids(order.front(0, 100)["c", "q"]) == uids(places[:100])
+
+
+def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards() -> None:
+    rng = random.Random(8)
+    rules = PoolRules(
+        capacity={"cpu": 96_000 * 40, "gpu": 8000 * 40, "memory": 40 * 2**40},
+        classes=CLASSES,
+        rate=Fraction("0.06") / HOUR,
+        cap=336 * HOUR,
+        entitlements={f"t{number}": Fraction(str(rng.choice([0.1, 0.3, 1, 2, 3]))) for number in range(60)},
+    )
+    order = PoolOrder(rules)
+    now = 1_795_000_000 * SECOND
+    for number in range(4000):
+        # Proportional demands tie the resources, whole seconds the instants, equal weights the tenants.
+        cards = rng.choice([1, 1, 2, 4, 8])
+        order.wait(
+            job(
+                f"u{rng.randrange(10**9)}-{number}",
+                f"t{rng.randrange(60)}",
+                urgency=rng.choice(CLASSES),
+                submitted=now - rng.randrange(500) * HOUR,
+                demand={"cpu": cards * 12_000, "gpu": cards * 1000, "memory": cards * 2**37},
+                queue=rng.choice(QUEUES),
+            )
+        )
+    whole = order.order(now)
+    assert whole == sorted(whole, key=lambda place: sort_key(place, rules, now))
+    shards = [[f"t{number}" for number in range(60) if number % 16 == shard] for shard in range(16)]
+    assert merge_places([order.order(now, shard) for shard in shards], rules, now) == whole
+    for window in (1, 100, 5000):
+        fronts = [order.front(now, window, shard) for shard in shards]
+        for queue, front in order.front(now, window).items():
+            parts = [part[queue] for part in fronts if queue in part]
+            assert merge_places(parts, rules, now)[:window] == front
+            assert front == [place for place in whole if order._waiting[place.uid].queue == queue][:window]
+
+
+def test_weights_without_a_small_common_denominator_are_compared_exactly() -> None:
+    """Primes: their common denominator would have thousands of bits, and each key ties with all others."""
+    primes = [
+        number for number in range(3, 3000) if all(number % part for part in range(2, 55) if part < number)
+    ]
+    rules = PoolRules(
+        capacity={"gpu": 1},
+        classes=CLASSES,
+        entitlements={f"t{prime}": Fraction(prime, 10**40) for prime in primes},
+    )
+    order = PoolOrder(rules)
+    for number, prime in enumerate(primes):
+        order.run(f"r{prime}", f"t{prime}", {"gpu": prime})
+        order.wait(job(f"u{prime}", f"t{prime}", submitted=(number * 7) % 11))
+    places = order.order(0)
+    assert {place.tag for place in places} == {1e40}
+    assert uids(places) == [
+        place.uid for place in sorted(places, key=lambda place: (place.submitted, place.uid))
+    ]
+
+
+def test_standings_say_what_a_tenant_has_of_what_it_may_have() -> None:
+    order = PoolOrder(
+        replace(
+            RULES,
+            capacity={"cpu": 8, "gpu": 4},
+            entitlements={"ada": Fraction("0.75")},
+            weights={"ada": Fraction("1.5")},
+        )
+    )
+    order.run("r1", "ada", {"cpu": 2, "gpu": 1})
+    order.run("r2", "ada", {"cpu": 2})
+    order.wait(job("a", "ada"))
+    order.wait(job("e", "eve"))
+    ada, eve = order.standings()
+    assert (ada.tenant, ada.weight, ada.entitled, ada.use, ada.share, ada.dominant) == (
+        "ada",
+        1.5,
+        0.75,
+        {"cpu": 4, "gpu": 1},
+        0.5,
+        "cpu",
+    )
+    assert (ada.waiting, ada.running) == (1, 2)
+    assert (eve.tenant, eve.weight, eve.entitled, eve.share, eve.waiting) == ("eve", 0.0, 0.0, 0.0, 1)
+    assert [standing.tenant for standing in order.standings(["nobody", "eve"])] == ["eve", "nobody"]

@@ -1,0 +1,119 @@
+"""Facts as they come, not as they should be: nothing is refused in a running cluster, all of it has a defined place."""
+
+import random
+from fractions import Fraction
+from itertools import pairwise
+from math import isfinite
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.positions import merge_places, sort_key
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
+from fairlead_testkit.cases import cases
+
+rngs = st.integers(0, 2**32).map(random.Random)
+RESOURCES = ("cpu", "gpu", "memory")
+AMOUNTS = (
+    0,
+    1,
+    999,
+    2**31,
+    2**53 + 1,
+    2**60,
+    2**61 - 1,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64,
+    10**30,
+    -1,
+    -(2**70),
+)
+INSTANTS = (0, -1, 1_795_000_000 * SECOND, 2**53 + 1, 2**61, 2**63, -(2**63), 10**25)
+WEIGHTS = tuple(Fraction(text) for text in ("0", "1", "1e-6", "1e9", "0.333333333333", "7"))
+RATES = tuple(Fraction(text) / HOUR for text in ("0", "0.06", "1e9", "1e-12", "0.1"))
+TREES: tuple[dict[str, str], ...] = (
+    {},
+    {"a": "A", "b": "A"},
+    {"a": "X", "X": "A", "b": "A", "c": "B"},
+)
+TENANTS = ("a", "b", "c", "", "nobody's")
+
+
+def wild_rules(rng: random.Random) -> PoolRules:
+    mode: ClassMode = rng.choice(("strict", "strict", "additive", "multiplicative"))
+    capacity = {name: max(0, min(rng.choice(AMOUNTS), 2**62)) for name in RESOURCES if rng.random() < 0.9}
+    rescaled = rng.random() < 0.3
+    return PoolRules(
+        capacity=capacity,
+        classes=("urgent", "normal"),
+        rate=rng.choice(RATES),
+        cap=rng.choice([None, 1, 336 * HOUR, round(1e7) * HOUR]),
+        resource_weights={name: rng.choice(WEIGHTS) for name in RESOURCES if rng.random() < 0.4},
+        entitlements={name: rng.choice(WEIGHTS) for name in ("a", "b", "A", "X")},
+        unlisted_entitlement=rng.choice([Fraction(0), Fraction(1)]),
+        parents=rng.choice(TREES),
+        class_mode=mode,
+        class_weights={"urgent": Fraction(rng.choice(["1000", "1e-6"])), "normal": Fraction(1)},
+        rescaled=rescaled,
+        saturated=frozenset(
+            rng.sample(sorted(capacity), min(len(capacity), rng.randrange(2))) if rescaled else ()
+        ),
+    )
+
+
+def wild_amounts(rng: random.Random) -> dict[str, int]:
+    return {name: rng.choice(AMOUNTS) for name in (*RESOURCES, "unheard-of") if rng.random() < 0.4}
+
+
+def wild_job(rng: random.Random, uid: str) -> WaitingJob:
+    return WaitingJob(
+        uid=uid,
+        scope=rng.choice(["", "s"]),
+        id=rng.choice(["", "j"]),
+        tenant=rng.choice(TENANTS),
+        urgency=rng.choice(["urgent", "normal", "", "of another policy"]),
+        submitted=rng.choice(INSTANTS) + rng.randrange(3),
+        # A place repeats it, so it is bounded where facts are read: see `Rulebook.waiting_job`.
+        demand={name: max(min(amount, 2**64 - 1), -(2**63)) for name, amount in wild_amounts(rng).items()},
+        queue=rng.choice([("c", "q"), ("", "")]),
+        override=rng.choice([None, None, 1e-6, 1e9, 0.1]),
+    )
+
+
+@given(rngs)
+@settings(max_examples=cases())
+def test_whatever_is_told_has_an_exact_place_that_can_be_sent(rng: random.Random) -> None:
+    rules, now = wild_rules(rng), rng.choice(INSTANTS[:5])
+    jobs = [
+        wild_job(rng, uid)
+        for uid in rng.sample(["", "u", "v", "ü", "\N{BEER MUG}", "x" * 300, "u1", "u2"], 5)
+    ]
+    running = [(f"r{number}", rng.choice(TENANTS), wild_amounts(rng)) for number in range(rng.randrange(4))]
+    past = {rng.choice((*TENANTS, "A")): wild_amounts(rng) for _ in range(rng.randrange(3))}
+    at_once, one_by_one = PoolOrder(rules), PoolOrder(wild_rules(rng))
+    for order in (at_once, one_by_one):
+        for uid, tenant, demand in running:
+            order.run(uid, tenant, demand)
+        for name, amounts in past.items():
+            order.remember(name, amounts)
+    at_once.wait_all(jobs)
+    for job in reversed(jobs):
+        one_by_one.wait(job)
+        one_by_one.front(now, 1)
+    one_by_one.set_rules(rules)
+    places = list(at_once.order(now))
+    assert sorted(place.uid for place in places) == sorted(job.uid for job in jobs)
+    keys = [sort_key(place, rules, now) for place in places]
+    assert all(one < other for one, other in pairwise(keys))
+    assert all(isfinite(place.tag) and isfinite(place.key) for place in places)
+    sent = msgspec.msgpack.encode((places, at_once.standings()))
+    assert sent == msgspec.msgpack.encode((list(one_by_one.order(now)), one_by_one.standings()))
+    assert merge_places([places[::2], places[1::2]], rules, now) == places
+    flip = at_once.next_flip(now)
+    assert flip is None or flip > now

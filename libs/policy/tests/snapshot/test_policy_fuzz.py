@@ -1,0 +1,179 @@
+"""Whatever is read, it gives a defined order or an error that names path and value: by seed, from what is nearly right.
+
+A seed that fell through is tried again by `python libs/policy/tests/snapshot/test_policy_fuzz.py SEED 1`.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from math import isfinite
+
+import msgspec
+import pytest
+
+from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.write import encode_snapshot
+from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.order.positions import sort_key
+from fairlead_policy.reserve.easy import reserves
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.explained import explain_in_snapshot
+from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of
+from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
+from fairlead_policy.snapshot.placement import Answer, Walk, walk
+from fairlead_policy.snapshot.reserve import in_reserved_order, reserve_snapshot
+from fairlead_testkit.fuzzing import fuzz
+from fairlead_testkit.mangled import Plain, a_policy, a_snapshot, mangle, scramble
+
+SHORT = 4_000
+LONG = 1_000_000
+TOLD = 0.03
+"""The part of what is taken that is explained, placed and promised, too: that costs many times the order."""
+
+
+def attempt(rng: random.Random) -> str:
+    if rng.random() < 0.25:
+        return attempt_on(rng, a_policy(rng), decode_document, read_document, check_policy)
+    return attempt_on(rng, a_snapshot(rng), decode_snapshot, read_snapshot, check_snapshot)
+
+
+def attempt_on[D: (PolicyDocument, Snapshot)](
+    rng: random.Random,
+    document: Plain,
+    decode: Callable[[bytes], D],
+    read: Callable[[object], D],
+    check: Callable[[random.Random, D], None],
+) -> str:
+    """As a parser of YAML gives it, or as bytes of JSON; mangled, scrambled or left as it is."""
+    kind = rng.random()
+    if kind < 0.65:
+        mangle(rng, document, as_yaml=kind < 0.2)
+    try:
+        if kind < 0.2:
+            found = read(document)
+        else:
+            payload = json.dumps(document).encode()
+            found = decode(payload if kind < 0.85 else scramble(rng, payload))
+        check(rng, found)  # what cards are asked for is read no sooner than with an order
+    except DocumentError as error:
+        check_refusal(error)
+        return "refused"
+    return "taken"
+
+
+def check_refusal(error: DocumentError) -> None:
+    assert error.problems
+    for problem in error.problems:
+        assert problem.field
+        assert problem.reason
+        assert str(problem).startswith(f"{problem.field}: {problem.reason}")
+        assert "(found " in str(problem)
+
+
+def check_policy(_: random.Random, document: PolicyDocument) -> None:
+    assert decode_document(encode_document(document)) == document
+    rules = Rulebook(document, revision=1).pool_rules("east", {"cpu": 4000, "memory": 0})
+    assert rules.rate >= 0
+    assert len(rules.classes) == len(document.classes)
+
+
+def check_snapshot(rng: random.Random, snapshot: Snapshot) -> None:
+    """Each pool's places are its jobs, each once, in the order of their keys; levels are such as may be written."""
+    for pool in order_snapshot(snapshot):
+        waiting = sorted(job.uid for job in snapshot.jobs if job.pool == pool.name)
+        assert sorted(place.uid for place in pool.places) == waiting
+        keys = [sort_key(place, pool.rules, snapshot.now) for place in pool.places]
+        assert all(one < other for one, other in pairwise(keys))
+        assert all(isfinite(place.tag) and isfinite(place.key) for place in pool.places)
+        steering = steering_of(snapshot, pool.name)
+        plan = plan_snapshot_levels(pool, snapshot.jobs, policy_of(snapshot).window, steering)
+        assert sorted(plan.levels) == waiting
+        assert len(dict(plan.writes)) == len(plan.writes)
+        bands = [one.band for how in steering.values() for one in how.segments] + [PLAIN_BAND]
+        lowest, highest = min(band.default for band in bands), max(band.highest for band in bands)
+        assert all(lowest <= level <= highest for _, level in plan.writes)
+    if rng.random() < 0.1:
+        assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+    if rng.random() < TOLD:
+        check_told(snapshot)
+
+
+def check_told(snapshot: Snapshot) -> None:
+    """Every job is explained, stands where the order has it, and is told of nodes and promises where they count."""
+    pools = order_snapshot(snapshot)
+    ranks = {place.uid: (pool.name, rank) for pool in pools for rank, place in enumerate(pool.places)}
+    for job in snapshot.jobs:
+        [one] = [found for found in explain_in_snapshot(snapshot, job.id) if found.place.uid == job.uid]
+        assert (one.pool, one.rank) == ranks[job.uid]
+        assert sum(one.ahead.values()) == one.rank < one.waiting
+        assert all(reason.strip() for reason in one.reasons)
+        assert all(isfinite(number) for number in numbers_in(msgspec.to_builtins(one)))
+    walked, first = check_fit(snapshot, pools), list[str]()
+    for pool in pools:
+        found = reserve_snapshot(snapshot, pool, walked.never)
+        assert (found is not None) == reserves(snapshot.policy, pool.name)
+        if found is not None:
+            reserved = [place.uid for place in in_reserved_order(pool, found).places]
+            assert sorted(reserved) == sorted(place.uid for place in pool.places)
+            first += [found.head] if found.head else []
+    assert set(first) <= ranks.keys() - walked.never
+
+
+def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> Walk:
+    """Each job has an answer, and a reason where it has no place."""
+    strategy = snapshot.policy.fit.strategy
+    order = {pool.name: [place.uid for place in pool.places] for pool in pools}
+    found = walk(snapshot, order, Strategy.SPREAD if strategy == "none" else Strategy(strategy))
+    assert found.jobs.keys() == {job.uid for job in snapshot.jobs}
+    for fit in found.jobs.values():
+        assert fit.obstacles or fit.answer in {Answer.PLACED, Answer.UNKNOWN}
+        assert fit.nodes or fit.answer is not Answer.PLACED
+    return found
+
+
+def numbers_in(found: object) -> Iterator[float]:
+    if isinstance(found, dict):
+        found = list(found.values())
+    if isinstance(found, list | tuple):
+        for part in found:
+            yield from numbers_in(part)
+    elif isinstance(found, float):
+        yield found
+
+
+def test_nothing_that_is_read_falls_through() -> None:
+    found = fuzz(attempt, 0, SHORT)
+    # Both ends of the generator are alive: most is nearly right.
+    assert found["taken"] > SHORT / 5
+    assert found["refused"] > SHORT / 5
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_nothing_of_a_million_inputs_falls_through() -> None:
+    workers = os.cpu_count() or 1
+    part = -(-LONG // workers)
+    running = [
+        subprocess.Popen(
+            [sys.executable, __file__, str(SHORT + worker * part), str(part)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for worker in range(workers)
+    ]
+    for process in running:
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+
+
+if __name__ == "__main__":
+    print(dict(fuzz(attempt, int(sys.argv[1]), int(sys.argv[2]))))  # noqa: T201 # a command

@@ -1,0 +1,566 @@
+"""Snapshots in order, against brute force; levels against the planner; and snapshots made from stated facts."""
+
+import random
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import (
+    Snapshot,
+    SnapshotClassValue,
+    SnapshotJob,
+    SnapshotPool,
+    SnapshotQueue,
+    SnapshotRunning,
+    SnapshotTenant,
+)
+from fairlead_contracts.snapshot.write import encode_snapshot
+from fairlead_policy.explain.figures import duration, percent
+from fairlead_policy.explain.reasons import terms_in_words
+from fairlead_policy.levels.plan import LabelledJob, plan_levels
+from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.from_state import snapshot_of
+from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of, window_of
+from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
+from fairlead_testkit.builders import NOW, a_class, a_document, a_job, a_node, a_place, a_pool, a_queue
+from fairlead_testkit.cases import cases
+from fairlead_testkit.oracle import OracleJob, OracleRules, fill
+
+TENANTS = ("ada", "bob", "cyd", "dan")
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+POOLS = ("east", "west")
+
+
+def demand_of(rng: random.Random) -> dict[str, int]:
+    return {name: rng.randint(1, 3000) for name in RESOURCES if rng.random() < 0.6}
+
+
+def snapshot_by(rng: random.Random) -> Snapshot:
+    policy = PolicyDocument(
+        classes=["urgent", "normal"],
+        window=rng.randint(1, 5),
+        tenants=[Tenant(name="ada", weight=rng.choice([0.0, 0.1, 2.0]))],
+    )
+    names = list(range(rng.randint(0, 14)))
+    rng.shuffle(names)
+    return Snapshot(
+        now=500 * HOUR,
+        policy=policy,
+        pools=[
+            SnapshotPool(name=name, capacity={r: rng.choice([0, 1000, 4000, 10_000]) for r in RESOURCES})
+            for name in POOLS
+        ],
+        tenants=[
+            SnapshotTenant(name=name, weight=rng.choice([None, 0.0, 0.3, 1.0, 3.0])) for name in TENANTS
+        ],
+        running=[
+            SnapshotRunning(
+                id=f"r{number}",
+                tenant=rng.choice(TENANTS),
+                pool=rng.choice(POOLS),
+                urgency="normal",
+                demand=demand_of(rng),
+            )
+            for number in range(rng.randint(0, 4))
+        ],
+        jobs=[
+            SnapshotJob(
+                id=f"j{name}",
+                uid=f"j{name}",
+                tenant=rng.choice(TENANTS),
+                pool=rng.choice(POOLS),
+                urgency=rng.choice(policy.classes),
+                demand=demand_of(rng),
+                submitted=rng.randint(0, 500) * HOUR,
+                queue_time=rng.randint(0, 5) * SECOND,
+                queue=rng.choice(["", "q"]),
+                level=rng.choice([0, 0, 1, 5, 9]),
+            )
+            for name in names
+        ],
+    )
+
+
+rngs = st.integers(0, 2**32).map(random.Random)
+snapshots = rngs.map(snapshot_by)
+
+
+def brute_force(snapshot: Snapshot, pool: SnapshotPool) -> list[tuple[str, Fraction | None, Fraction | None]]:
+    listed = {tenant.name: tenant.weight for tenant in snapshot.policy.tenants}
+    document = msgspec.structs.replace(
+        snapshot.policy,
+        tenants=[
+            Tenant(name=one.name, weight=listed.get(one.name, 1.0) if one.weight is None else one.weight)
+            for one in snapshot.tenants
+        ],
+    )
+    use: dict[str, dict[str, int]] = {}
+    for running in snapshot.running:
+        if running.pool == pool.name:
+            held = use.setdefault(running.tenant, {})
+            for resource, amount in running.demand.items():
+                held[resource] = held.get(resource, 0) + amount
+    jobs = [
+        OracleJob(
+            uid=job.uid, tenant=job.tenant, urgency=job.urgency, submitted=job.submitted, demand=job.demand
+        )
+        for job in snapshot.jobs
+        if job.pool == pool.name
+    ]
+    served = fill(jobs, OracleRules.of(document, pool.capacity), snapshot.now, use)
+    return [(place.uid, place.tag, place.key) for place in served]
+
+
+@given(snapshots)
+@settings(max_examples=cases())
+def test_the_order_of_a_snapshot_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
+    for pool, ordered in zip(snapshot.pools, order_snapshot(snapshot), strict=True):
+        expected = brute_force(snapshot, pool)
+        assert [place.uid for place in ordered.places] == [uid for uid, *_ in expected]
+        for place, (_, tag, key) in zip(ordered.places, expected, strict=True):
+            assert place.unbounded == (tag is None)
+            if tag is not None and key is not None:
+                assert (place.tag, place.key) == (float(tag), float(key))
+
+
+@given(snapshots, rngs)
+@settings(max_examples=cases())
+def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, rng: random.Random) -> None:
+    def shuffled(snapshot: Snapshot) -> Snapshot:
+        lists = {name: list(getattr(snapshot, name)) for name in ("pools", "tenants", "running", "jobs")}
+        for entries in lists.values():
+            rng.shuffle(entries)
+        return msgspec.structs.replace(snapshot, **lists)
+
+    def whole(snapshot: Snapshot) -> bytes:
+        pools = order_snapshot(snapshot)
+        plans = [plan_snapshot_levels(pool, snapshot.jobs, snapshot.policy.window) for pool in pools]
+        return msgspec.json.encode(
+            (
+                [(pool.name, list(pool.places), sorted(pool.standings)) for pool in pools],
+                [plan.writes for plan in plans],
+            )
+        )
+
+    assert whole(shuffled(snapshot)) == whole(snapshot)
+
+
+@given(snapshots)
+@settings(max_examples=cases())
+def test_the_writes_are_those_of_the_planner(snapshot: Snapshot) -> None:
+    window = snapshot.policy.window
+    by_uid = {job.uid: job for job in snapshot.jobs}
+    for ordered in order_snapshot(snapshot):
+        labelled = [
+            LabelledJob(
+                uid=place.uid, level=by_uid[place.uid].level, tie=(by_uid[place.uid].queue_time, place.uid)
+            )
+            for place in ordered.places
+        ]
+        queues = [by_uid[place.uid].queue for place in ordered.places]
+        front = next(
+            (
+                at + 1
+                for at, queue in enumerate(queues)
+                if queues[: at + 1].count(queue) == window and queue in queues[at + 1 :]
+            ),
+            len(queues),
+        )
+        expected = plan_levels(labelled[:front], labelled[front:], PLAIN_BAND)
+        found = plan_snapshot_levels(ordered, snapshot.jobs, window)
+        assert found.writes == expected.writes
+        after = {job.uid: (-found.levels[job.uid], job.tie) for job in labelled}
+        assert sorted(after, key=after.__getitem__)[:front] == [job.uid for job in labelled[:front]]
+
+
+def waiting(uid: str, **changes: object) -> SnapshotJob:
+    plain = SnapshotJob(
+        id=uid,
+        uid=uid,
+        tenant="ada",
+        pool="east",
+        urgency="normal",
+        demand={"cpu": 1},
+        submitted=0,
+        queue_time=0,
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def test_each_frontend_is_steered_by_itself() -> None:
+    late, early = waiting("a", cluster="c1", queue_time=9), waiting("b", cluster="c2", queue_time=1)
+    snapshot = Snapshot(
+        now=SECOND, policy=PolicyDocument(), pools=[SnapshotPool(name="east", capacity={"cpu": 10})],
+        tenants=[SnapshotTenant(name="ada")], jobs=[late, early],
+    )  # fmt: skip
+    [pool] = order_snapshot(snapshot)
+    assert [place.uid for place in pool.places] == ["a", "b"]
+    assert plan_snapshot_levels(pool, snapshot.jobs, 32).writes == []
+    together = [msgspec.structs.replace(job, cluster="") for job in snapshot.jobs]
+    assert len(plan_snapshot_levels(pool, together, 32).writes) == 1
+
+
+def test_the_window_ends_where_a_queue_has_more_waiting_than_are_labelled() -> None:
+    jobs = [waiting(f"j{number}", queue="q" if number % 2 else "p") for number in range(10)]
+    assert window_of(jobs, 2) == 3
+    assert window_of(jobs, 5) == 10
+    assert window_of([], 2) == 0
+
+
+def in_bands(*queues: SnapshotQueue, values: dict[str, int] | None = None, **policy: object) -> Snapshot:
+    """Two urgent and two normal jobs in each of two clusters, each pair the wrong way round."""
+    jobs = [
+        waiting(
+            f"{cluster}-{urgency}-{number}", cluster=cluster, frontend="kueue", queue="q", urgency=urgency
+        )
+        for cluster in ("c1", "c2")
+        for urgency in ("urgent", "normal")
+        for number in range(2)
+    ]
+    return Snapshot(
+        now=SECOND,
+        policy=msgspec.structs.replace(PolicyDocument(classes=["urgent", "normal"]), **policy),
+        pools=[SnapshotPool(name="east", capacity={"cpu": 10})],
+        tenants=[SnapshotTenant(name="ada")],
+        queues=list(queues),
+        class_values=[
+            SnapshotClassValue(urgency=name, value=value, cluster="c1")
+            for name, value in (values or {}).items()
+        ],
+        jobs=[
+            msgspec.structs.replace(
+                job, queue_time=(5 - int(job.uid[-1])) * SECOND, submitted=int(job.uid[-1])
+            )
+            for job in jobs
+        ],
+    )
+
+
+def kueue(cluster: str = "c1", **changes: object) -> SnapshotQueue:
+    plain = SnapshotQueue(name="q", pool="east", frontend="kueue", cluster=cluster, bands_by_class=True)
+    return msgspec.structs.replace(plain, **changes)
+
+
+def planned(snapshot: Snapshot) -> tuple[dict[str, int], dict[tuple[str, str], str]]:
+    [pool] = order_snapshot(snapshot)
+    plan = plan_snapshot_levels(pool, snapshot.jobs, 32, steering_of(snapshot, "east"))
+    return dict(plan.writes), plan.withheld
+
+
+def test_each_cluster_has_levels_by_what_its_own_queues_and_classes_say() -> None:
+    other = kueue("c2", bands_by_class=False, lowest_level=7, highest_level=9)
+    writes, withheld = planned(in_bands(kueue(), other, values={"urgent": 5000, "normal": 100}))
+    # In c2 the last may stay where nobody labelled it; in c1 all stand below the floors of their classes.
+    assert set(writes) == {job.uid for job in in_bands().jobs} - {"c2-normal-1"}
+    assert writes["c1-normal-0"] > writes["c1-normal-1"] >= 100
+    assert 5000 <= writes["c1-urgent-1"] < writes["c1-urgent-0"]
+    assert 9 >= writes["c2-urgent-0"] > writes["c2-urgent-1"] >= writes["c2-normal-0"] >= 7
+    assert withheld == {}
+
+
+def test_what_is_stated_of_no_queue_takes_plain_levels() -> None:
+    writes, _ = planned(in_bands())
+    assert all(0 < level <= PLAIN_BAND.highest for level in writes.values())
+    assert writes == planned(in_bands(kueue(bands_by_class=False), kueue("c2", bands_by_class=False)))[0]
+
+
+def test_classes_that_are_not_strict_share_one_band_from_the_lowest_floor() -> None:
+    snapshot = in_bands(
+        kueue(), kueue("c2"), values={"urgent": 5000},
+        class_mode="additive", class_weights={"urgent": 9.0, "normal": 1.0},
+    )  # fmt: skip
+    [(_, one), (_, other)] = steering_of(snapshot, "east").items()
+    assert [(part.urgency, part.band.default) for part in one.segments] == [(None, 0)]
+    assert one.segments[0].band.highest == 5000 + snapshot.policy.bands.width
+    assert other.segments[0].band.highest == 2 * snapshot.policy.bands.width + 1
+
+
+@pytest.mark.parametrize(
+    ("queues", "values", "why"),
+    [
+        (
+            [kueue()],
+            {"urgent": 5, "normal": 9},
+            "class urgent has its floor at 5 and class normal at 9: levels of normal would stand above urgent; the policy has urgent before normal",
+        ),
+        ([kueue(), kueue(name="p", bands_by_class=False)], {}, "its queues have no band in common"),
+        (
+            [kueue(), kueue(name="p", preemption={"withinClusterQueue": "LowerPriority"})],
+            {},
+            "queue p has withinClusterQueue LowerPriority: a level could stop a running job, and the policy says `preemption: never`",
+        ),
+    ],
+)
+def test_where_an_admitter_writes_nothing_it_is_said_why(
+    queues: list[SnapshotQueue], values: dict[str, int], why: str
+) -> None:
+    writes, withheld = planned(in_bands(*queues, kueue("c2"), values=values))
+    assert {uid[:2] for uid in writes} == {"c2"}
+    [(place, told)] = withheld.items()
+    assert place == ("c1", "kueue")
+    assert told.startswith(why)
+
+
+@pytest.mark.parametrize("taken", ["protect", "accept"])
+def test_where_the_policy_takes_preemption_levels_are_planned_all_the_same(taken: str) -> None:
+    preempting = kueue(preemption={"reclaimWithinCohort": "LowerPriority"})
+    assert planned(in_bands(preempting))[1]
+    assert planned(in_bands(preempting, preemption=taken)) == planned(in_bands(kueue()))
+    assert planned(in_bands(kueue(preemption={"reclaimWithinCohort": "Any"}))) == planned(in_bands(kueue()))
+
+
+def test_what_a_snapshot_says_of_a_tenant_counts_before_the_policy() -> None:
+    policy = PolicyDocument(tenants=[Tenant(name="a", weight=3, pool=None), Tenant(name="b", weight=2)])
+    stated = [
+        SnapshotTenant(name="new"),
+        SnapshotTenant(name="a", weight=5.0, pool="gpu"),
+        SnapshotTenant(name="stranger", unlisted=True),
+    ]
+    snapshot = Snapshot(now=0, policy=policy, pools=[], tenants=stated)
+    found = {tenant.name: (tenant.weight, tenant.pool) for tenant in policy_of(snapshot).tenants}
+    assert found == {"a": (5.0, None), "b": (2.0, None), "new": (1.0, None)}, "a job's pool is no limit"
+
+
+# --- from stated facts
+
+FACTS: list[State] = [
+    a_pool(),
+    a_pool(cluster="c2", name="gpu"),
+    a_pool(name="cpu", capacity={"cpu": 8000}),
+    a_queue(),
+    a_queue(cluster="c2"),
+    a_queue(name="batch", pool="cpu"),
+    a_job("train", phase=Phase.RUNNING, started=NOW, run_limit=60 * SECOND, ends_by=NOW + 60 * SECOND),
+    a_job("one", gpu=4, requested_class="urgent", level=7),
+    a_job("two", gpu=2, requested_class="urgent", scope="team-b"),
+    a_job("two", gpu=1, scope="team-b", cluster="c2", uid="u2", submitted=NOW - HOUR),
+    a_job("three", demand={"cpu": 1000, "tpu": 1}, scope="stranger", queue="batch"),
+    a_job("held", phase=Phase.HELD),
+    a_job("ended", phase=Phase.ENDED),
+    a_job("lost", queue="nowhere"),
+]
+STATES = {f"s{number:02}": state for number, state in enumerate(FACTS)}
+DOCUMENT = a_document(
+    pools=[Pool(name="gpu", members=["c1/gpu", "c2/gpu"])],
+    grants=[Grant(tenant="team-a", classes=["urgent"])],
+)
+
+
+def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
+    """The order by the parts that a scorer uses."""
+    rulebook = Rulebook(DOCUMENT, 1)
+    order = PoolOrder(rulebook.pool_rules(pool, capacity))
+    queues = {state.name: state.pool for state in FACTS if isinstance(state, QueueState)}
+    for job in FACTS:
+        if not isinstance(job, JobState) or rulebook.pool_of(job.cluster, queues.get(job.queue, "")) != pool:
+            continue
+        tenant = rulebook.tenant_of(job)
+        if job.phase is Phase.RUNNING:
+            order.run(job.uid, tenant, job.demand)
+        elif job.phase is Phase.WAITING:
+            urgency = rulebook.class_of(job, tenant).urgency
+            order.wait(
+                WaitingJob(
+                    uid=job.uid, scope=job.scope, id=job.id, tenant=tenant, urgency=urgency,
+                    submitted=job.submitted, demand=job.demand, queue=(job.cluster, job.queue),
+                )
+            )  # fmt: skip
+    return [place.uid for place in order.order(NOW)]
+
+
+def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> None:
+    snapshot = snapshot_of(STATES, DOCUMENT, NOW)
+    again = decode_snapshot(encode_snapshot(snapshot))
+    assert again == snapshot
+    found = {pool.name: [place.uid for place in pool.places] for pool in order_snapshot(again)}
+    both = {resource: 2 * amount for resource, amount in a_pool().capacity.items()}
+    assert found == {"gpu": live_order("gpu", both), "c1/cpu": live_order("c1/cpu", {"cpu": 8000})}
+    assert len(found["gpu"]) == 3
+    assert found["c1/cpu"] == ["stranger/three"]
+
+
+def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
+    snapshot = snapshot_of(STATES, DOCUMENT, NOW)
+    assert {job.uid: (job.id, job.urgency, job.level, job.cluster) for job in snapshot.jobs} == {
+        "team-a/one": ("one", "urgent", 7, "c1"),
+        "team-b/two": ("team-b/two", "normal", 0, "c1"),
+        "u2": ("u2", "normal", 0, "c2"),
+        "stranger/three": ("three", "normal", 0, "c1"),
+    }
+    assert {tenant.name: (tenant.unlisted, tenant.pool) for tenant in snapshot.tenants} == {
+        "stranger": (True, "c1/cpu"),
+        "team-a": (False, "gpu"),
+        "team-b": (False, "gpu"),
+    }
+    [running] = snapshot.running
+    assert (running.id, running.ends) == ("train", NOW + 60 * SECOND)
+
+
+def test_a_snapshot_of_one_pool_has_that_one_alone() -> None:
+    snapshot = snapshot_of(STATES, DOCUMENT, NOW, pool="c1/cpu")
+    assert [pool.name for pool in snapshot.pools] == ["c1/cpu"]
+    assert [job.id for job in snapshot.jobs] == ["three"]
+    assert snapshot.pools[0].capacity == {"cpu": 8000, "tpu": 0}
+    assert snapshot_of(STATES, DOCUMENT, NOW, pool="nowhere").pools == []
+
+
+def test_a_snapshot_states_queues_and_what_their_clusters_say_of_classes() -> None:
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    banded = a_queue(
+        name="batch",
+        pool="cpu",
+        frontend="kueue",
+        bands_by_class=True,
+        highest_level=77,
+        preemption=preemption,
+    )
+    facts = STATES | {
+        "s05": banded,
+        "x": a_class(value=5000), "y": a_class(name="not-ours", value=3), "z": a_class(cluster="c3", value=1),
+    }  # fmt: skip
+    snapshot = snapshot_of(facts, DOCUMENT, NOW)
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+    assert [(queue.cluster, queue.name, queue.pool) for queue in snapshot.queues] == [
+        ("c1", "main", "gpu"), ("c2", "main", "gpu"), ("c1", "batch", "c1/cpu"),
+    ]  # fmt: skip
+    assert snapshot.queues[-1].bands_by_class
+    assert snapshot.queues[-1].highest_level == 77
+    assert snapshot.queues[-1].preemption == preemption
+    assert snapshot.class_values == [SnapshotClassValue(urgency="urgent", value=5000, cluster="c1")]
+    alone = snapshot_of(facts, DOCUMENT, NOW, pool="c1/cpu")
+    assert [(queue.cluster, queue.name) for queue in alone.queues] == [("", "batch")]
+    assert alone.class_values == [SnapshotClassValue(urgency="urgent", value=5000)]
+    assert decode_snapshot(encode_snapshot(alone)) == alone
+
+
+def test_past_use_is_stated_of_who_used_of_late_in_one_pool() -> None:
+    document = msgspec.structs.replace(DOCUMENT, half_life_hours=24.0)
+    past = {
+        "gpu": {"team-a": {"nvidia.com/gpu": 1500, "tpu": 3}, "gone": {"cpu": 1}, "stranger": {"cpu": 1}},
+        "c1/cpu": {"stranger": {"cpu": 500}},
+        "another": {"team-b": {"cpu": 1}},
+    }
+    snapshot = snapshot_of(STATES, document, NOW, past=past)
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+    assert {tenant.name: (tenant.pool, tenant.past_use) for tenant in snapshot.tenants} == {
+        "gone": ("gpu", {"cpu": 1}),
+        "stranger": (None, {}),  # in two pools: a snapshot has room for one
+        "team-a": ("gpu", {"nvidia.com/gpu": 1500, "tpu": 3}),
+        "team-b": ("gpu", {}),
+    }
+    [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
+    assert gpu.standings["team-a"].past == {"nvidia.com/gpu": 1500}
+    assert any("1500m nvidia.com/gpu of past use" in one for one in words_of(gpu, "team-a"))
+
+
+def test_past_use_stays_behind_where_the_policy_has_moved_its_tenant() -> None:
+    tenants = [*DOCUMENT.tenants, Tenant(name="moved", pool="gpu")]
+    document = msgspec.structs.replace(DOCUMENT, half_life_hours=24.0, tenants=tenants)
+    snapshot = snapshot_of(STATES, document, NOW, past={"c1/cpu": {"moved": {"only-here": 500}}})
+    [moved] = [tenant for tenant in snapshot.tenants if tenant.name == "moved"]
+    assert moved.past_use == {}
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("listed", "stated"),
+    [
+        ([], [{"name": "org", "pool": "gpu"}, {"name": "team", "parent": "org"}]),
+        ([{"name": "team", "pool": "gpu"}], [{"name": "team"}]),
+    ],
+    ids=["inherited from the parent", "named by the policy"],
+)
+def test_past_use_counts_in_the_pool_that_its_tenant_stands_in(
+    listed: list[dict[str, str]], stated: list[dict[str, object]]
+) -> None:
+    stated[-1]["past_use"] = {"gpu": 32}
+    snapshot = read_snapshot(
+        {
+            "now": 1_760_000_000,
+            "policy": {
+                "half_life_hours": 24,
+                "pools": [{"name": "gpu", "members": ["c/g"]}, {"name": "cpu", "members": ["c/c"]}],
+                "tenants": listed,
+            },
+            "pools": [{"name": "gpu", "capacity": {"gpu": 64}}, {"name": "cpu", "capacity": {"cpu": 64}}],
+            "tenants": [*stated, {"name": "other", "pool": "gpu"}],
+            "jobs": [
+                {"id": "j1", "tenant": "team", "submitted": 1_759_990_000, "demand": {"gpu": 8}},
+                {"id": "j2", "tenant": "other", "submitted": 1_759_995_000, "demand": {"gpu": 8}},
+            ],
+        }
+    )
+    [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
+    assert [place.id for place in gpu.places] == ["j2", "j1"]
+    assert gpu.standings["team"].past == {"gpu": 32_000}
+
+
+def words_of(pool: OrderedPool, tenant: str) -> list[str]:
+    place = next(place for place in pool.places if place.tenant == tenant and not place.unbounded)
+    return terms_in_words(place, pool.standings[tenant], pool.rules, NOW)
+
+
+def test_a_job_that_stands_under_two_subjects_counts_once() -> None:
+    moved = a_job("one", scope="team-b", uid="team-a/one")
+    snapshot = snapshot_of(STATES | {"zz": moved}, DOCUMENT, NOW)
+    assert [job.tenant for job in snapshot.jobs if job.uid == "team-a/one"] == ["team-b"]
+
+
+# --- in words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0 s"), (45, "45 s"), (60, "1 min"), (5400, "1.5 h"), (86_400 * 2, "2 d")],
+)
+def test_durations_are_put_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.25, "25.0 %"), (0.0001, "0.01 %"), (0, "0.0 %")])
+def test_shares_are_put_in_words(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_the_terms_of_a_place_are_put_in_words() -> None:
+    rules = Rulebook(a_document(), 1).pool_rules("gpu", {"cpu": 1000})
+    place = a_place(submitted=NOW - 500 * HOUR, demand={"cpu": 4000})
+    tag, age, size = terms_in_words(place, None, rules, NOW)
+    assert "tenant team-a comes to" in tag
+    [nothing, *_] = terms_in_words(msgspec.structs.replace(place, dominant="", use=0), None, rules, NOW)
+    assert "team-a uses nothing before it" in nothing
+    assert "20.8 d: worth 208.3 % of what its tenant is entitled to, at 10.0 % a day" in age
+    assert "4 cpu, more than the 1 that the pool has" in size
+    [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)
+    assert (
+        last
+        == "The share of its tenant team-a is infinite: it stands behind every job of its class whose share is finite."
+    )
+
+
+def test_a_snapshot_states_pods_and_nodes_as_far_as_they_are_known() -> None:
+    shapes = [JobShape(name="main", pods=2, demand={"cpu": 500}, selector={"gpu": "a30"})]
+    gang = a_job("gang", demand={"cpu": 1000}, pods=2, shapes=shapes)
+    nodes = [a_node(name="n1"), a_node(name="n1", cluster="c2"), a_node(name="gone", ready=False)]
+    added: list[State] = [gang, *nodes]
+    states = STATES | {subject_of(state): state for state in added}
+    snapshot = snapshot_of(states, DOCUMENT, NOW)
+    assert [(node.cluster, node.name, node.used) for node in snapshot.nodes] == [
+        ("c1", "n1", None),
+        ("c2", "n1", None),
+    ]
+    found = next(job for job in snapshot.jobs if job.id == "gang")
+    assert found.gang is not None
+    assert [(shape.pods, shape.demand, shape.selector) for shape in found.gang.shapes] == [
+        (2, {"cpu": 500}, {"gpu": "a30"})
+    ]
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
