@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from fairlead_cli.benching.measuring import quantile
+from order_measuring import quantile
 
 __all__ = ["cpu_seconds", "peak_resident", "quantile", "resident", "say", "watch_peak"]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench_lines import quantile, say
+from order_measuring import measure_events, measure_levels, measure_order
+from order_pools import Size, made_pool
 
-from fairlead_cli.benching.measuring import measure_events, measure_levels, measure_order
-from fairlead_cli.benching.pools import Size, made_pool
 from fairlead_contracts.base.instants import DAY
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
@@ -96,7 +96,7 @@ def best(work: Callable[[int], object]) -> float:
 
 
 async def order() -> None:
-    """Order made-up pools from arrays in memory, as `fairlead bench order` does; beside them a plain heap."""
+    """Order made-up pools from arrays in memory, as `bench/order.py` does; beside them a plain heap."""
     for size, aim in (
         (Size(jobs=15_000, tenants=200, resources=3), 5),
         (Size(jobs=100_000, tenants=1_000, resources=5), 45),

@@ -6,7 +6,6 @@ from cyclopts import App, Group
 
 from fairlead_cli.commands import (
     asking,
-    benching,
     checking,
     guarding,
     nats,
@@ -49,4 +48,3 @@ for group, functions in _GROUPS.items():
         app.command(function, group=group)
 app.command(policies.policy)
 app.command(nats.nats)
-app.command(benching.bench)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from fairlead_cli.benching.pools import NOW, MadePool
+from order_pools import NOW, MadePool
 
 
 @dataclass(frozen=True)

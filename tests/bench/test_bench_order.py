@@ -1,25 +1,27 @@
-"""`fairlead bench`: what it prints, and that what it measures is the same order by both ways."""
+"""`bench/order.py`: what it prints, and that what it measures is the same order by both ways."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from order_heap import PlainPool, order_by_heap
+from order_measuring import measure_events, measure_order
+from order_pools import Size, made_pool
 
-from fairlead_cli.benching.heap import PlainPool, order_by_heap
-from fairlead_cli.benching.measuring import measure_events, measure_order
-from fairlead_cli.benching.pools import Size, made_pool
+BENCH = Path(__file__).parents[2] / "bench" / "order.py"
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", "bench", *words],
+        [sys.executable, str(BENCH), *words],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 
 
 def test_the_last_line_is_the_order() -> None:
-    ended = bench("order", "--jobs", "500", "--tenants", "7", "--resources", "5", "--json")
+    ended = bench("--jobs", "500", "--tenants", "7", "--resources", "5", "--json")
     assert ended.returncode == 0, ended.stderr
     event, levels, order = map(json.loads, ended.stdout.splitlines())
     assert (order["jobs"], order["tenants"], order["resources"]) == (500, 7, 5)
@@ -32,14 +34,14 @@ def test_the_last_line_is_the_order() -> None:
 
 
 def test_words_say_the_same() -> None:
-    ended = bench("order", "--jobs", "50", "--tenants", "3")
+    ended = bench("--jobs", "50", "--tenants", "3")
     assert "order of 50 jobs of 3 tenants by 3 resources" in ended.stdout
     assert "the same order" in ended.stdout
 
 
 @pytest.mark.parametrize("flag", ["--jobs", "--tenants", "--resources"])
 def test_a_pool_of_nothing_is_refused(flag: str) -> None:
-    ended = bench("order", flag, "0")
+    ended = bench(flag, "0")
     assert ended.returncode == 2
     assert f"{flag} must be at least 1" in ended.stderr
 

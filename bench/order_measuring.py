@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import msgspec
+from order_heap import PlainPool, order_by_heap
+from order_pools import NOW, MadePool, uid_of, waiting_jobs
 
-from fairlead_cli.benching.heap import PlainPool, order_by_heap
-from fairlead_cli.benching.pools import NOW, MadePool, uid_of, waiting_jobs
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
@@ -63,7 +63,7 @@ def _ordered(pool: MadePool) -> Whole:
 
 def measure_events(pool: MadePool) -> list[float]:
     """Seconds of arrivals, starts and ends among the pool's jobs, each with the fronts of its shard that follow."""
-    order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns))  # noqa: S311 # figures, no secrets
+    order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns))  # figures, no secrets
     jobs = list(waiting_jobs(pool))
     order.wait_all(jobs)
     names = list(pool.rules.entitlements)
@@ -94,7 +94,7 @@ def _end(order: PoolOrder, job: WaitingJob) -> None:
 
 def measure_levels(window: int) -> float:
     """Seconds to plan the levels of a window, most of it labelled already."""
-    dice = random.Random(window)  # noqa: S311 # figures, no secrets
+    dice = random.Random(window)  # figures, no secrets
     jobs = [
         LabelledJob(
             uid=uid_of(number),

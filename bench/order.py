@@ -1,13 +1,17 @@
-"""`fairlead bench order`: figures of this machine, in words or as JSON a line."""
+"""What an order costs on this machine, from arrays in memory to ranks; beside it, the same by a plain heap.
 
+    python bench/order.py --jobs 1000000 --tenants 10000 --resources 5 [--json]
+
+Also one event among up to 100,000 jobs, and the levels of a window. Uses one processor. Pools are made up, and the same
+each time. With `--json` a line of JSON each; the last is the order, its `seconds` the best of three turns.
+"""
+
+import argparse
 import gc
 
 import msgspec
-
-from fairlead_cli.benching.measuring import measure_events, measure_levels, measure_order, quantile
-from fairlead_cli.benching.pools import Size, made_pool
-from fairlead_cli.console import write_line
-from fairlead_cli.errors import InputError
+from order_measuring import measure_events, measure_levels, measure_order, quantile
+from order_pools import Size, made_pool
 
 EVENT_JOBS = 100_000
 WINDOW = 10_000
@@ -46,14 +50,7 @@ class LevelsLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bench_order(size: Size, *, json: bool) -> None:
-    """Measure and print; the line of the order itself is the last.
-
-    Raises:
-        InputError: the pool cannot be made.
-    """
-    for name, value in (("--jobs", size.jobs), ("--tenants", size.tenants), ("--resources", size.resources)):
-        if value < 1:
-            raise InputError(f"{name} must be at least 1 (found {value})")
+    """Measure and print; the line of the order itself is the last."""
     # What is measured are the arithmetic and the sort, not when Python looks for garbage.
     gc.disable()
     pool = made_pool(size)
@@ -72,7 +69,7 @@ def bench_order(size: Size, *, json: bool) -> None:
         differ=figures.differ,
     )
     for line in (event, levels, order):
-        write_line(msgspec.json.encode(line).decode() if json else _in_words(line))
+        print(msgspec.json.encode(line).decode() if json else _in_words(line), flush=True)
 
 
 def _event(size: Size) -> EventLine:
@@ -98,3 +95,20 @@ def _in_words(line: OrderLine | EventLine | LevelsLine) -> str:
                 f"{line.seconds * 1e3:.1f} ms, {line.peak_megabytes:.0f} MB; by a plain heap "
                 f"{line.heap_seconds:.2f} s, {line.ratio:.0f} times as long, {same}"
             )
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Put a pool that is made up in order, and measure it.")
+    for name, default in (("jobs", 100_000), ("tenants", 200), ("resources", 3)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--json", action="store_true", help="a line of JSON each")
+    asked = parser.parse_args()
+    for name in ("jobs", "tenants", "resources"):
+        if (value := getattr(asked, name)) < 1:
+            parser.error(f"--{name} must be at least 1 (found {value})")
+    bench_order(Size(jobs=asked.jobs, tenants=asked.tenants, resources=asked.resources), json=asked.json)
+
+
+if __name__ == "__main__":
+    main()
