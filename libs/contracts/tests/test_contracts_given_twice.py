@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.base.duplicate_keys import parse_json
+from fairlead_contracts.base.duplicate_keys import parse_json, surely_gives_once
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 
@@ -105,3 +105,23 @@ def test_what_is_refused_is_what_is_given_twice(
         assert set(twice(payload)) == {problem.field for problem in problems}
     else:
         assert decode_snapshot(payload) == read_snapshot(found) == read_snapshot(json.loads(payload))
+
+
+json_texts = st.recursive(
+    st.sampled_from(["1", "null", '"a"', '"a:b"', '"\\u003a"', '"\\":\\""']),
+    lambda part: (
+        st.lists(part, max_size=3).map(lambda parts: f"[{', '.join(parts)}]")
+        | st.lists(st.tuples(st.sampled_from(['"k"', '"l"', '"k:l"', '"\\u006b"']), part), max_size=4).map(
+            lambda pairs: "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_texts)
+def test_the_quick_proof_never_lets_a_key_pass_that_is_given_twice(text: str) -> None:
+    found, twice = parse_json(text.encode())
+    assert not (twice and surely_gives_once(text.encode(), found))
+    if not twice and text.count(":") == text.count(": "):  # none in a string
+        assert surely_gives_once(text.encode(), found)

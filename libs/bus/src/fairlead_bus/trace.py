@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from opentelemetry import propagate, trace
-from opentelemetry.context import Context
+from opentelemetry.context import Context, get_current
 
 MAX_CONTEXT = 512
 """Characters of a header: W3C Trace Context has 55 in `traceparent` and asks for 512 to be kept of `tracestate`."""
@@ -29,7 +29,7 @@ def extract(headers: Mapping[str, str] | None) -> Context:
     more is taken than a trace needs. Baggage is not.
     """
     taken = {name: value for name, value in (headers or {}).items() if _is_context(name, value)}
-    return propagate.extract(taken)
+    return propagate.extract(taken) if taken else get_current()
 
 
 def _is_context(name: str, value: str) -> bool:

@@ -8,13 +8,14 @@ are JSON on `fairlead.v1.answer.<tenant>.<submission>`, at least once, in order.
 import difflib
 import hashlib
 import re
+from functools import cache
 from itertools import islice
 from typing import Literal
 
 import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
-from fairlead_contracts.base.duplicate_keys import parse_json
+from fairlead_contracts.base.duplicate_keys import parse_json, surely_gives_once
 from fairlead_contracts.base.errors import FieldError, MalformedError, UnsupportedVersionError, shown
 from fairlead_contracts.base.instants import Moment
 from fairlead_contracts.base.quantities import base_units, is_extended, parse_quantity
@@ -68,13 +69,15 @@ class Submission(Message, frozen=True, kw_only=True):
         Fields at their default do not count, so that a release with one more field gives the same digest to a
         submission that an older release has already made a job of.
         """
-        plain = msgspec.structs.replace(self, traceparent=None)
-        told = {
-            field.name: value
-            for field in msgspec.structs.fields(self)
-            if (value := getattr(plain, field.name)) != _default_of(field)
-        }
+        told = {name: value for name, default in _told_of() if (value := getattr(self, name)) != default}
         return hashlib.blake2b(msgspec.json.encode(told, order="sorted"), digest_size=16).hexdigest()
+
+
+@cache
+def _told_of() -> tuple[tuple[str, object], ...]:
+    """The fields that make a body what it is, with their defaults. To find them out costs a hundred digests."""
+    fields = msgspec.structs.fields(Submission)
+    return tuple((field.name, _default_of(field)) for field in fields if field.name != "traceparent")
 
 
 def _default_of(field: msgspec.structs.FieldInfo) -> object:
@@ -114,6 +117,7 @@ _EXPECTED = {
 _ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # Values stay as they were written until their field's turn: a number that fits nowhere must not hide the other fields.
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_plain_object = msgspec.json.Decoder(dict[str, object])
 
 
 def peek_id(payload: bytes) -> str | None:
@@ -184,9 +188,9 @@ def unheeded(payload: bytes) -> list[str]:
 
     Unknown fields are taken, so that a sender may be newer than who reads; but one that is misspelt is worth a word.
     """
-    found = _raw_object.decode(payload)
+    found = _plain_object.decode(payload)
     unknown = islice((name for name in found if name not in _FIELDS), _MOST_WARNINGS)
-    _, twice = parse_json(payload)
+    twice = [] if surely_gives_once(payload, found) else parse_json(payload)[1]
     return [*map(_unknown, unknown), *(f"{one.field}: {one.reason}" for one in twice[:_MOST_WARNINGS])]
 
 
