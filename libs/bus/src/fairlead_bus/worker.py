@@ -1,7 +1,6 @@
 """Handling the messages of a durable, each one to its end."""
 
 import asyncio
-import contextlib
 import itertools
 import random
 import time
@@ -24,6 +23,7 @@ from fairlead_bus.errors import (
     RetryableBusError,
 )
 from fairlead_bus.observer import SparingNotes
+from fairlead_bus.settling import ACK_SECONDS, Settling
 from fairlead_bus.turns import Turns, Waiting
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
@@ -54,7 +54,6 @@ SILENCE_SECONDS = 2.2
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
 LONGEST_TROUBLE_SECONDS = 5.0
 """Between two tries of a message that NATS does not let its handler finish: a full stream, a server without its leader."""
-_ACK_SECONDS = 2.0
 _NANO = 1_000_000_000
 _CUT_BYTES = 64 * 1024
 
@@ -119,6 +118,7 @@ class Worker:
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
         self._notes = SparingNotes(bus.observer)
+        self._settling = Settling(bus)
         self._ack_wait = 30.0
         self._inbox = ""
         self._subscription: Subscription | None = None
@@ -166,13 +166,17 @@ class Worker:
             await self._learn_limits()
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                ticker = group.create_task(self._say_in_progress(), name=f"in progress of {self._durable}")
+                aides = [
+                    group.create_task(self._say_in_progress(), name=f"in progress of {self._durable}"),
+                    group.create_task(self._settling.run(), name=f"settling of {self._durable}"),
+                ]
                 try:
                     await self._pull_and_handle()
                 finally:
                     await self._unlisten()
                     await self._finish()
-                    ticker.cancel()
+                    for aide in aides:
+                        aide.cancel()
         finally:
             forget()
 
@@ -218,7 +222,7 @@ class Worker:
         try:
             if self._subscription is None:
                 self._inbox = self._bus.wire.new_inbox()
-                self._subscription = await self._bus.wire.listen(self._inbox, self._on_message)
+                self._subscription = await self._bus.wire.drink(self._inbox, self._on_message)
             request = {
                 "batch": batch,
                 "expires": int(PULL_SECONDS * _NANO),
@@ -244,7 +248,7 @@ class Worker:
         if subscription is not None:
             await self._bus.wire.unlisten(subscription)
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> None:
         self._heard = time.monotonic()
         if not is_delivery(message):
             if (message.headers or {}).get("Status") != "100":  # 404, 408, 409, 503: this request is over
@@ -288,14 +292,14 @@ class Worker:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
         self._stopping = True
         for waiting in self._turns.clear():
-            with contextlib.suppress(BusError):
-                await self._bus.wire.send(waiting.message.reply, b"-NAK")
+            self._settling.put(waiting.message.reply, b"-NAK")
         for task in self._parked:
             task.cancel()
         if self._busy:
             await asyncio.wait(list(self._busy), timeout=self._ack_wait)
         for task in self._busy:
             task.cancel()
+        await self._settling.finish(ACK_SECONDS)
 
     # --- one message
 
@@ -313,7 +317,7 @@ class Worker:
                 if len(self._parked) >= MOST_PARKED:
                     if not_yet.sooner is not None:
                         not_yet.sooner.cancel()
-                    await self._hand_back(message, delivery)
+                    self._hand_back(message, delivery)
                     return
                 await self._park(waiting, not_yet)
         except BusError as error:
@@ -348,11 +352,11 @@ class Worker:
         if self._wanted == 0:
             self._turn.set()
 
-    async def _hand_back(self, message: Msg, delivery: Delivery) -> None:
+    def _hand_back(self, message: Msg, delivery: Delivery) -> None:
         before = self._attempts.handed_back(delivery)
         self._bus.observer.count("worker.handed_back")
         delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-        await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
+        self._settling.put(message.reply, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _try(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
         """Returns when to try again, after so many tries before; None where the message is settled."""
@@ -378,24 +382,16 @@ class Worker:
             if failures >= self._max_deliver:
                 await self._put_aside(message, delivery, repr(error))
             else:
-                await self._put_back(message, failures)
+                self._put_back(message, failures)
         else:
-            await self._settle(message, b"+ACK")
+            self._settling.put(message.reply, b"+ACK")
             self._attempts.over(delivery)
             self._bus.observer.count("worker.handled")
         return None
 
-    async def _settle(self, message: Msg, verdict: bytes) -> None:
-        """Waits for the server to confirm, once more over a reconnect: an ack may be lost like any message."""
-        try:
-            await self._bus.wire.ask(message.reply, verdict, timeout=_ACK_SECONDS)
-        except RetryableBusError:
-            await self._bus.wire.until_connected()
-            await self._bus.wire.ask(message.reply, verdict, timeout=_ACK_SECONDS)
-
-    async def _put_back(self, message: Msg, failures: int) -> None:
+    def _put_back(self, message: Msg, failures: int) -> None:
         delay = _doubled(failures - 1, _LONGEST_DELAY)
-        await self._settle(message, b'-NAK {"delay": %d}' % int(delay * _NANO))
+        self._settling.put(message.reply, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
         """First the dead letter, then the end: killed between the two, it is put aside twice under one Msg-Id."""
@@ -404,7 +400,7 @@ class Worker:
         except PayloadTooLargeError:
             cut = f"{reason} (payload of {len(delivery.payload)} bytes, cut)"
             await self._publish_dead(delivery, delivery.payload[:_CUT_BYTES], cut)
-        await self._settle(message, b"+TERM")
+        self._settling.put(message.reply, b"+TERM")
         self._attempts.over(delivery)
         self._bus.observer.count("worker.dead_letters")
         self._bus.observer.note("worker.dead_letter", subject=delivery.subject, reason=reason)

@@ -1,0 +1,92 @@
+"""What became of messages is told to the server many at a time, and none of it is lost."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
+from fairlead_bus.settling import ACK_SECONDS, Settling
+from fairlead_contracts import subjects
+from fairlead_contracts.topology import submit_durable
+from fairlead_testkit import NatsServer, eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+DURABLE = submit_durable("c1")
+MESSAGES = 600
+
+
+async def fill(bus: Bus) -> None:
+    publisher = Publisher(bus)
+    for _ in range(MESSAGES):
+        await publisher.put(subjects.submit("c1", "team-a"), b"x")
+    await publisher.flush()
+
+
+async def left(bus: Bus) -> int:
+    return int(msgspec.json.decode(await bus.jetstream.call("STREAM.INFO.submit"))["state"]["messages"])
+
+
+async def test_a_worker_that_ends_has_told_of_all_that_it_handled(bus: Bus) -> None:
+    await fill(bus)
+    handled = 0
+    done = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        nonlocal handled
+        del delivery
+        handled += 1
+        if handled == MESSAGES // 2:
+            done.set()
+
+    worker = Worker(bus, stream="submit", durable=DURABLE, handle=handle, parallel=8)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        await done.wait()
+        worker.stop()
+    assert await left(bus) == MESSAGES - handled
+
+
+async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsServer, tally: Tally) -> None:
+    await fill(bus)
+    handled = 0
+
+    async def handle(delivery: Delivery) -> None:
+        nonlocal handled
+        del delivery
+        handled += 1
+
+    worker = Worker(bus, stream="submit", durable=DURABLE, handle=handle, parallel=64)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        await eventually(lambda: handled > 50)
+        nats_server.kill()
+        await eventually(lambda: not bus.connected)
+        nats_server.start()
+        await eventually(lambda: bus.connected)
+        await eventually(lambda: none_left(bus), 60)
+        worker.stop()
+    assert handled >= MESSAGES
+    assert tally.counts["worker.failed"] == 0
+
+
+async def none_left(bus: Bus) -> bool:
+    return await left(bus) == 0
+
+
+async def test_one_answer_confirms_many(bus: Bus) -> None:
+    settling = Settling(bus)
+    replies = []
+    for number in range(100):
+        settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
+    confirmed = await bus.wire.drink(
+        f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(settling.run())
+        await settling.finish(ACK_SECONDS)
+        await eventually(lambda: len(replies) == 100)
+        running.cancel()
+    await bus.wire.unlisten(confirmed)
+    assert sum(map(bool, replies)) == 1
