@@ -26,10 +26,12 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.frontend.verbs import (
+    CREATE_REPLIES,
     CREATE_REPLY,
     DELETE_REPLY,
     SET_LEVEL_REPLY,
     CreateJob,
+    CreateJobs,
     CreateOutcome,
     CreateReply,
     DeleteJob,
@@ -405,3 +407,22 @@ async def test_a_second_process_on_the_same_file_says_so_and_ends(
     assert "Traceback" not in second.log
     assert (await rig.create(a_request("one"))).outcome is CreateOutcome.CREATED
     assert await rig.process.stop() == 0
+
+
+async def test_several_are_made_at_once_and_one_that_is_no_job_harms_no_other(unstarted: SimService) -> None:
+    running = asyncio.ensure_future(unstarted.run(Deaf()))
+    other_body = msgspec.structs.replace(a_request("one"), digest="other")
+    wrong = msgspec.structs.replace(a_request("wrong"), demand={"nvidia.com/gpu": -1})
+    jobs = [a_request("one"), wrong, a_request("two"), a_request("one"), other_body]
+    asked = Asked(subject="s", payload=to_packed(CreateJobs(jobs=jobs)), headers={})
+    replies = CREATE_REPLIES.decode(await unstarted.create_several(asked)).replies
+    assert [reply.outcome for reply in replies] == [
+        CreateOutcome.CREATED,
+        CreateOutcome.REFUSED,
+        CreateOutcome.CREATED,
+        CreateOutcome.EXISTS,
+        CreateOutcome.CONFLICT,
+    ]
+    assert replies[1].reason == "out of range: nvidia.com/gpu"
+    running.cancel()
+    await asyncio.wait([running])

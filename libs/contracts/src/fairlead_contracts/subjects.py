@@ -13,7 +13,7 @@ MAX_REST = 3 * MAX_TOKEN
 
 type StateKind = Literal["node", "pool", "queue", "class", "tenant", "job", "mark"]
 type Question = Literal["answer", "explain", "queue", "tenants"]
-type SimVerb = Literal["create", "level", "delete"]
+type SimVerb = Literal["create", "creates", "level", "delete"]
 
 
 def state(cluster: str, kind: StateKind, name: str, *, scope: str | None = None) -> str:

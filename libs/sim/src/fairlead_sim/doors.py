@@ -20,6 +20,7 @@ class SimDoors:
         self._leadership = leadership
         self._handlers: dict[SimVerb, Handler] = {
             "create": service.create,
+            "creates": service.create_several,
             "level": service.level,
             "delete": service.delete,
         }

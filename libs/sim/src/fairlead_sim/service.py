@@ -19,9 +19,13 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.frontend.verbs import (
     CREATE_JOB,
+    CREATE_JOBS,
     DELETE_JOB,
     SET_LEVEL,
     CreateJob,
+    CreateOutcome,
+    CreateReplies,
+    CreateReply,
     DeleteJob,
     DeleteReply,
     SetLevel,
@@ -100,6 +104,23 @@ class SimService:
         wanted = _read(CREATE_JOB, asked)
         check_request(self._cluster.name, wanted)
         return await self._ask(lambda now: self._create(wanted, now))
+
+    async def create_several(self, asked: Asked) -> bytes:
+        """Handles `creates`."""
+        wanted = _read(CREATE_JOBS, asked).jobs
+        wrong = [_wrong_with(self._cluster.name, one) for one in wanted]
+
+        def create_each(now: Micros) -> Message:
+            return CreateReplies(
+                replies=[
+                    self._create(one, now)
+                    if problem is None
+                    else CreateReply(outcome=CreateOutcome.REFUSED, reason=problem)
+                    for one, problem in zip(wanted, wrong, strict=True)
+                ]
+            )
+
+        return await self._ask(create_each)
 
     async def level(self, asked: Asked) -> bytes:
         """Handles `level`."""
@@ -205,7 +226,7 @@ class SimService:
         finally:
             self._parked.discard(request.replied)
 
-    def _create(self, wanted: CreateJob, now: Micros) -> Message:
+    def _create(self, wanted: CreateJob, now: Micros) -> CreateReply:
         reply = self._cluster.create(wanted, now)
         self._instruments.creates.labels(reply.outcome).inc()
         return reply
@@ -251,6 +272,14 @@ def check_request(cluster: str, wanted: CreateJob) -> None:
     wrong += [name for name in ("run", "submitted") if not 0 <= getattr(wanted, name) <= FARTHEST]
     if wrong:
         raise Rejected(BAD_REQUEST, f"out of range: {', '.join(wrong)}")
+
+
+def _wrong_with(cluster: str, wanted: CreateJob) -> str | None:
+    try:
+        check_request(cluster, wanted)
+    except Rejected as rejected:
+        return rejected.text
+    return None
 
 
 def _stopping() -> Rejected:

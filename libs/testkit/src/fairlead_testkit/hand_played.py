@@ -17,9 +17,11 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.frontend.verbs import (
     CREATE_JOB,
+    CREATE_JOBS,
     SET_LEVEL,
     CreateJob,
     CreateOutcome,
+    CreateReplies,
     CreateReply,
     SetLevelReply,
 )
@@ -76,6 +78,7 @@ class HandPlayedCluster:
         """Begin to answer."""
         self._endpoints = [
             await self.bus.serve(subjects.sim(CLUSTER, "create"), self._create),
+            await self.bus.serve(subjects.sim(CLUSTER, "creates"), self._create_several),
             await self.bus.serve(subjects.sim(CLUSTER, "level"), self._level),
         ]
 
@@ -138,17 +141,25 @@ class HandPlayedCluster:
         self.seq = (await self.bus.publish(subject, to_packed(stated))).seq
 
     async def _create(self, asked: Asked) -> bytes:
-        order = CREATE_JOB.decode(asked.payload)
+        reply = await self._created(CREATE_JOB.decode(asked.payload))
+        await self.hold_replies.wait()
+        return to_packed(reply)
+
+    async def _create_several(self, asked: Asked) -> bytes:
+        replies = [await self._created(order) for order in CREATE_JOBS.decode(asked.payload).jobs]
+        await self.hold_replies.wait()
+        return to_packed(CreateReplies(replies=replies))
+
+    async def _created(self, order: CreateJob) -> CreateReply:
         uid = f"{order.scope}/{order.id}"
         self.creations.append(uid)
         if order.scope in self.deaf_to:
             await self.deaf_to[order.scope].wait()
-        reply = await self._created(uid, order)
+        reply = await self._made(uid, order)
         self.changed.set()
-        await self.hold_replies.wait()
-        return to_packed(reply)
+        return reply
 
-    async def _created(self, uid: str, order: CreateJob) -> CreateReply:
+    async def _made(self, uid: str, order: CreateJob) -> CreateReply:
         if order.queue not in (None, "main"):
             return CreateReply(outcome=CreateOutcome.NO_QUEUE)
         if uid in self._digests:

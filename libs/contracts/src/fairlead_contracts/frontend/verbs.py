@@ -39,6 +39,8 @@ class CreateOutcome(enum.StrEnum):
     """A job of that name with another body exists."""
     NO_QUEUE = "no-queue"
     """The scope has no queue, or no queue of that name exists."""
+    REFUSED = "refused"
+    """It is no job that can be kept. Of one among several; one that is asked for alone is refused as a request."""
 
 
 class CreateReply(Message, frozen=True, kw_only=True):
@@ -46,6 +48,20 @@ class CreateReply(Message, frozen=True, kw_only=True):
 
     outcome: CreateOutcome
     queue: str = ""
+    reason: str = ""
+    """Why it is refused."""
+
+
+class CreateJobs(Message, frozen=True, kw_only=True):
+    """Make several jobs: each as if it were asked for alone, all of them durable before the reply."""
+
+    jobs: list[CreateJob]
+
+
+class CreateReplies(Message, frozen=True, kw_only=True):
+    """What became of each, in the order in which they were asked for."""
+
+    replies: list[CreateReply]
 
 
 class SetLevel(Message, frozen=True, kw_only=True):
@@ -78,6 +94,8 @@ class DeleteReply(Message, frozen=True, kw_only=True):
 
 CREATE_JOB: Codec[CreateJob] = Codec(CreateJob, "create job", packed=True)
 CREATE_REPLY: Codec[CreateReply] = Codec(CreateReply, "create reply", packed=True)
+CREATE_JOBS: Codec[CreateJobs] = Codec(CreateJobs, "create jobs", packed=True)
+CREATE_REPLIES: Codec[CreateReplies] = Codec(CreateReplies, "create replies", packed=True)
 SET_LEVEL: Codec[SetLevel] = Codec(SetLevel, "set level", packed=True)
 SET_LEVEL_REPLY: Codec[SetLevelReply] = Codec(SetLevelReply, "set level reply", packed=True)
 DELETE_JOB: Codec[DeleteJob] = Codec(DeleteJob, "delete job", packed=True)

@@ -2,12 +2,22 @@
 
 from fairlead_admitter.creation import Created, Creation, JobOrder
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
+from fairlead_admitter.frontends.sim_creations import Creations
 from fairlead_admitter.written import Landed
 from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.base.instants import from_seconds
-from fairlead_contracts.frontend.verbs import CREATE_REPLY, SET_LEVEL_REPLY, CreateJob, SetLevel
+from fairlead_contracts.frontend.verbs import (
+    CREATE_REPLIES,
+    CREATE_REPLY,
+    SET_LEVEL_REPLY,
+    CreateJob,
+    CreateJobs,
+    CreateOutcome,
+    CreateReply,
+    SetLevel,
+)
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.subjects import SimVerb
 
@@ -27,6 +37,7 @@ class SimFrontend:
         self._bus = bus
         self._cluster = cluster
         self._patience = patience_seconds
+        self._creations = Creations(self._create_together)
 
     keeps_order = True
 
@@ -38,13 +49,20 @@ class SimFrontend:
 
     async def create(self, order: JobOrder) -> Created:
         """Make a job of a submission; see JobCreator."""
+        reply = await self._creations.create(_creation(order))
+        if reply.outcome is CreateOutcome.REFUSED:
+            raise FrontendRefusedError(reply.reason)
+        return Created(outcome=Creation(reply.outcome.value), queue=reply.queue)
+
+    async def _create_together(self, jobs: list[CreateJob]) -> list[CreateReply]:
         try:
-            reply = CREATE_REPLY.decode(await self._ask("create", _creation(order)))
+            if len(jobs) == 1:
+                return [CREATE_REPLY.decode(await self._ask("create", jobs[0]))]
+            return CREATE_REPLIES.decode(await self._ask("creates", CreateJobs(jobs=jobs))).replies
         except FrontendDownError as error:
             if isinstance(error.__cause__, AnswerTimeoutError):  # it listens, and is slow to this one
                 raise FrontendBalkedError(str(error)) from error
             raise
-        return Created(outcome=Creation(reply.outcome.value), queue=reply.queue)
 
     async def _ask(self, verb: SimVerb, message: Message) -> bytes:
         subject = subjects.sim(self._cluster, verb)
