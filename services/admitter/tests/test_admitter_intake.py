@@ -493,7 +493,14 @@ async def test_killed_in_the_middle_of_the_intake_each_submission_is_one_job(
 ) -> None:
     await give_back_after(bus, 2.0)
     count = 40
-    settings = {"cluster": CLUSTER, "nats_url": nats_server.url, "frontend_timeout_seconds": 30}
+    settings: dict[str, object] = {
+        "cluster": CLUSTER,
+        "nats_url": nats_server.url,
+        "frontend_timeout_seconds": 30,
+    }
+    settings["stale_after_seconds"] = (
+        120  # nobody decides here, and a busy machine looks seldom whether it is ready
+    )
     with ServiceProcess("admitter", tmp_path, settings, name="first") as first:
         await first.ready()
         cluster.hold_replies.clear()
