@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 import bench_bus
+import bench_intake
 import bench_kueue
 import bench_kueue_load
 import bench_kueue_order
@@ -25,6 +26,7 @@ BENCHES = {
     "hdrf": bench_trees.hdrf,
     "scaling": bench_order.scaling,
     "replay": bench_bus.replay,
+    "intake": bench_intake.intake,
     "idle": bench_stack.idle,
     "stack": bench_stack.stack,
     "recovery": bench_recovery.recovery,
