@@ -5,9 +5,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench_lines import cpu_seconds, say
+import msgspec
+from bench_lines import cpu_seconds, quantile, say
 
-from fairlead_bus import Bus, Follower
+from fairlead_bus import Bus, Follower, Publisher
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, Refused
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
@@ -17,9 +18,10 @@ from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 JOBS = 10_000
 ROUNDS = 3
 STEADY_A_SECOND = 500
-STEADY_SECONDS = 10.0
+STEADY = 5_000
 FLOOD = 6_000
-SAMPLES = 200
+NEIGHBOUR_A_SECOND = 50
+SAMPLES = 150
 TENANTS = [f"team-{number}" for number in range(10)]
 FLOODER, NEIGHBOUR = "flooder", "neighbour"
 POLICY = PolicyDocument(
@@ -69,6 +71,8 @@ async def intake() -> None:
             heard = Heard(bus)
             listening = asyncio.create_task(heard.run())
             await _rates(bus, fleet, heard)
+            await _steady(bus, heard)
+            await _flooded(bus, heard)
             listening.cancel()
 
 
@@ -87,3 +91,49 @@ async def _rates(bus: Bus, fleet: Fleet, heard: Heard) -> None:
         sims.append(JOBS / (cpu_seconds(sim.pid) - sim_before))
         walls.append(JOBS / (time.perf_counter() - start))
     say("intake", jobs=JOBS, per_core_second=sorted(rates)[ROUNDS // 2], all=rates, wall=walls, sim=sims)
+
+
+async def _waits(
+    bus: Bus, heard: Heard, tenant: str, name: str, *, count: int, a_second: float
+) -> list[float]:
+    """Seconds from each publish of one tenant to its acceptance, at a steady rate."""
+    sent: dict[str, float] = {}
+    publisher, begun = Publisher(bus), time.perf_counter()
+    for number, job in enumerate(equal_jobs(f"{tenant}-{name}", count, run_seconds=3600)):
+        await asyncio.sleep(max(0.0, begun + number / a_second - time.perf_counter()))
+        sent[str(job["id"])] = time.time()
+        await publisher.put(subjects.submit(CLUSTER, tenant), msgspec.json.encode(job))
+    await publisher.flush()
+    await heard.all_of(list(sent))
+    return [heard.accepted[one] - at for one, at in sent.items()]
+
+
+async def _steady(bus: Bus, heard: Heard) -> None:
+    waits = await _waits(bus, heard, TENANTS[0], "steady", count=STEADY, a_second=STEADY_A_SECOND)
+    say(
+        "submit_to_accepted",
+        a_second=STEADY_A_SECOND,
+        p50_ms=quantile(waits, 0.5) * 1e3,
+        p99_ms=quantile(waits, 0.99) * 1e3,
+        aim_p99_ms=100,
+    )
+
+
+async def _flooded(bus: Bus, heard: Heard) -> None:
+    """A neighbour beside a flood of another tenant, and before it, in one run."""
+    quiet = await _waits(bus, heard, NEIGHBOUR, "quiet", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND)
+    flood = asyncio.create_task(
+        submit_all(bus, FLOODER, equal_jobs(FLOODER, FLOOD, run_seconds=3600)), name="flood"
+    )
+    beside = await _waits(bus, heard, NEIGHBOUR, "beside", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND)
+    await heard.all_of(await flood)
+    say(
+        "neighbour_of_a_flood",
+        flood=FLOOD,
+        quiet_p50_ms=quantile(quiet, 0.5) * 1e3,
+        quiet_p99_ms=quantile(quiet, 0.99) * 1e3,
+        p50_ms=quantile(beside, 0.5) * 1e3,
+        p99_ms=quantile(beside, 0.99) * 1e3,
+        ratio_p99=quantile(beside, 0.99) / quantile(quiet, 0.99),
+        aim_ratio=2,
+    )

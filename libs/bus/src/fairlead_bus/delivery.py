@@ -24,6 +24,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """1 for the first time."""
     at: Micros
     """When the server stored it."""
+    behind: int = 0
+    """How many the server had not delivered yet when it delivered this one."""
 
     @property
     def msg_id(self) -> str | None:
@@ -48,7 +50,7 @@ def read_delivery(message: Msg) -> Delivery:
     """
     tokens = message.reply.split(".")
     first = 0 if len(tokens) == _TOKENS else 2
-    deliveries, stream_seq, _, nanos = tokens[4 + first : 8 + first]
+    deliveries, stream_seq, _, nanos, behind = tokens[4 + first : 9 + first]
     return Delivery(
         subject=message.subject,
         payload=message.data,
@@ -56,4 +58,5 @@ def read_delivery(message: Msg) -> Delivery:
         stream_seq=int(stream_seq),
         deliveries=int(deliveries),
         at=int(nanos) // _NANOS_PER_MICRO,
+        behind=int(behind),
     )

@@ -88,6 +88,7 @@ def scorer() -> Grants:
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.ROUTES),
             *_work(topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)),
+            *_overtake(topology.SUBMIT),
             subjects.dead(subjects.submit_filter(subjects.ANY_CLUSTER)),
         ],
         subscribe=[f"{subjects.ROOT}.ask.>", f"{subjects.ROOT}.shard.>", "$SRV.>"],
@@ -111,6 +112,7 @@ def admitter(cluster: str) -> Grants:
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
             *_work(topology.SUBMIT, topology.submit_durable(cluster)),
+            *_overtake(topology.SUBMIT),
             *_work(topology.EVENT, topology.answers_durable(cluster)),
             subjects.dead(subjects.submit_filter(cluster)),
             subjects.dead(subjects.event_filter(cluster)),
@@ -210,6 +212,11 @@ def _work(stream: str, durable: str) -> list[str]:
         f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}",
         f"$JS.ACK.{stream}.{durable}.>",
     ]
+
+
+def _overtake(stream: str) -> list[str]:
+    """Finding what stands behind a flood."""
+    return [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}"]
 
 
 def _lead(role: str, cluster: str) -> list[str]:

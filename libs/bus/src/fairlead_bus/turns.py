@@ -39,6 +39,10 @@ class Turns:
         """The lines with somebody in them."""
         return list(self._lines)
 
+    def waiting_in(self, line: str) -> int:
+        """How many wait in this line."""
+        return len(self._lines.get(line, ()))
+
     def put(self, waiting: Waiting) -> None:
         """Stand in line."""
         self._lines.setdefault(waiting.line, deque()).append(waiting)

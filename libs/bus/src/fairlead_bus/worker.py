@@ -17,12 +17,14 @@ from fairlead_bus.bus import Bus
 from fairlead_bus.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.errors import (
     BusError,
+    FatalBusError,
     NotYetError,
     PayloadTooLargeError,
     PoisonError,
     RetryableBusError,
 )
 from fairlead_bus.observer import SparingNotes
+from fairlead_bus.overtaking import LOOK_SECONDS, Overtaking
 from fairlead_bus.settling import ACK_SECONDS, Settling
 from fairlead_bus.turns import Turns, Waiting
 from fairlead_contracts import subjects
@@ -45,8 +47,12 @@ READ_AHEAD = 8192
 """Messages that wait in their lines beside those that are handled: who comes behind a flood is found by reading on.
 What does not fit stays on the server. Giving it back for a while was tried: the server brings it again before what is new, and
 a lone tenant's 20,000 took six times as long."""
+READ_AHEAD_OVERTAKING = 512
+"""The same where messages behind these are found by themselves, however many stand before them."""
 MOST_BYTES = 64 * 1024 * 1024
 PULL_BATCH = 256
+PULL_BATCH_OVERTAKING = 64
+"""Reading takes its time, too: a neighbour's answer waits for the end of a batch."""
 
 PULL_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
@@ -74,7 +80,7 @@ class Worker:
     stream or a server that is away is no fault of the message.
 
     Messages wait in lines, which are served in turn. The worker reads ahead of what it handles, so that who stands behind a
-    flood in the stream does not wait for all of it.
+    flood in the stream does not wait for all of it; with `overtaking` it need not even read it.
 
     Trap: after the server's `max_deliver` a message stays in the stream for ever, told by an advisory alone, which is
     lost when nobody listens. So the server's limit is off, and the worker counts by itself (see `attempts`). A message
@@ -92,6 +98,7 @@ class Worker:
         parallel: int = 64,
         line_of: LineOf | None = None,
         share: int | None = None,
+        overtaking: str | None = None,
     ) -> None:
         """Takes no message yet.
 
@@ -103,6 +110,8 @@ class Worker:
             parallel: how many are handled at once.
             line_of: the line that a subject's messages stand in; by default there is one for all.
             share: how many of one line are handled at once; by default all.
+            overtaking: what the durable delivers, where those that stand behind a flood shall be found; see `Overtaking`.
+                It takes the rights to a stream's information and to its messages by number.
         """
         self._bus = bus
         self._stream = stream
@@ -119,6 +128,13 @@ class Worker:
         self._attempts = Attempts()
         self._notes = SparingNotes(bus.observer)
         self._settling = Settling(bus)
+        self._overtaking = Overtaking(bus, stream=stream, pattern=overtaking) if overtaking else None
+        self._read_ahead, self._batch = (
+            (READ_AHEAD_OVERTAKING, PULL_BATCH_OVERTAKING) if overtaking else (READ_AHEAD, PULL_BATCH)
+        )
+        self._behind = 0
+        """How many stood behind the last that was delivered."""
+        self._crowded = asyncio.Event()
         self._ack_wait = 30.0
         self._inbox = ""
         self._subscription: Subscription | None = None
@@ -170,6 +186,9 @@ class Worker:
                     group.create_task(self._say_in_progress(), name=f"in progress of {self._durable}"),
                     group.create_task(self._settling.run(), name=f"settling of {self._durable}"),
                 ]
+                if self._overtaking is not None:
+                    looking = self._overtake(self._overtaking)
+                    aides.append(group.create_task(looking, name=f"overtaking of {self._durable}"))
                 try:
                     await self._pull_and_handle()
                 finally:
@@ -192,6 +211,8 @@ class Worker:
             self._max_deliver = int(config.metadata.get(MAX_DELIVER, DEFAULT_MAX_DELIVER))
             self._max_unfinished = int(config.metadata.get(MAX_UNFINISHED, DEFAULT_MAX_UNFINISHED))
             self._ack_wait = config.ack_wait / _NANO
+            if self._overtaking is not None:
+                self._overtaking.read_to = facts.delivered.stream_seq
             return
 
     # --- pulling
@@ -202,12 +223,12 @@ class Worker:
             # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
             self._bus.wire.check_open()
             self._turn.clear()
-            room = READ_AHEAD - len(self._turns) if self._turns.bytes < MOST_BYTES else 0
+            room = self._read_ahead - len(self._turns) if self._turns.bytes < MOST_BYTES else 0
             if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
-            if self._wanted == 0 and room >= PULL_BATCH and self._bus.connected:
-                await self._pull(PULL_BATCH)
+            if self._wanted == 0 and room >= self._batch and self._bus.connected:
+                await self._pull(self._batch)
             await self._next_turn()
 
     async def _next_turn(self) -> None:
@@ -259,11 +280,59 @@ class Worker:
         if self._stopping or self._group is None:
             return  # it comes again after the ack wait, to somebody else
         delivery = read_delivery(message)
-        waiting = Waiting(self._line_of(delivery.subject), message, delivery)
-        self._turns.put(waiting)
+        self._behind = delivery.behind
+        if self._overtaking is not None:
+            taken, verdict = self._overtaking.bring(delivery, message)
+            if verdict is not None:
+                self._settling.put(message.reply, verdict)
+            if taken:
+                self._turn.set()
+                return
+        self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
         self._give_place()
+        if self._is_crowded:
+            self._crowded.set()
         if self._wanted == 0:
             self._turn.set()
+
+    # --- overtaking
+
+    @property
+    def _is_crowded(self) -> bool:
+        """Whether somebody may stand behind what was read who would wait for it."""
+        waits = len(self._turns)
+        return waits >= self._batch and (self._behind > 0 or waits > self._read_ahead - self._batch)
+
+    async def _overtake(self, overtaking: Overtaking) -> None:
+        """As long as messages stand behind what was read: those of lines in which nobody waits."""
+        while True:
+            await self._crowded.wait()
+            if not self._is_crowded or self._stopping:
+                self._crowded.clear()
+                continue
+            try:
+                found = await overtaking.look(self._held_by_subject(), self._waits_enough, self._take_ahead)
+            except RetryableBusError:
+                found = 0
+            except FatalBusError as error:
+                self._bus.observer.count("worker.cannot_overtake")
+                self._bus.observer.note("worker.cannot_overtake", stream=self._stream, error=str(error))
+                return  # it works as well as without
+            if not found:
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def _take_ahead(self, delivery: Delivery) -> None:
+        message = Msg(_client=None, subject=delivery.subject, data=delivery.payload)  # type: ignore[arg-type] # says nothing
+        self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
+        self._bus.observer.count("worker.overtook")
+        self._give_place()
+
+    def _held_by_subject(self) -> Counter[str]:
+        held = [*self._busy.values(), *self._parked.values(), *self._turns]
+        return Counter(waiting.delivery.subject for waiting in held if waiting.message.reply)
+
+    def _waits_enough(self, subject: str) -> bool:
+        return self._turns.waiting_in(self._line_of(subject)) >= self._share
 
     def _serve_next(self) -> bool:
         """Begins to handle the first message of the line whose turn it is."""
@@ -292,7 +361,7 @@ class Worker:
         """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
         self._stopping = True
         for waiting in self._turns.clear():
-            self._settling.put(waiting.message.reply, b"-NAK")
+            self._settle(waiting.message, waiting.delivery, b"-NAK")
         for task in self._parked:
             task.cancel()
         if self._busy:
@@ -356,7 +425,7 @@ class Worker:
         before = self._attempts.handed_back(delivery)
         self._bus.observer.count("worker.handed_back")
         delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
-        self._settling.put(message.reply, b'-NAK {"delay": %d}' % int(delay * _NANO))
+        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _try(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
         """Returns when to try again, after so many tries before; None where the message is settled."""
@@ -382,16 +451,23 @@ class Worker:
             if failures >= self._max_deliver:
                 await self._put_aside(message, delivery, repr(error))
             else:
-                self._put_back(message, failures)
+                self._put_back(message, delivery, failures)
         else:
-            self._settling.put(message.reply, b"+ACK")
+            self._settle(message, delivery, b"+ACK")
             self._attempts.over(delivery)
             self._bus.observer.count("worker.handled")
         return None
 
-    def _put_back(self, message: Msg, failures: int) -> None:
+    def _settle(self, message: Msg, delivery: Delivery, verdict: bytes) -> None:
+        reply = message.reply
+        if not reply and self._overtaking is not None:
+            reply = self._overtaking.settle(delivery, verdict)
+        if reply:
+            self._settling.put(reply, verdict)
+
+    def _put_back(self, message: Msg, delivery: Delivery, failures: int) -> None:
         delay = _doubled(failures - 1, _LONGEST_DELAY)
-        self._settling.put(message.reply, b'-NAK {"delay": %d}' % int(delay * _NANO))
+        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
         """First the dead letter, then the end: killed between the two, it is put aside twice under one Msg-Id."""
@@ -400,7 +476,7 @@ class Worker:
         except PayloadTooLargeError:
             cut = f"{reason} (payload of {len(delivery.payload)} bytes, cut)"
             await self._publish_dead(delivery, delivery.payload[:_CUT_BYTES], cut)
-        self._settling.put(message.reply, b"+TERM")
+        self._settle(message, delivery, b"+TERM")
         self._attempts.over(delivery)
         self._bus.observer.count("worker.dead_letters")
         self._bus.observer.note("worker.dead_letter", subject=delivery.subject, reason=reason)
@@ -425,8 +501,13 @@ class Worker:
         while True:
             await asyncio.sleep(self._ack_wait / 3)
             for waiting in [*self._busy.values(), *self._parked.values(), *self._turns]:
+                reply = waiting.message.reply
+                if not reply and self._overtaking is not None:
+                    reply = self._overtaking.reply_of(waiting.delivery)
+                if not reply:
+                    continue  # the durable has not brought it yet: no time runs
                 try:
-                    await self._bus.wire.send(waiting.message.reply, b"+WPI")
+                    await self._bus.wire.send(reply, b"+WPI")
                 except RetryableBusError:
                     break
 

@@ -252,6 +252,7 @@ class Admitter:
             durable=topology.submit_durable(cluster),
             handle=intake.handle,
             parallel=self._settings.submissions_in_progress,
+            overtaking=subjects.submit_filter(cluster),
         )
 
     def _pressure(self) -> Pressure:

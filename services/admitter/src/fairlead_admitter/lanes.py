@@ -32,6 +32,7 @@ class Lane:
         durable: its name.
         handle: handles one delivery; may be cancelled anywhere.
         parallel: how many are handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns.
+        overtaking: what the durable delivers, where a tenant's flood shall not stand before the others'.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class Lane:
         durable: str,
         handle: Callable[[Delivery], Awaitable[None]],
         parallel: int,
+        overtaking: str | None = None,
     ) -> None:
         self._bus = bus
         self._stream = stream
         self._durable = durable
         self._handle = handle
         self._parallel = parallel
+        self._overtaking = overtaking
         self._worker: Worker | None = None
         self._busy: set[asyncio.Task[object]] = set()
         self.settled = 0
@@ -73,6 +76,7 @@ class Lane:
             parallel=self._parallel,
             line_of=subjects.line_of,
             share=share_of_a_tenant(self._parallel),
+            overtaking=self._overtaking,
         )
         try:
             await self._worker.run()

@@ -32,6 +32,8 @@ from fairlead_scorer.record import Record
 _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""
 _MOST_SENT = 10_000
+_OF_A_TENANT = 16
+"""Handled at once of one tenant, a quarter of all."""
 _NO_POLICY_SECONDS = 2.0
 """The policy went away while a submission was on its way: it is handled again after so long."""
 _TRACE_HEADERS = ("traceparent", "tracestate", "baggage")
@@ -81,7 +83,13 @@ class Router:
         """Works until it is not wanted any more; what is being handled then is handled to its end."""
         durable = submit_durable(subjects.ANY_CLUSTER)
         worker = Worker(
-            self._bus, stream=SUBMIT, durable=durable, handle=self.handle, line_of=subjects.line_of
+            self._bus,
+            stream=SUBMIT,
+            durable=durable,
+            handle=self.handle,
+            line_of=subjects.line_of,
+            share=_OF_A_TENANT,
+            overtaking=subjects.submit_filter(subjects.ANY_CLUSTER),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.run(), name="router")
