@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos bytes bench pictures settings format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos abuse bytes bench pictures settings format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -74,6 +74,9 @@ chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under 
 
 bytes: $(STAMP) ## whether orders, levels, decisions and explanations of all recorded pools are as they were
 	$(BIN)/python tests/bytes/test_bytes.py check
+
+abuse: $(STAMP) ## a million mutated messages of a hostile tenant beside a neighbour, under the shipped accounts
+	FAIRLEAD_ABUSE_MESSAGES=$${FAIRLEAD_ABUSE_MESSAGES:-1000000} $(BIN)/python -m pytest --timeout 7200 -s tests/abuse
 
 bench: $(STAMP) ## figures, a JSON object a line
 	$(BIN)/python bench/run.py

@@ -204,6 +204,11 @@ def find_lever(cluster: str) -> Operation:
     return operation
 
 
+async def next_submission(bus: Bus, tally: Tally) -> None:
+    del tally
+    await bus.jetstream.next_of("submit", SUBMIT_C1, 1)
+
+
 async def read_policy(bus: Bus, tally: Tally) -> None:
     del tally
     await Bucket(bus, "policy").get("document")
@@ -241,6 +246,8 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "lead the checkers of c2": (lead("checker", "c2"), ""),
     "take submissions of c1": (take("submit", submit_durable("c1"), SUBMIT_C1), "admitter"),
     "take submissions of any": (take("submit", submit_durable("any"), SUBMIT_ANY), "scorer"),
+    "who waits to be taken in": (call("STREAM.INFO.submit"), "ops scorer admitter"),
+    "read who waits behind a flood": (next_submission, "scorer admitter"),
     "take events of c1": (take("event", answers_durable("c1"), EVENT_C1), "admitter"),
     "dead letter of c1": (publish(subjects.dead(SUBMIT_C1)), "admitter"),
     "dead letter of any": (publish(subjects.dead(SUBMIT_ANY)), "scorer"),

@@ -1,0 +1,209 @@
+"""A hostile tenant beside a neighbour, under the shipped accounts: mutated messages over every subject that it may reach.
+
+FAIRLEAD_ABUSE_MESSAGES sets how many (`make abuse`: a million), FAIRLEAD_ABUSE_FIRST the number of the first: a message is
+made of its number. They go in runs, and after each all is looked at, so that a failure names the run that broke it.
+"""
+
+import asyncio
+import os
+import statistics
+import sys
+import time
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.bucket import bucket_stream
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_testkit.audit import simulated_jobs
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet
+from fairlead_testkit.intruder import NEIGHBOUR, TENANT, a_mutant
+
+MESSAGES = int(os.environ.get("FAIRLEAD_ABUSE_MESSAGES", "3000"))
+FIRST = int(os.environ.get("FAIRLEAD_ABUSE_FIRST", "0"))
+A_SECOND = float(os.environ.get("FAIRLEAD_ABUSE_A_SECOND", "2000"))
+RUN = 20_000
+LONG = 100_000
+"""From so many on the neighbour's p99 is judged: a few samples say little of it."""
+MOST_OF_QUIET = 2.0
+QUIET_SAMPLES, SAMPLES_A_SECOND = 300 if MESSAGES >= LONG else 40, 40.0
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(int(MESSAGES / 200) + 300)]
+
+POLICY = PolicyDocument(
+    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+    tenants=[Tenant(name=TENANT), Tenant(name=NEIGHBOUR)],
+)
+CONFIG = {
+    "nodes": [{"name": "node", "count": 4, "allocatable": {"nvidia.com/gpu": 8}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys([TENANT, NEIGHBOUR], "main"),
+}
+
+
+class Neighbour:
+    """Submits from its own account, hears its own answers there, and takes the time."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self.sent: dict[str, float] = {}
+        self.heard: dict[str, list[tuple[float, AnyAnswer]]] = {}
+        self.changed = asyncio.Event()
+
+    async def listen(self) -> None:
+        """Hears all that is said to it."""
+
+        async def heard(asked: object) -> None:
+            answer = ANSWER.decode(getattr(asked, "payload"))  # noqa: B009
+            self.heard.setdefault(answer.id, []).append((time.monotonic(), answer))
+            self.changed.set()
+
+        await self._bus.subscribe_core(subjects.answer_filter(NEIGHBOUR), heard)
+
+    async def submit(self) -> None:
+        """One more job."""
+        name = f"n-{len(self.sent) + 1}"
+        self.sent[name] = time.monotonic()
+        body = {"id": name, "demand": {"nvidia.com/gpu": 1}, "run_seconds": 0.05}
+        await self._bus.publish(subjects.submit(CLUSTER, NEIGHBOUR), msgspec.json.encode(body), timeout=30)
+
+    async def waits(self, names: list[str]) -> list[float]:
+        """Seconds from each submission to its first answer, once there is one of each."""
+        await eventually(lambda: all(name in self.heard for name in names), 60, what="each is answered")
+        for name in names:
+            assert isinstance(self.heard[name][0][1], Accepted), self.heard[name]
+        return [self.heard[name][0][0] - self.sent[name] for name in names]
+
+
+def p99(waits: list[float]) -> float:
+    return statistics.quantiles(waits, n=100, method="inclusive")[98]
+
+
+async def submit_for(neighbour: Neighbour, over: asyncio.Event, least: int) -> list[float]:
+    """At a steady rate until it is over."""
+    before = len(neighbour.sent)
+    while not over.is_set() or len(neighbour.sent) - before < least:
+        await neighbour.submit()
+        await asyncio.sleep(1 / SAMPLES_A_SECOND)
+    return await neighbour.waits(list(neighbour.sent)[before:])
+
+
+async def quiet(neighbour: Neighbour) -> list[float]:
+    over = asyncio.Event()
+    over.set()
+    return await submit_for(neighbour, over, QUIET_SAMPLES)
+
+
+async def standing(bus: Bus) -> dict[str, object]:
+    """All that is not the hostile tenant's, and that nobody else changes meanwhile."""
+    found: dict[str, object] = {}
+    for stream, subject in (
+        (bucket_stream(topology.POLICY), "$KV.policy.>"),
+        (topology.STATE, f"fairlead.v1.state.{CLUSTER}.tenant.>"),
+        (topology.STATE, f"fairlead.v1.state.{CLUSTER}.queue.>"),
+        (topology.STATE, f"fairlead.v1.state.{CLUSTER}.pool.>"),
+        (topology.STATE, f"fairlead.v1.state.{CLUSTER}.node.>"),
+        (topology.STATE, subjects.mark(CLUSTER)),
+    ):
+        seq = 1
+        while (one := await bus.jetstream.next_of(stream, subject, seq)) is not None:
+            found[f"{one.subject} {one.seq if stream != topology.STATE else ''}"] = one.payload
+            seq = one.seq + 1
+    for spec in topology.topology([CLUSTER]).streams:
+        info = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{spec.name}"))
+        found[f"stream {spec.name}"] = (info["created"], info["config"])
+        found[f"durables of {spec.name}"] = sorted(
+            name
+            for name in msgspec.json.decode(await bus.jetstream.call(f"CONSUMER.NAMES.{spec.name}"))[
+                "consumers"
+            ]
+            or ()
+            if name.startswith(("submit-", "answers-"))
+        )
+    return found
+
+
+async def send(fleet: Fleet, numbers: range) -> None:
+    """Another process sends them: its work is no part of the neighbour's time."""
+    who = fleet.person(f"tenant.{TENANT}")
+    words = (who["FAIRLEAD_NATS_URL"], who["FAIRLEAD_NATS_NKEY_SEED"], numbers.start, len(numbers), A_SECOND)
+    module = "fairlead_testkit.intruder"
+    sender = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, *map(str, words), stdout=PIPE, stderr=PIPE
+    )
+    said, wrong = await sender.communicate()
+    assert sender.returncode == 0, wrong.decode()
+    assert int(said) > 0, "the server denied some of it"
+
+
+async def check(fleet: Fleet, bus: Bus, before: dict[str, object], numbers: range) -> None:
+    """Every service stands and is ready, none has a fault in its log, and nothing of others has changed."""
+    where = f"broken by one of the messages {numbers.start} to {numbers.stop - 1} (FAIRLEAD_ABUSE_FIRST)"
+    for service in fleet.services.values():
+        assert service.running, f"{service.name} died: {where}"
+        assert "Traceback" not in service.log, f"{service.name}: {where}"
+        await service.ready()
+    assert await standing(bus) == before, where
+
+
+async def test_a_hostile_tenant_stops_spoofs_and_starves_nobody(tmp_path: Path) -> None:
+    fleet = Fleet(
+        tmp_path,
+        policy=POLICY,
+        cluster_config=CONFIG,
+        scorers=1,
+        settings={"tenant_waiting_jobs": 500, "tenant_submits_burst": 2000, "tenant_submits_per_second": 50},
+    )
+    async with fleet.running() as bus:
+        who = fleet.person(f"tenant.{NEIGHBOUR}")
+        own = ConnectionSettings(url=who["FAIRLEAD_NATS_URL"], nkey_seed=who["FAIRLEAD_NATS_NKEY_SEED"])
+        async with connect(own, name=NEIGHBOUR) as neighbours:
+            neighbour = Neighbour(neighbours)
+            await neighbour.listen()
+            await quiet(neighbour)  # all is warm
+            waits_quiet = await quiet(neighbour)
+            before = await standing(bus)
+            waits: list[float] = []
+            for first in range(FIRST, FIRST + MESSAGES, RUN):
+                numbers = range(first, min(first + RUN, FIRST + MESSAGES))
+                over = asyncio.Event()
+                async with asyncio.TaskGroup() as group:
+                    submitting = group.create_task(submit_for(neighbour, over, 1))
+                    await send(fleet, numbers)
+                    over.set()
+                waits += submitting.result()
+                await check(fleet, bus, before, numbers)
+            waits_quiet += await quiet(neighbour)
+            await nothing_of_others(fleet, bus, neighbour)
+    ratio = p99(waits) / p99(waits_quiet)
+    sys.stdout.write(
+        f"\n{MESSAGES} messages; the neighbour's p99: {p99(waits) * 1e3:.0f} ms of {len(waits)} submissions, "
+        f"quiet {p99(waits_quiet) * 1e3:.0f} ms of {len(waits_quiet)}: {ratio:.2f} of it\n"
+    )
+    assert MESSAGES < LONG or ratio <= MOST_OF_QUIET
+
+
+async def nothing_of_others(fleet: Fleet, bus: Bus, neighbour: Neighbour) -> None:
+    """The neighbour has the jobs that it asked for and no others, and heard of nothing else."""
+    own = [job for job in simulated_jobs(fleet.store) if job.scope == NEIGHBOUR]
+    assert sorted(job.id for job in own) == sorted(neighbour.sent)
+    assert {str(job.demand) for job in own} == {"{'nvidia.com/gpu': 1000}"}
+    assert set(neighbour.heard) == set(neighbour.sent)
+    dead = msgspec.json.decode(
+        await bus.jetstream.call(f"STREAM.INFO.{topology.DEAD}", {"subjects_filter": ">"})
+    )
+    assert all(TENANT in subject or ".long." in subject for subject in dead["state"].get("subjects") or ())
+
+
+def test_a_message_is_made_of_its_number() -> None:
+    assert [a_mutant(number) for number in range(300)] == [a_mutant(number) for number in range(300)]
+    made = [a_mutant(number) for number in range(3000)]
+    assert len({mutant.subject for mutant in made}) > 100
+    assert sum(b"fairlead.v1.submit.sim.mallory" in mutant.subject for mutant in made) > 500
+    assert all(b" " not in mutant.subject and b"\r" not in mutant.subject for mutant in made)
