@@ -15,7 +15,7 @@ from order_pools import NOW, MadePool, uid_of, waiting_jobs
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
-from fairlead_policy.order.batch import Whole, order_whole
+from fairlead_policy.order.batch import BatchOrder, order_batch
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.snapshot.levels import PLAIN_BAND
@@ -53,8 +53,8 @@ def measure_order(pool: MadePool) -> OrderFigures:
     return OrderFigures(seconds=seconds, peak_megabytes=peak, heap_seconds=heap_seconds, differ=differ)
 
 
-def _ordered(pool: MadePool) -> Whole:
-    found = order_whole(pool.columns, pool.holdings, Measure(pool.rules), NOW, uid_of)
+def _ordered(pool: MadePool) -> BatchOrder:
+    found = order_batch(pool.columns, pool.holdings, Measure(pool.rules), NOW, uid_of)
     if found is None:
         raise ValueError("more is waiting than 64 bits count")
     _ = found.ranks

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.order.batch import Holdings, PoolColumns, order_whole
-from fairlead_policy.order.batch_positions import whole_places
+from fairlead_policy.order.batch import Holdings, PoolColumns, order_batch
+from fairlead_policy.order.batch_positions import batch_positions
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules
@@ -73,7 +73,7 @@ def test_places_are_those_of_the_pool_kept_up_step_by_step(
     pool: tuple[PoolOrder, list[WaitingJob]],
 ) -> None:
     order, jobs = pool
-    found = whole_places(jobs, order, order.rules, NOW)
+    found = batch_positions(jobs, order, order.rules, NOW)
     order.wait_all(jobs)
     expected = order.order(NOW)
     if found is None:
@@ -111,7 +111,9 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int) -> None
             PoolRules(capacity={"cpu": capacity}, classes=CLASSES, entitlements={"ada": Fraction(1)})
         )
         order.run("r", "ada", {"cpu": use})
-        found = whole_places([a_waiting_job("j", tenant="ada", demand={"cpu": 1})], order, order.rules, NOW)
+        found = batch_positions(
+            [a_waiting_job("j", tenant="ada", demand={"cpu": 1})], order, order.rules, NOW
+        )
         assert found is not None
         assert found[0].tag == use / capacity
 
@@ -162,7 +164,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         use=np.zeros((len(RESOURCES), 300), np.int64),
         lacking=np.zeros(300, np.bool_),
     )
-    whole = order_whole(found, holdings, Measure(rules), NOW, names.__getitem__)
+    whole = order_batch(found, holdings, Measure(rules), NOW, names.__getitem__)
     assert whole is not None
     assert [names[number] for number in whole.jobs.tolist()] == order.uids(NOW)
     assert whole.ranks[whole.jobs].tolist() == list(range(count))
@@ -178,7 +180,7 @@ def test_sums_over_all_tenants_may_wrap() -> None:
         for number in range(200)
     ]
     order = PoolOrder(rules)
-    found = whole_places(jobs, order, rules, NOW)
+    found = batch_positions(jobs, order, rules, NOW)
     order.wait_all(jobs)
     assert found is not None
     assert list(found) == order.order(NOW)
@@ -191,4 +193,4 @@ def test_trees_and_classes_that_are_not_strict_are_left_to_the_pool() -> None:
         PoolRules(capacity={}, classes=CLASSES, class_mode="additive"),
         PoolRules(capacity={}, classes=CLASSES, rescaled=True),
     ):
-        assert whole_places(list[WaitingJob](), order, rules, NOW) is None
+        assert batch_positions(list[WaitingJob](), order, rules, NOW) is None

@@ -117,10 +117,10 @@ def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
     order.wait(job)
     order.run("r", "ada", {"gpu": 1})
     before = order.order(0)
-    scores = order.lanes["ada"].scored()
+    scores = order.tenant_queues["ada"].scored()
     order.wait(msgspec.structs.replace(job))
     order.run("r", "ada", {"gpu": 1, "cpu": 0})
     order.set_rules(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.forget("never seen")
-    assert order.lanes["ada"].scored() is scores
+    assert order.tenant_queues["ada"].scored() is scores
     assert order.order(0) == before

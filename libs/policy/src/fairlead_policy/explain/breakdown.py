@@ -7,14 +7,14 @@ from fairlead_contracts.messages.explanations import Makeup
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.explain.neighbourhood import Chain
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
 def makeup_of(
     chain: Chain,
     at: int,
     tenant: str,
-    lanes: Collection[Lane],
+    tenant_queues: Collection[TenantQueue],
     *,
     rules: PoolRules,
     past: Mapping[str, int],
@@ -25,15 +25,15 @@ def makeup_of(
         chain: of its top-level tenant.
         at: the job's position in it.
         tenant: the job's own.
-        lanes: of that tenant and all below it.
+        tenant_queues: of that tenant and all below it.
         rules: of the pool.
-        past: use of those with children that is no lane's.
+        past: use of those with children that is no tenant queue's.
     """
     running: Counter[str] = Counter()
     remembered: Counter[str] = Counter(past)
-    for lane in lanes:
-        running.update(lane.use)
-        remembered.update(lane.past)
+    for tenant_queue in tenant_queues:
+        running.update(tenant_queue.use)
+        remembered.update(tenant_queue.past)
     before = chain.asked(at, rules)
     weight, entitled = rules.weight_of(chain.top), rules.entitlement_of(chain.top)
     parts = {
@@ -46,7 +46,9 @@ def makeup_of(
         weight=ratio(weight.numerator, weight.denominator),
         entitled=ratio(entitled.numerator, entitled.denominator),
         running=_held(running),
-        own_running=next((_held(lane.use) for lane in lanes if lane.tenant == tenant), {}),
+        own_running=next(
+            (_held(tenant_queue.use) for tenant_queue in tenant_queues if tenant_queue.tenant == tenant), {}
+        ),
         past=_held(remembered),
         before=_held(before),
         jobs=at,

@@ -27,8 +27,8 @@ from fairlead_policy.order.positions import (
     sort_key_in,
 )
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import Sequence as JobSequence
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 MOST_HOLDERS = 3
 """Told of each resource."""
@@ -37,23 +37,23 @@ MOST_HOLDERS = 3
 class Chain:
     """One top-level tenant's jobs in the sequence in which they are served, at one instant."""
 
-    def __init__(self, part: Lane | JobSequence, now: Micros) -> None:
+    def __init__(self, part: TenantQueue | ServiceOrder, now: Micros) -> None:
         self._part = part
         self._now = now
-        self.top = part.tenant if isinstance(part, Lane) else part.top
+        self.top = part.tenant if isinstance(part, TenantQueue) else part.top
 
     def __len__(self) -> int:
         return len(self._part)
 
     def key_at(self, at: int) -> SortKey:
         """What the order goes by."""
-        if isinstance(self._part, Lane):
+        if isinstance(self._part, TenantQueue):
             return sort_key_at(self._part, at, self._now)
         return sort_key_in(self._part, at, self._now)
 
     def place_at(self, at: int) -> Place:
         """The place of a job."""
-        if isinstance(self._part, Lane):
+        if isinstance(self._part, TenantQueue):
             return place_of(self._part, at, self._now)
         return place_in(self._part, at, self._now)
 
@@ -67,12 +67,12 @@ class Chain:
 
     def leads(self, leading: int, ahead: int) -> int:
         """How many of the first `ahead` jobs are of a higher class than this."""
-        rows = self._part.scored().rows if isinstance(self._part, Lane) else self._part.rows
+        rows = self._part.scored().rows if isinstance(self._part, TenantQueue) else self._part.rows
         return int(np.searchsorted(rows.rank[:ahead], leading))
 
     def asked(self, ahead: int, rules: PoolRules) -> Counter[str]:
         """What the first `ahead` jobs ask for, of each resource that counts."""
-        if isinstance(self._part, Lane):
+        if isinstance(self._part, TenantQueue):
             return _summed(self._part.columns(ahead).demand, rules)
         return _summed(self._part.field.columns.demand[self._part.stretch.at[:ahead]], rules)
 
@@ -80,7 +80,7 @@ class Chain:
         """What the first `ahead` jobs ask for of every resource, without those larger than the pool: these never start."""
         if leaves_out(rules):
             return asked_in_turn(map(self._part.job_at, range(ahead)), rules)
-        if isinstance(self._part, Lane):
+        if isinstance(self._part, TenantQueue):
             return _summed(self._part.columns(ahead).demand_of_startable(rules), rules)
         demand = self._part.field.columns.demand_of_startable(rules)
         return _summed(demand[self._part.stretch.at[:ahead]], rules)
@@ -103,7 +103,9 @@ def around(side: SideBySide, chains: Sequence[Chain], place: Place, rules: PoolR
         count: how many neighbours on each side.
     """
     bar, top = side.bar, top_of(place)
-    own = next((number for number, lane in enumerate(side.lanes) if lane.tenant == top), None)
+    own = next(
+        (number for number, tenant_queue in enumerate(side.tenant_queues) if tenant_queue.tenant == top), None
+    )
     found = [(chain, chain.before(bar)) for chain in chains]
     asked = side.asked(rules)
     for chain, ahead in found:
@@ -128,7 +130,7 @@ def _foremost(
 ) -> tuple[Place | None, int]:
     """The first job of others that a place may pass, and how many stand before it by their class."""
     first = [(chain, chain.leads(bar[0], ahead), ahead) for chain, ahead in others]
-    found = [*_of_lanes(side, side.foremost(own))]
+    found = [*_of_tenant_queues(side, side.foremost(own))]
     found += [(chain.key_at(at), chain, at) for chain, at, ahead in first if at < ahead]
     higher = side.higher(own) + sum(at for _, at, _ in first)
     if not found:
@@ -139,7 +141,7 @@ def _foremost(
 
 def _nearest(side: SideBySide, found: Sequence[tuple[Chain, int]], count: int) -> list[Place]:
     jobs = [
-        *_of_lanes(side, side.nearest(count)),
+        *_of_tenant_queues(side, side.nearest(count)),
         *(
             (chain.key_at(at), chain, at)
             for chain, ahead in found
@@ -153,9 +155,9 @@ def _behind(
     side: SideBySide, own: int | None, found: Sequence[tuple[Chain, int]], place: Place, count: int
 ) -> list[Place]:
     skipped = None
-    if own is not None and side.ahead[own] < len(side.lanes[own]):
-        skipped = own if side.lanes[own].uid_at(int(side.ahead[own])) == place.uid else None
-    jobs = _of_lanes(side, side.next_behind(skipped, count))
+    if own is not None and side.ahead[own] < len(side.tenant_queues[own]):
+        skipped = own if side.tenant_queues[own].uid_at(int(side.ahead[own])) == place.uid else None
+    jobs = _of_tenant_queues(side, side.next_behind(skipped, count))
     for chain, ahead in found:
         itself = chain.top == top_of(place) and ahead < len(chain) and chain.uid_at(ahead) == place.uid
         ends = min(len(chain), ahead + itself + count)
@@ -163,23 +165,26 @@ def _behind(
     return [chain.place_at(at) for _, chain, at in nsmallest(count, jobs, key=_key)]
 
 
-def _of_lanes(side: SideBySide, rows: Iterable[tuple[int, int]]) -> list[_Job]:
-    return [(side.key_of(lane, row), Chain(side.lanes[lane], side.now), row) for lane, row in rows]
+def _of_tenant_queues(side: SideBySide, rows: Iterable[tuple[int, int]]) -> list[_Job]:
+    return [
+        (side.key_of(tenant_queue, row), Chain(side.tenant_queues[tenant_queue], side.now), row)
+        for tenant_queue, row in rows
+    ]
 
 
 def _key(job: _Job) -> SortKey:
     return job[0]
 
 
-def holders_of(lanes: Iterable[Lane], place: Place) -> tuple[dict[str, int], list[Holder]]:
+def holders_of(tenant_queues: Iterable[TenantQueue], place: Place) -> tuple[dict[str, int], list[Holder]]:
     """What runs of the resources that a job asks for, and who holds most of it."""
     used: Counter[str] = Counter()
     held: dict[str, list[tuple[int, str]]] = {name: [] for name in _asked_for(place)}
-    for lane in lanes:
+    for tenant_queue in tenant_queues:
         for resource, parts in held.items():
-            if amount := lane.use.get(resource, 0):
+            if amount := tenant_queue.use.get(resource, 0):
                 used[resource] += amount
-                parts.append((amount, lane.tenant))
+                parts.append((amount, tenant_queue.tenant))
     return dict(used), _most(held)
 
 

@@ -16,7 +16,7 @@ from fairlead_policy.exact.ranking import Flags, Ints, aged_at, join
 from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
 from fairlead_policy.order.positions import SortKey, sort_key_at
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 # Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
 _NEAR = 2.0**-45
@@ -24,23 +24,25 @@ _TINY = 1e-290
 
 
 class SideBySide:
-    """The jobs of lanes at one instant, as they stand to one place.
+    """The jobs of tenant queues at one instant, as they stand to one place.
 
     Args:
-        lanes: of strict classes, each with jobs.
+        tenant_queues: of strict classes, each with jobs.
         bar: what the order goes by, of the place.
         rules: of the pool.
         now: the instant.
     """
 
-    def __init__(self, lanes: Sequence[Lane], bar: SortKey, rules: PoolRules, now: Micros) -> None:
-        self.lanes = lanes
+    def __init__(
+        self, tenant_queues: Sequence[TenantQueue], bar: SortKey, rules: PoolRules, now: Micros
+    ) -> None:
+        self.tenant_queues = tenant_queues
         self.now = now
         self.bar = bar
-        lengths = [len(lane) for lane in lanes]
+        lengths = [len(tenant_queue) for tenant_queue in tenant_queues]
         self._starts = np.cumsum([0, *lengths])
-        self._part = np.repeat(np.arange(len(lanes)), lengths)
-        rows = join([lane.scored().rows for lane in lanes])
+        self._part = np.repeat(np.arange(len(tenant_queues)), lengths)
+        rows = join([tenant_queue.scored().rows for tenant_queue in tenant_queues])
         self._rank = rows.rank
         aged = aged_at(rows.submitted, rules, now)
         rate, target = float(rules.rate), _float(bar[1] - now * rules.rate)
@@ -49,7 +51,7 @@ class SideBySide:
             self._lead = rows.tag + waiting - target
             self._doubt = _NEAR * (rows.tag + np.abs(waiting) + abs(target)) + _TINY
         self.ahead = self._count()
-        """By lane, how many of its jobs stand before the place."""
+        """By tenant queue, how many of its jobs stand before the place."""
         at = np.arange(len(self._part)) - self._starts[self._part]
         self._before: Flags = at < self.ahead[self._part]
 
@@ -57,29 +59,29 @@ class SideBySide:
         same = self._rank == self.bar[0]
         sure = (self._rank < self.bar[0]) | (same & (self._lead < -self._doubt))
         near = same & ~(np.abs(self._lead) > self._doubt)
-        counts: Ints = np.bincount(self._part[sure], minlength=len(self.lanes))
-        doubtful = np.bincount(self._part[near], minlength=len(self.lanes))
+        counts: Ints = np.bincount(self._part[sure], minlength=len(self.tenant_queues))
+        doubtful = np.bincount(self._part[near], minlength=len(self.tenant_queues))
         for number in np.flatnonzero(doubtful).tolist():
-            # Tuples ascend along a lane, so those in doubt stand side by side.
+            # Tuples ascend along a tenant queue, so those in doubt stand side by side.
             first = int(counts[number])
             among = range(first, first + int(doubtful[number]))
-            key = partial(sort_key_at, self.lanes[number], now=self.now)
+            key = partial(sort_key_at, self.tenant_queues[number], now=self.now)
             counts[number] += bisect_left(among, self.bar, key=key)
         return counts
 
-    def key_of(self, lane: int, row: int) -> SortKey:
+    def key_of(self, tenant_queue: int, row: int) -> SortKey:
         """What the order goes by, exact."""
-        return sort_key_at(self.lanes[lane], row, self.now)
+        return sort_key_at(self.tenant_queues[tenant_queue], row, self.now)
 
     def nearest(self, count: int) -> list[tuple[int, int]]:
-        """(lane, row) of few jobs among which the last `count` before the place are for certain."""
+        """(tenant queue, row) of few jobs among which the last `count` before the place are for certain."""
         return self._first(self._before, count, sign=-1)
 
     def next_behind(self, skipped: int | None, count: int) -> list[tuple[int, int]]:
-        """(lane, row) of few jobs among which the first `count` behind the place are; not the place's own job.
+        """(tenant queue, row) of few jobs among which the first `count` behind the place are; not the place's own job.
 
         Args:
-            skipped: the lane that the place is the next job of; None for another shard's.
+            skipped: the tenant queue that the place is the next job of; None for another shard's.
             count: how many.
         """
         behind = ~self._before
@@ -88,14 +90,14 @@ class SideBySide:
         return self._first(behind, count, sign=1)
 
     def foremost(self, without: int | None) -> list[tuple[int, int]]:
-        """(lane, row) of few jobs among which the first before the place of its own class is, of all other lanes."""
+        """(tenant queue, row) of few jobs among which the first before the place of its own class is, of all other tenant queues."""
         chosen = self._before & (self._rank == self.bar[0])
         if without is not None:
             chosen &= self._part != without
         return self._first(chosen, 1, sign=1)
 
     def higher(self, without: int | None) -> int:
-        """How many jobs of other lanes stand before the place by their class."""
+        """How many jobs of other tenant queues stand before the place by their class."""
         chosen = self._rank < self.bar[0]
         if without is not None:
             chosen &= self._part != without
@@ -103,13 +105,16 @@ class SideBySide:
 
     def asked(self, rules: PoolRules) -> Counter[str]:
         """What all jobs before the place that can start at all ask for, by resource."""
-        if not self.lanes:
+        if not self.tenant_queues:
             return Counter()
         if leaves_out(rules):
-            counted = zip(self.lanes, self.ahead.tolist(), strict=True)
-            before = (lane.job_at(row) for lane, ahead in counted for row in range(ahead))
+            counted = zip(self.tenant_queues, self.ahead.tolist(), strict=True)
+            before = (tenant_queue.job_at(row) for tenant_queue, ahead in counted for row in range(ahead))
             return asked_in_turn(before, rules)
-        parts = [lane.columns(len(lane)).demand_of_startable(rules).T for lane in self.lanes]
+        parts = [
+            tenant_queue.columns(len(tenant_queue)).demand_of_startable(rules).T
+            for tenant_queue in self.tenant_queues
+        ]
         sums = [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
         return Counter(dict(zip(rules.resources, sums, strict=True)))
 

@@ -23,12 +23,16 @@ def count_before(
     names = None if tenants is None else list(tenants)
     bar = sort_key(place, order.rules, now)
     counts: dict[str, int] = {}
-    lanes = order.alone(names)
-    side = SideBySide(lanes, bar, order.rules, now)
-    counts |= {lane.tenant: ahead for lane, ahead in zip(lanes, side.ahead.tolist(), strict=True) if ahead}
+    tenant_queues = order.alone(names)
+    side = SideBySide(tenant_queues, bar, order.rules, now)
+    counts |= {
+        tenant_queue.tenant: ahead
+        for tenant_queue, ahead in zip(tenant_queues, side.ahead.tolist(), strict=True)
+        if ahead
+    }
     # Tuples ascend along a sequence: a binary search finds where the place would stand.
-    for family, chosen in order.chosen_families(names):
-        sequence = family.sequence(now)
+    for tree, chosen in order.chosen_trees(names):
+        sequence = tree.sequence(now)
         ahead = bisect_left(range(len(sequence)), bar, key=partial(sort_key_in, sequence, now=now))
         found = sequence.count_by_tenant(ahead)
         counts |= {name: count for name, count in found.items() if chosen is None or name in chosen}
@@ -56,15 +60,19 @@ def around_place(
         tenants: with each of them, all below its top-level tenant.
     """
     names = None if tenants is None else list(tenants)
-    families = {family: family.sequence(now) for family, _ in order.chosen_families(names)}
-    chains = [Chain(sequence, now) for sequence in families.values()]
+    trees = {tree: tree.sequence(now) for tree, _ in order.chosen_trees(names)}
+    chains = [Chain(sequence, now) for sequence in trees.values()]
     side = SideBySide(order.alone(names), sort_key(place, order.rules, now), order.rules, now)
     found = around(side, chains, place, order.rules, count)
-    lanes = order.lanes
-    held = lanes.values() if names is None else [lanes[name] for name in names if name in lanes]
+    tenant_queues = order.tenant_queues
+    held = (
+        tenant_queues.values()
+        if names is None
+        else [tenant_queues[name] for name in names if name in tenant_queues]
+    )
     used, holders = holders_of(held, place)
     tops = {top_of(one) for one in (place, *found.nearest, *found.behind)}
-    flips = [family.next_flip(sequence) for family, sequence in families.items() if family.top in tops]
+    flips = [tree.next_flip(sequence) for tree, sequence in trees.items() if tree.top in tops]
     return msgspec.structs.replace(
         found,
         used=used,

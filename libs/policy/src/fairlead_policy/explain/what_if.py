@@ -28,15 +28,15 @@ def breakdown_of(order: PoolOrder, uid: str, now: Micros) -> Makeup | None:
     job, rules = order.job(uid), order.rules
     if job is None or rules.rescaled:
         return None
-    lane = order.lanes[job.tenant]
-    row = lane.row_of(job)
-    family = order.families.get(rules.top_of(job.tenant))
-    if family is None:
-        return makeup_of(Chain(lane, now), row, job.tenant, [lane], rules=rules, past={})
-    sequence = family.sequence(now)
-    chain, at = Chain(sequence, now), sequence.position_at(lane, row)
-    past = family.past_below(family.top)
-    return makeup_of(chain, at, job.tenant, list(family.lanes.values()), rules=rules, past=past)
+    tenant_queue = order.tenant_queues[job.tenant]
+    row = tenant_queue.row_of(job)
+    tree = order.trees.get(rules.top_of(job.tenant))
+    if tree is None:
+        return makeup_of(Chain(tenant_queue, now), row, job.tenant, [tenant_queue], rules=rules, past={})
+    sequence = tree.sequence(now)
+    chain, at = Chain(sequence, now), sequence.position_at(tenant_queue, row)
+    past = tree.past_below(tree.top)
+    return makeup_of(chain, at, job.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
 
 
 def if_promoted(order: PoolOrder, uid: str, urgency: str, now: Micros) -> Promoted | None:
@@ -62,8 +62,8 @@ def _standing(order: PoolOrder, uid: str, tenant: str, now: Micros) -> Promoted 
     place = order.place(uid, now)
     if place is None:
         return None
-    family = order.families.get(order.rules.top_of(tenant))
-    kin = [tenant] if family is None else list(family.lanes)
+    tree = order.trees.get(order.rules.top_of(tenant))
+    kin = [tenant] if tree is None else list(tree.tenant_queues)
     return Promoted(place=place, own=sum(count_before(order, place, now, kin).values()))
 
 
@@ -83,9 +83,9 @@ def least_ends_to_pass(order: PoolOrder, uid: str, others: Iterable[Place], now:
 
 
 def _least_end(order: PoolOrder, place: Place, other: Place, now: Micros) -> Ends | None:
-    lane, bar = order.lanes[place.tenant], sort_key(other, order.rules, now)
-    family = order.families[order.rules.top_of(place.tenant)]
-    if not lane.running or sum(map(len, family.lanes.values())) > _TRIED:
+    tenant_queue, bar = order.tenant_queues[place.tenant], sort_key(other, order.rules, now)
+    tree = order.trees[order.rules.top_of(place.tenant)]
+    if not tenant_queue.running or sum(map(len, tree.tenant_queues.values())) > _TRIED:
         return None
 
     def moves(ends: Ends) -> bool:
@@ -93,19 +93,19 @@ def _least_end(order: PoolOrder, place: Place, other: Place, now: Micros) -> End
             found = order.place(place.uid, now)
         return found is not None and sort_key(found, order.rules, now) < bar
 
-    return least_end(dict(lane.use), place.dominant, moves)
+    return least_end(dict(tenant_queue.use), place.dominant, moves)
 
 
 @contextmanager
 def _ended(order: PoolOrder, tenant: str, ends: Ends) -> Iterator[None]:
     """The order as if so much of the tenant's had ended, and then as it was."""
-    lane, family = order.lanes[tenant], order.families.get(order.rules.top_of(tenant))
-    lane.end(ends)
-    if family is not None:
-        family.changed(tenant)
+    tenant_queue, tree = order.tenant_queues[tenant], order.trees.get(order.rules.top_of(tenant))
+    tenant_queue.end(ends)
+    if tree is not None:
+        tree.changed(tenant)
     try:
         yield
     finally:
-        lane.start(ends)
-        if family is not None:
-            family.changed(tenant)
+        tenant_queue.start(ends)
+        if tree is not None:
+            tree.changed(tenant)

@@ -1,6 +1,6 @@
 """A whole flat pool put in order at once: from columns of numbers to ranks, with no object a job or a tenant.
 
-What a `PoolOrder` does lane by lane is done here for all tenants in one pass: one sort by (tenant, class, submitted, uid),
+What a `PoolOrder` does tenant queue by tenant queue is done here for all tenants in one pass: one sort by (tenant, class, submitted, uid),
 one cumulative sum a resource, one sort by the tuple. For pools with strict classes and no tree; elsewhere, and where a
 sum is larger than 64 bits count, `PoolOrder` serves. Both give the same order to the last tie.
 """
@@ -104,7 +104,7 @@ class _Exact:
 
 
 @dataclass(frozen=True)
-class Whole:
+class BatchOrder:
     """A pool in order. Its arrays but `order` go by the jobs' line: tenant by tenant, in the tenants' own orders."""
 
     line: Ints
@@ -133,14 +133,14 @@ class Whole:
         return ranks
 
 
-def can_order_whole(rules: PoolRules) -> bool:
+def can_order_batch(rules: PoolRules) -> bool:
     """Whether pools of such rules may be put in order at once."""
     return rules.strict and not rules.parents and not rules.rescaled
 
 
-def order_whole(
+def order_batch(
     columns: PoolColumns, holdings: Holdings, measure: Measure, now: Micros, uid_of: Callable[[int], str]
-) -> Whole | None:
+) -> BatchOrder | None:
     """The pool in order; None where some tenant's sums may be larger than can be counted.
 
     Args:
@@ -150,7 +150,7 @@ def order_whole(
         now: what the aging cap is measured from.
         uid_of: the uid of a job by its number; asked only where it decides.
     """
-    if not can_order_whole(measure.rules):
+    if not can_order_batch(measure.rules):
         return None
     line = _line(columns, len(holdings.entitlements), uid_of)
     tenant = columns.tenant[line]
@@ -168,7 +168,7 @@ def order_whole(
     )
     ranking = Ranking(rows, measure.rules, multipliers, now)
     order = ranking.order(lambda at: (uid_of(line.item(at)), 0))
-    return Whole(line, order, rows, dominant, use, lacking, multipliers)
+    return BatchOrder(line, order, rows, dominant, use, lacking, multipliers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from fairlead_policy.exact.ranking import Flags, Ints, bounded
 from fairlead_policy.exact.rounding import Fractions
 from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.order.batch import (
+    BatchOrder,
     Holdings,
     PoolColumns,
     TagMultipliers,
-    Whole,
-    can_order_whole,
-    order_whole,
+    can_order_batch,
+    order_batch,
 )
-from fairlead_policy.order.lazy_positions import PlacesInOrder
+from fairlead_policy.order.lazy_positions import LazyPositions
 from fairlead_policy.order.position_columns import Line, PlacedJob, PlainPlaces, plain_places
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules
 
@@ -31,10 +31,10 @@ class Counted(Protocol):
         """What runs of the tenant's, and its past use, in base units."""
 
 
-def whole_places[J: PlacedJob](
+def batch_positions[J: PlacedJob](
     jobs: Sequence[J], counted: Counted, rules: PoolRules, now: Micros
-) -> "WholePlaces[J] | None":
-    """The places of these jobs in order; None where a `PoolOrder` has to find it: see `order_whole`.
+) -> "BatchPositions[J] | None":
+    """The places of these jobs in order; None where a `PoolOrder` has to find it: see `order_batch`.
 
     Args:
         jobs: all that wait in the pool, each uid once.
@@ -42,17 +42,17 @@ def whole_places[J: PlacedJob](
         rules: of the pool.
         now: the instant.
     """
-    if not can_order_whole(rules):
+    if not can_order_batch(rules):
         return None
     tenants: dict[str, int] = {}
     columns = _columns(jobs, tenants, rules)
     holdings = _holdings(tenants, counted, rules)
-    whole = order_whole(columns, holdings, Measure(rules), now, lambda number: jobs[number].uid)
+    whole = order_batch(columns, holdings, Measure(rules), now, lambda number: jobs[number].uid)
     if whole is None:
         return None
     largest = columns.demand.max(axis=1, initial=0).tolist()
     oversized = columns.lacking is not None or rules.may_exceed(largest)
-    return WholePlaces(jobs, whole, counted, rules, now, oversized=oversized)
+    return BatchPositions(jobs, whole, counted, rules, now, oversized=oversized)
 
 
 def _columns[J: PlacedJob](jobs: Sequence[J], tenants: dict[str, int], rules: PoolRules) -> PoolColumns:
@@ -93,13 +93,13 @@ def _holdings(tenants: Iterable[str], counted: Counted, rules: PoolRules) -> Hol
     )
 
 
-class WholePlaces[J: PlacedJob](PlacesInOrder):
+class BatchPositions[J: PlacedJob](LazyPositions):
     """Places in order, first job first. A million at rest are the numbers that they are made from."""
 
     def __init__(
         self,
         jobs: Sequence[J],
-        whole: Whole,
+        whole: BatchOrder,
         counted: Counted,
         rules: PoolRules,
         now: Micros,

@@ -11,7 +11,7 @@ AT_ONCE = 1024
 """Places that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 
-class PlacesInOrder(Sequence[Place]):
+class LazyPositions(Sequence[Place]):
     """First job first.
 
     Args:

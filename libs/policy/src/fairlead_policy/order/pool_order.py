@@ -15,9 +15,9 @@ from fairlead_policy.order.view import View
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.columns import by_tenant
-from fairlead_policy.tenants.tenant_queue import Lane, QueueNumbers
+from fairlead_policy.tenants.tenant_queue import QueueNumbers, TenantQueue
 from fairlead_policy.tenants.tenant_share import standing_of
-from fairlead_policy.tenants.tenant_tree import Family
+from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
 class PoolOrder:
@@ -31,9 +31,9 @@ class PoolOrder:
     def __init__(self, rules: PoolRules) -> None:
         self._measure = Measure(rules)
         self._queues = QueueNumbers()
-        self.lanes: dict[str, Lane] = {}
-        self.families: dict[str, Family] = {}
-        """By top-level tenant, where it is more than a lane by itself: a tree, or classes that are not strict."""
+        self.tenant_queues: dict[str, TenantQueue] = {}
+        self.trees: dict[str, TenantTree] = {}
+        """By top-level tenant, where it is more than a queue by itself: a tree, or classes that are not strict."""
         self._waiting: dict[str, WaitingJob] = {}
         self._running: dict[str, tuple[str, Mapping[str, int]]] = {}
         self._past: dict[str, Mapping[str, int]] = {}
@@ -57,10 +57,10 @@ class PoolOrder:
         if rules == self.rules:
             return
         self._measure = Measure(rules)
-        self.families.clear()
-        for lane in self.lanes.values():
-            lane.adopt(self._measure)
-            self._join_family(lane)
+        self.trees.clear()
+        for tenant_queue in self.tenant_queues.values():
+            tenant_queue.adopt(self._measure)
+            self._join_tree(tenant_queue)
         for tenant, past in list(self._past.items()):
             self._keep_past(tenant, past)
 
@@ -70,7 +70,7 @@ class PoolOrder:
             return
         self.forget(job.uid)
         self._waiting[job.uid] = job
-        self._lane(job.tenant).wait(job)
+        self._tenant_queue(job.tenant).wait(job)
 
     def wait_all(self, jobs: Iterable[WaitingJob]) -> None:
         """All these jobs wait; many at once cost a fraction of one after another."""
@@ -79,7 +79,7 @@ class PoolOrder:
             self.wait(fresh.pop(uid))
         self._waiting.update(fresh)
         for batch in by_tenant(list(fresh.values()), self._measure, self._queues):
-            self._lane(batch.tenant).wait_all(batch.jobs, batch.columns, batch.terms)
+            self._tenant_queue(batch.tenant).wait_all(batch.jobs, batch.columns, batch.terms)
 
     def run(self, uid: str, tenant: str, demand: Mapping[str, int]) -> None:
         """The job runs: its demand, in base units, counts as its tenant's use."""
@@ -88,18 +88,18 @@ class PoolOrder:
             return
         self.forget(uid)
         self._running[uid] = tenant, counted
-        self._lane(tenant).start(counted)
+        self._tenant_queue(tenant).start(counted)
 
     def forget(self, uid: str) -> None:
         """The job neither waits nor runs, or is not known at all."""
         waited = self._waiting.pop(uid, None)
         if waited is not None:
-            self._lane(waited.tenant).leave(uid)
+            self._tenant_queue(waited.tenant).leave(uid)
             self._drop_idle(waited.tenant)
         ran = self._running.pop(uid, None)
         if ran is not None:
             tenant, demand = ran
-            self._lane(tenant).end(demand)
+            self._tenant_queue(tenant).end(demand)
             self._drop_idle(tenant)
 
     def remember(self, tenant: str, past: Mapping[str, int]) -> None:
@@ -115,8 +115,8 @@ class PoolOrder:
 
     def counted(self, tenant: str) -> Mapping[str, int]:
         """What counts as the tenant's use, in base units: what runs, and past use."""
-        lane = self.lanes.get(tenant)
-        return {} if lane is None else lane.counted
+        tenant_queue = self.tenant_queues.get(tenant)
+        return {} if tenant_queue is None else tenant_queue.counted
 
     def front(
         self, now: Micros, window: int, tenants: Iterable[str] | None = None
@@ -148,28 +148,32 @@ class PoolOrder:
         job = self._waiting.get(uid)
         if job is None:
             return None
-        lane = self.lanes[job.tenant]
-        row = lane.row_of(job)
-        family = self.families.get(self.rules.top_of(job.tenant))
-        if family is None:
-            return place_of(lane, row, now)
-        sequence = family.sequence(now)
-        return place_in(sequence, sequence.position_at(lane, row), now)
+        tenant_queue = self.tenant_queues[job.tenant]
+        row = tenant_queue.row_of(job)
+        tree = self.trees.get(self.rules.top_of(job.tenant))
+        if tree is None:
+            return place_of(tenant_queue, row, now)
+        sequence = tree.sequence(now)
+        return place_in(sequence, sequence.position_at(tenant_queue, row), now)
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.
 
         By default of each that is named, waits or runs.
         """
-        named = set(tenants) if tenants is not None else {*self.rules.entitlements, *self.lanes, *self._past}
+        named = (
+            set(tenants)
+            if tenants is not None
+            else {*self.rules.entitlements, *self.tenant_queues, *self._past}
+        )
         names = {one for name in named for one in self.rules.way_up(name)}
         return [self._standing(name) for name in sorted(names)]
 
     def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
         """How many jobs wait in each queue."""
         counts: dict[Queue, int] = {}
-        for lane in self._chosen_lanes(tenants):
-            for queue, count in lane.waiting_by_queue.items():
+        for tenant_queue in self._chosen_tenant_queues(tenants):
+            for queue, count in tenant_queue.waiting_by_queue.items():
                 counts[queue] = counts.get(queue, 0) + count
         return dict(sorted(counts.items()))
 
@@ -190,89 +194,93 @@ class PoolOrder:
         return self._view(tenants, now, window).next_flip()
 
     def _standing(self, tenant: str) -> Standing:
-        family = self.families.get(self.rules.top_of(tenant))
-        if family is None:
-            lane = self.lanes.get(tenant)
-            return standing_of(tenant, [] if lane is None else [lane], self.rules)
-        past = family.past_below(tenant)
-        return standing_of(tenant, list(family.lanes_below(tenant)), self.rules, past)
+        tree = self.trees.get(self.rules.top_of(tenant))
+        if tree is None:
+            tenant_queue = self.tenant_queues.get(tenant)
+            return standing_of(tenant, [] if tenant_queue is None else [tenant_queue], self.rules)
+        past = tree.past_below(tenant)
+        return standing_of(tenant, list(tree.tenant_queues_below(tenant)), self.rules, past)
 
-    def _lane(self, tenant: str) -> Lane:
-        """The tenant's lane, about to change."""
-        lane = self.lanes.get(tenant)
-        if lane is None:
-            lane = self.lanes[tenant] = Lane(tenant, self._measure, self._queues)
-            self._join_family(lane)
-        family = self.families.get(self.rules.top_of(tenant))
-        if family is not None:
-            family.changed(tenant)
-        return lane
+    def _tenant_queue(self, tenant: str) -> TenantQueue:
+        """The tenant's queue, about to change."""
+        tenant_queue = self.tenant_queues.get(tenant)
+        if tenant_queue is None:
+            tenant_queue = self.tenant_queues[tenant] = TenantQueue(tenant, self._measure, self._queues)
+            self._join_tree(tenant_queue)
+        tree = self.trees.get(self.rules.top_of(tenant))
+        if tree is not None:
+            tree.changed(tenant)
+        return tenant_queue
 
-    def _join_family(self, lane: Lane) -> None:
-        top = self.rules.top_of(lane.tenant)
-        if self.rules.strict and top == lane.tenant and top not in self.rules.children:
+    def _join_tree(self, tenant_queue: TenantQueue) -> None:
+        top = self.rules.top_of(tenant_queue.tenant)
+        if self.rules.strict and top == tenant_queue.tenant and top not in self.rules.children:
             return
-        self._family(top).lanes[lane.tenant] = lane
+        self._tree(top).tenant_queues[tenant_queue.tenant] = tenant_queue
 
-    def _family(self, top: str) -> Family:
-        family = self.families.get(top)
-        if family is None:
-            family = self.families[top] = Family(top, self._measure, self._queues)
-        return family
+    def _tree(self, top: str) -> TenantTree:
+        tree = self.trees.get(top)
+        if tree is None:
+            tree = self.trees[top] = TenantTree(top, self._measure, self._queues)
+        return tree
 
     def _keep_past(self, tenant: str, past: Mapping[str, int]) -> None:
         """Of what the pool has: use of what it has no more of must not put its tenant behind all others."""
         past = {name: amount for name, amount in past.items() if not self.rules.lacks(name)}
         if tenant in self.rules.children:
             # Nobody's below: it counts for the tenant itself and those above it.
-            self._family(self.rules.top_of(tenant)).remember(tenant, past)
-            if tenant in self.lanes:
-                # It had no children under the policy before: its lane would count the same once more.
-                self._lane(tenant).remember({})
+            self._tree(self.rules.top_of(tenant)).remember(tenant, past)
+            if tenant in self.tenant_queues:
+                # It had no children under the policy before: its tenant queue would count the same once more.
+                self._tenant_queue(tenant).remember({})
                 self._drop_idle(tenant)
         else:
-            self._lane(tenant).remember(past)
+            self._tenant_queue(tenant).remember(past)
             self._drop_idle(tenant)
 
     def _drop_idle(self, tenant: str) -> None:
-        if not self.lanes[tenant].idle:
+        if not self.tenant_queues[tenant].idle:
             return
-        del self.lanes[tenant]
+        del self.tenant_queues[tenant]
         top = self.rules.top_of(tenant)
-        family = self.families.get(top)
-        if family is not None:
-            family.lanes.pop(tenant, None)
-            if family.idle:
-                del self.families[top]
+        tree = self.trees.get(top)
+        if tree is not None:
+            tree.tenant_queues.pop(tenant, None)
+            if tree.idle:
+                del self.trees[top]
 
-    def _chosen_lanes(self, tenants: Iterable[str] | None) -> list[Lane]:
-        """The lanes of these tenants in which somebody waits."""
-        lanes = self.lanes
+    def _chosen_tenant_queues(self, tenants: Iterable[str] | None) -> list[TenantQueue]:
+        """The tenant queues of these tenants in which somebody waits."""
+        tenant_queues = self.tenant_queues
         found = (
-            lanes.values()
+            tenant_queues.values()
             if tenants is None
-            else (lanes[name] for name in dict.fromkeys(tenants) if name in lanes)
+            else (tenant_queues[name] for name in dict.fromkeys(tenants) if name in tenant_queues)
         )
-        return [lane for lane in found if len(lane)]
+        return [tenant_queue for tenant_queue in found if len(tenant_queue)]
 
-    def alone(self, tenants: Iterable[str] | None) -> list[Lane]:
-        """Those of the chosen lanes that are in no family."""
-        chosen = self._chosen_lanes(tenants)
-        if not self.families:
+    def alone(self, tenants: Iterable[str] | None) -> list[TenantQueue]:
+        """Those of the chosen tenant queues that are in no tree."""
+        chosen = self._chosen_tenant_queues(tenants)
+        if not self.trees:
             return chosen
-        return [lane for lane in chosen if self.rules.top_of(lane.tenant) not in self.families]
+        return [
+            tenant_queue
+            for tenant_queue in chosen
+            if self.rules.top_of(tenant_queue.tenant) not in self.trees
+        ]
 
-    def chosen_families(self, tenants: Iterable[str] | None) -> list[tuple[Family, Collection[str] | None]]:
-        """The families in which one of these tenants waits, each with those of them."""
-        if not self.families:
+    def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
+        """The trees in which one of these tenants waits, each with those of them."""
+        if not self.trees:
             return []
         chosen: dict[str, set[str]] = {}
-        for lane in self._chosen_lanes(tenants):
-            top = self.rules.top_of(lane.tenant)
-            if top in self.families:
-                chosen.setdefault(top, set()).add(lane.tenant)
-        return [(self.families[top], None if tenants is None else names) for top, names in chosen.items()]
+        for tenant_queue in self._chosen_tenant_queues(tenants):
+            top = self.rules.top_of(tenant_queue.tenant)
+            if top in self.trees:
+                chosen.setdefault(top, set()).add(tenant_queue.tenant)
+        return [(self.trees[top], None if tenants is None else names) for top, names in chosen.items()]
 
     def _view(self, tenants: Iterable[str] | None, now: Micros, window: int | None = None) -> View:
         names = None if tenants is None else list(tenants)
-        return View(self._measure, self.alone(names), self.chosen_families(names), now, window)
+        return View(self._measure, self.alone(names), self.chosen_trees(names), now, window)

@@ -57,7 +57,7 @@ class Line[J: PlacedJob]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceColumns[J: PlacedJob]:
+class PositionColumns[J: PlacedJob]:
     """Places of finite shares, as equal columns; what they mean is told by `Place`."""
 
     jobs: Sequence[J]
@@ -69,7 +69,7 @@ class PlaceColumns[J: PlacedJob]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainPlaces[J: PlacedJob](PlaceColumns[J]):
+class PlainPlaces[J: PlacedJob](PositionColumns[J]):
     """The places of a line."""
 
     def places(self) -> list[Place]:

@@ -14,15 +14,15 @@ from fairlead_contracts.messages.decisions import Lift, Place, Within
 from fairlead_policy.exact.multipliers import ClassWeights, UnitShares
 from fairlead_policy.exact.ranking import Ints, aged_at
 from fairlead_policy.exact.rounding import Figures, Numbered
-from fairlead_policy.order.lazy_positions import PlacesInOrder
+from fairlead_policy.order.lazy_positions import LazyPositions
 from fairlead_policy.order.position_columns import dominant_names
 from fairlead_policy.order.positions import lift_at, lift_within, place_at
 from fairlead_policy.order.table_sources import NOBODY, Depth, Gathered, Gathering
-from fairlead_policy.order.tree_columns import Below, TreePlaces
+from fairlead_policy.order.tree_columns import Below, TreeColumns
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import Sequence as JobSequence
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
 class _Others(NamedTuple):
@@ -33,7 +33,7 @@ class _Others(NamedTuple):
     within: Sequence[list[Within]]
 
 
-class GatheredPlaces(PlacesInOrder):
+class PositionTable(LazyPositions):
     """Places in order, first job first; not with H-DRF, where tags are fractions of their own.
 
     Args:
@@ -45,7 +45,7 @@ class GatheredPlaces(PlacesInOrder):
 
     def __init__(
         self,
-        parts: Sequence[Lane | JobSequence],
+        parts: Sequence[TenantQueue | ServiceOrder],
         order: Ints,
         *,
         rules: PoolRules,
@@ -61,8 +61,8 @@ class GatheredPlaces(PlacesInOrder):
         """Of each part, the number of its first job."""
         self._part = np.repeat(np.arange(len(parts)), lengths)
         self._tenants = gathering.tenants
-        self._tops = [one.tenant if isinstance(one, Lane) else one.top for one in parts]
-        self._alone = [isinstance(one, Lane) for one in parts]
+        self._tops = [one.tenant if isinstance(one, TenantQueue) else one.top for one in parts]
+        self._alone = [isinstance(one, TenantQueue) for one in parts]
         self._units = UnitShares(rules, self._tops)
         self._units_below = UnitShares(rules, self._tenants)
         self._weights = None if rules.strict else ClassWeights(rules)
@@ -71,20 +71,20 @@ class GatheredPlaces(PlacesInOrder):
         self._lifts_below: dict[tuple[int, int], Lift] = {}
         """By tenant and position in its sequence."""
 
-    def parts(self) -> Iterator[TreePlaces | list[Place]]:
+    def parts(self) -> Iterator[TreeColumns | list[Place]]:
         """All of them, some hundred at a time; as objects where a share is infinite, of which there is more to say."""
         for numbers in self._together():
             found = self._gathered.take(numbers)
             yield self._columns(found, numbers) if found.finite.all() else self._made(numbers)
 
-    def _columns(self, found: Gathered, numbers: Ints) -> TreePlaces:
+    def _columns(self, found: Gathered, numbers: Ints) -> TreeColumns:
         """Right where the share is finite."""
         parts = self._part[numbers]
         jobs: list[WaitingJob] = found.jobs.tolist()
         overrides = [job.override for job in jobs]
         shares = self._units.of(parts, found.dominant)
         tags = Figures(found.use, shares, self._rules)
-        return TreePlaces(
+        return TreeColumns(
             jobs=jobs,
             dominant=dominant_names(found.dominant, found.use, self._rules),
             use=found.use.tolist(),
@@ -147,7 +147,7 @@ class GatheredPlaces(PlacesInOrder):
 
     @staticmethod
     def _place(
-        told: TreePlaces, row: int, others: "_Others", *, alone: bool, at: int, blocked: bool
+        told: TreeColumns, row: int, others: "_Others", *, alone: bool, at: int, blocked: bool
     ) -> Place:
         job, top = told.jobs[row], told.top[row]
         return Place(
@@ -204,7 +204,7 @@ class GatheredPlaces(PlacesInOrder):
 
     def _new_lift(self, part: int, at: int, row: int) -> Lift | None:
         sequence, columns = self._parts[part], self._gathered
-        if isinstance(sequence, Lane):
+        if isinstance(sequence, TenantQueue):
             return None
         if not columns.finite[row]:
             return lift_at(sequence, at)
@@ -222,7 +222,7 @@ class GatheredPlaces(PlacesInOrder):
 
     def _lift_below(self, part: int, tenant: int, at: int) -> Lift | None:
         sequence = self._parts[part]
-        if isinstance(sequence, Lane):
+        if isinstance(sequence, TenantQueue):
             return None
         found = self._lifts_below.get((tenant, at))
         if found is None:
@@ -230,9 +230,11 @@ class GatheredPlaces(PlacesInOrder):
         return found
 
 
-def _may_be_oversized(parts: Sequence[Lane | JobSequence], rules: PoolRules) -> bool:
+def _may_be_oversized(parts: Sequence[TenantQueue | ServiceOrder], rules: PoolRules) -> bool:
     """Whether some job may ask for more than the pool has."""
-    columns = [part.columns(len(part)) if isinstance(part, Lane) else part.field.columns for part in parts]
+    columns = [
+        part.columns(len(part)) if isinstance(part, TenantQueue) else part.field.columns for part in parts
+    ]
     if any(one.lacking.any() for one in columns):
         return True
     return rules.may_exceed(np.max([one.demand.max(axis=0, initial=0) for one in columns], axis=0).tolist())

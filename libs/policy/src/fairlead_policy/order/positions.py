@@ -16,26 +16,26 @@ from fairlead_policy.exact.ranking import Ranking, ratio
 from fairlead_policy.exact.scoring import Scores, lacking_of, unbounded_by
 from fairlead_policy.exact.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
-from fairlead_policy.tenants.service_order import Sequence as JobSequence
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 type SortKey = tuple[int, Fraction, Micros, str, int]
 """(class and infinite share, key, submitted, uid, position): of the job that it counts as, but for the position."""
 
 
-def place_of(lane: Lane, row: int, now: Micros) -> Place:
+def place_of(tenant_queue: TenantQueue, row: int, now: Micros) -> Place:
     """The place of the row-th job of the own order of a tenant that stands alone, with strict classes."""
-    rules, job = lane.rules, lane.job_at(row)
-    scores = lane.scored(row + 1)
+    rules, job = tenant_queue.rules, tenant_queue.job_at(row)
+    scores = tenant_queue.scored(row + 1)
     use, submitted = scores.use.item(row), scores.rows.submitted.item(row)
     unbounded = bool(scores.rows.rank.item(row) & 1)
     dominant, tag, key = "", 0.0, 0.0
     if scores.lacking[row]:
-        dominant, use = lane.lacking_at(row)
+        dominant, use = tenant_queue.lacking_at(row)
     elif use:
         dominant = rules.resources[scores.dominant.item(row)]
     if not unbounded:
-        multiplier = lane.multiplier(scores.dominant.item(row)) if use else NOTHING
+        multiplier = tenant_queue.multiplier(scores.dominant.item(row)) if use else NOTHING
         tag, key = _rounded(use, multiplier, rules.aged(submitted, now), rules.rate)
     return Place(
         uid=job.uid,
@@ -49,7 +49,9 @@ def place_of(lane: Lane, row: int, now: Micros) -> Place:
         key=key,
         submitted=submitted,
         unbounded=unbounded,
-        unbounded_by=unbounded_by(scores, row, rules.entitlement_of(lane.tenant)) if unbounded else None,
+        unbounded_by=unbounded_by(scores, row, rules.entitlement_of(tenant_queue.tenant))
+        if unbounded
+        else None,
         blocked=bool(scores.rows.rank.item(row) & 2),
         demand=job.demand,
     )
@@ -63,20 +65,20 @@ def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tu
     return ratio(numerator, denominator), key
 
 
-def sort_key_at(lane: Lane, row: int, now: Micros) -> SortKey:
+def sort_key_at(tenant_queue: TenantQueue, row: int, now: Micros) -> SortKey:
     """What the order goes by, exact, of the row-th job of the own order of a tenant that stands alone."""
-    rules, scores = lane.rules, lane.scored(row + 1)
+    rules, scores = tenant_queue.rules, tenant_queue.scored(row + 1)
     rank, submitted = scores.rows.rank.item(row), scores.rows.submitted.item(row)
     key = rules.aged(submitted, now) * rules.rate
     if not rank & 1 and (use := scores.use.item(row)):
-        key += use * lane.multiplier(scores.dominant.item(row))
-    return rank, key, submitted, lane.uid_at(row), 0
+        key += use * tenant_queue.multiplier(scores.dominant.item(row))
+    return rank, key, submitted, tenant_queue.uid_at(row), 0
 
 
 # Places in the sequence of a tree, or of classes that are not strict -------------------------------------------------
 
 
-def place_in(sequence: JobSequence, position: int, now: Micros) -> Place:
+def place_in(sequence: ServiceOrder, position: int, now: Micros) -> Place:
     """The place of a job of a top-level tenant's sequence."""
     job, rules = sequence.job_at(position), sequence.measure.rules
     lifted, late = sequence.as_submitted.item(position), sequence.by_tag.item(position)
@@ -116,7 +118,7 @@ def _tag_and_key(own: Lift, top: str, rules: PoolRules, now: Micros) -> tuple[fl
     return ratio(tag.numerator, tag.denominator), ratio(key.numerator, key.denominator)
 
 
-def lift_at(sequence: JobSequence, position: int) -> Lift:
+def lift_at(sequence: ServiceOrder, position: int) -> Lift:
     """The terms of the job at a position."""
     scores, job = sequence.stretch.scores, sequence.job_at(position)
     dominant, use = _dominant(scores, position, sequence)
@@ -135,14 +137,14 @@ def lift_at(sequence: JobSequence, position: int) -> Lift:
     )
 
 
-def _dominant(scores: Scores, position: int, sequence: JobSequence) -> tuple[str, int]:
+def _dominant(scores: Scores, position: int, sequence: ServiceOrder) -> tuple[str, int]:
     if scores.lacking[position]:
         return _lacking_at(sequence, position)
     use = scores.use.item(position)
     return (sequence.measure.rules.resources[scores.dominant.item(position)] if use else ""), use
 
 
-def _lacking_at(sequence: JobSequence, position: int) -> tuple[str, int]:
+def _lacking_at(sequence: ServiceOrder, position: int) -> tuple[str, int]:
     """The resource that makes the share infinite, and how much of it: the first cause along the sequence."""
     rules = sequence.measure.rules
     name = lacking_of(sequence.use, rules)
@@ -154,7 +156,7 @@ def _lacking_at(sequence: JobSequence, position: int) -> tuple[str, int]:
     return ("", 0) if name is None else (name, min(demand[name], LARGEST))
 
 
-def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
+def _within(sequence: ServiceOrder, tenant: str, position: int) -> Within:
     """What the job's tenant, or one above it, stands at among its siblings before the job."""
     rules = sequence.measure.rules
     at = sequence.position_in(tenant, position)
@@ -172,7 +174,7 @@ def _within(sequence: JobSequence, tenant: str, position: int) -> Within:
     )
 
 
-def lift_within(sequence: JobSequence, tenant: str, at: int) -> Lift:
+def lift_within(sequence: ServiceOrder, tenant: str, at: int) -> Lift:
     """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
     scores, job = sequence.stretches[tenant].scores, sequence.job_within(tenant, at)
     use = 0 if scores.lacking[at] else scores.use.item(at)
@@ -191,15 +193,15 @@ def lift_within(sequence: JobSequence, tenant: str, at: int) -> Lift:
     )
 
 
-def sort_key_in(sequence: JobSequence, position: int, now: Micros) -> SortKey:
+def sort_key_in(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
     """What the order goes by, exact, of a job of a top-level tenant's sequence."""
     terms = lift_at(sequence, sequence.lifter.item(position))
     return *compared(terms, sequence.top, sequence.measure.rules, now), position
 
 
-def place_at(part: Lane | JobSequence, at: int, now: Micros) -> Place:
+def place_at(part: TenantQueue | ServiceOrder, at: int, now: Micros) -> Place:
     """The place of a job of a tenant that stands alone, or of a sequence."""
-    return place_of(part, at, now) if isinstance(part, Lane) else place_in(part, at, now)
+    return place_of(part, at, now) if isinstance(part, TenantQueue) else place_in(part, at, now)
 
 
 # Places of any shard --------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
-from fairlead_policy.order.tree_columns import TreePlaces
+from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
+from fairlead_policy.order.tree_columns import TreeColumns
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 
@@ -32,7 +32,7 @@ def quotient_of(place: Place, rules: PoolRules) -> Quotient:
     return Quotient(_float(place.use * unit), _float(entitled))
 
 
-def quotients_of(places: PlaceColumns[PlacedJob], rules: PoolRules) -> tuple[list[float], list[float]]:
+def quotients_of(places: PositionColumns[PlacedJob], rules: PoolRules) -> tuple[list[float], list[float]]:
     """The shares and the entitlements of places, as `quotient_of` of each."""
     units = {name: (unit.numerator, unit.denominator) for name, unit in rules.unit_share_by_name.items()}
     units[""] = 0, 1
@@ -45,8 +45,8 @@ def quotients_of(places: PlaceColumns[PlacedJob], rules: PoolRules) -> tuple[lis
     return shares, [entitled[top] for top in tops]
 
 
-def _tops(places: PlaceColumns[PlacedJob]) -> Sequence[str]:
-    return places.top if isinstance(places, TreePlaces) else [job.tenant for job in places.jobs]
+def _tops(places: PositionColumns[PlacedJob]) -> Sequence[str]:
+    return places.top if isinstance(places, TreeColumns) else [job.tenant for job in places.jobs]
 
 
 def _float(exact: Fraction) -> float:

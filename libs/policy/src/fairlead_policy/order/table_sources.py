@@ -11,8 +11,8 @@ from fairlead_policy.exact.ranking import Flags, Ints, Names
 from fairlead_policy.exact.scoring import Scores
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import Sequence as JobSequence
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 NOBODY = -1
 
@@ -114,27 +114,27 @@ class Gathering:
         """By number."""
         self._rules = rules
 
-    def all_of(self, parts: Sequence[Lane | JobSequence]) -> Gathered:
+    def all_of(self, parts: Sequence[TenantQueue | ServiceOrder]) -> Gathered:
         """The jobs of tenants that stand alone and of sequences, one after the other; there is one at least."""
         return _joined([self._of(one) for one in parts])
 
-    def _of(self, part: Lane | JobSequence) -> Gathered:
-        if isinstance(part, Lane):
+    def _of(self, part: TenantQueue | ServiceOrder) -> Gathered:
+        if isinstance(part, TenantQueue):
             positions = np.arange(len(part))
             lifters = Lifters(positions, positions, positions)
             return Gathered.of(_objects(part.jobs_at(positions)), part.scored(), lifters, [])
         counts = np.diff(part.field.starts).tolist()
         numbered = [
             job
-            for lane, count in zip(part.field.lanes, counts, strict=True)
-            for job in lane.jobs_at(np.arange(count))
+            for tenant_queue, count in zip(part.field.tenant_queues, counts, strict=True)
+            for job in tenant_queue.jobs_at(np.arange(count))
         ]
         at, scores = part.stretch.at, part.stretch.scores
         depths = [depth.take(at) for depth in self._depths_of(part)]
         lifters = Lifters(part.as_submitted, part.by_tag, part.lifter)
         return Gathered.of(_objects(numbered)[at], scores, lifters, depths)
 
-    def _depths_of(self, sequence: JobSequence) -> list[Depth]:
+    def _depths_of(self, sequence: ServiceOrder) -> list[Depth]:
         """By number in the field."""
         found: list[Depth] = []
         for tenant, stretch in sequence.stretches.items():
@@ -142,7 +142,7 @@ class Gathering:
             if number < 0:
                 continue  # the top-level tenant itself
             while len(found) <= number:
-                found.append(Depth.of_nobody(len(sequence.field.lane)))
+                found.append(Depth.of_nobody(len(sequence.field.tenant_queue)))
             depth, at, scores = found[number], stretch.at, stretch.scores
             depth.tenant[at] = len(self.tenants)
             depth.at[at] = np.arange(len(at))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlead_policy.order.position_columns import PlaceColumns
+from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.jobs import WaitingJob
 
 
@@ -19,7 +19,7 @@ class Below:
 
 
 @dataclass(frozen=True, slots=True)
-class TreePlaces(PlaceColumns[WaitingJob]):
+class TreeColumns(PositionColumns[WaitingJob]):
     """Places of jobs of tenants that stand alone, and of top-level tenants' sequences; not with H-DRF."""
 
     top: Sequence[str]

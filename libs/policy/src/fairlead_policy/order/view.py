@@ -12,24 +12,24 @@ from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, Ti
 from fairlead_policy.exact.rounding import Fractions
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.order.position_columns import Line, plain_places
-from fairlead_policy.order.position_table import GatheredPlaces
+from fairlead_policy.order.position_table import PositionTable
 from fairlead_policy.order.positions import place_at
 from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.tenants.service_order import Sequence as JobSequence
-from fairlead_policy.tenants.tenant_queue import Lane
-from fairlead_policy.tenants.tenant_tree import Family
+from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import TenantQueue
+from fairlead_policy.tenants.tenant_tree import TenantTree
 
 _FEW = 256
 """Up to so many places are made one by one: gathering what they are made from costs more."""
 
 
 class View:
-    """The jobs of lanes and families: all of them, or those that fronts are made from.
+    """The jobs of tenant queues and trees: all of them, or those that fronts are made from.
 
     Args:
         measure: of the pool.
-        lanes: of tenants that stand alone.
-        families: each with the tenants in it that are looked at; None for all.
+        tenant_queues: of tenants that stand alone.
+        trees: each with the tenants in it that are looked at; None for all.
         now: the instant.
         window: how many jobs of each queue; None for all.
     """
@@ -37,18 +37,18 @@ class View:
     def __init__(
         self,
         measure: Measure,
-        lanes: Sequence[Lane],
-        families: Sequence[tuple[Family, Collection[str] | None]],
+        tenant_queues: Sequence[TenantQueue],
+        trees: Sequence[tuple[TenantTree, Collection[str] | None]],
         now: Micros,
         window: int | None,
     ) -> None:
         self._now = now
         self._measure = measure
-        self._families = [family for family, _ in families]
-        self._parts: list[Lane | JobSequence] = list(lanes)
-        rows, at, queues = _of_lanes(lanes, window)
-        for family, tenants in families:
-            sequence, positions = _of_family(family, tenants, now, window)
+        self._trees = [tree for tree, _ in trees]
+        self._parts: list[TenantQueue | ServiceOrder] = list(tenant_queues)
+        rows, at, queues = _of_tenant_queues(tenant_queues, window)
+        for tree, tenants in trees:
+            sequence, positions = _of_tree(tree, tenants, now, window)
             self._parts.append(sequence)
             rows.append(sequence.rows.take(positions))
             at.append(positions)
@@ -83,12 +83,12 @@ class View:
 
     def places(self, rows: Ints) -> list[Place]:
         """The places of rows."""
-        lanes = [part for part in self._parts if isinstance(part, Lane)]
-        plain = len(lanes) == len(self._parts) and self._measure.rules.strict
+        tenant_queues = [part for part in self._parts if isinstance(part, TenantQueue)]
+        plain = len(tenant_queues) == len(self._parts) and self._measure.rules.strict
         if plain and len(rows) > _FEW and not (self.rows.rank[rows] & 3).any():
             terms = [(one.numerator, one.denominator) for one in self._measure.multipliers.exact]
             return plain_places(
-                self._line(lanes, rows), self._measure.rules, Fractions(terms), self._now
+                self._line(tenant_queues, rows), self._measure.rules, Fractions(terms), self._now
             ).places()
         parts = self._parts
         return [
@@ -101,28 +101,28 @@ class View:
         rows, rules = self.ranked(), self._measure.rules
         if rules.rescaled or not len(rows):
             return self.places(rows)
-        return GatheredPlaces(self._parts, rows, rules=rules, now=self._now)
+        return PositionTable(self._parts, rows, rules=rules, now=self._now)
 
-    def _line(self, lanes: Sequence[Lane], rows: Ints) -> Line[WaitingJob]:
-        """Rows of lanes with what places are made from, in their order: they are then made as they will be read."""
+    def _line(self, tenant_queues: Sequence[TenantQueue], rows: Ints) -> Line[WaitingJob]:
+        """Rows of tenant queues with what places are made from, in their order: they are then made as they will be read."""
         jobs = np.empty(len(self._at), np.object_)
         dominant = np.empty(len(self._at), np.int64)
-        bounds = np.searchsorted(self._part, np.arange(len(lanes) + 1)).tolist()
-        for lane, (start, end) in zip(lanes, pairwise(bounds), strict=True):
+        bounds = np.searchsorted(self._part, np.arange(len(tenant_queues) + 1)).tolist()
+        for tenant_queue, (start, end) in zip(tenant_queues, pairwise(bounds), strict=True):
             at = self._at[start:end]
-            jobs[start:end] = lane.jobs_at(at)
-            dominant[start:end] = lane.scored(int(at.max(initial=-1)) + 1).dominant[at]
+            jobs[start:end] = tenant_queue.jobs_at(at)
+            dominant[start:end] = tenant_queue.scored(int(at.max(initial=-1)) + 1).dominant[at]
         return Line(jobs[rows].tolist(), self.rows.take(rows), dominant[rows])
 
     def next_flip(self) -> Micros | None:
-        """An instant before which time alone does not change the order of the rows, nor any family's sequence."""
+        """An instant before which time alone does not change the order of the rows, nor any tree's sequence."""
         rules, multipliers = self._measure.rules, self._measure.multipliers
-        if not self._families:
+        if not self._trees:
             return first_flip(self.rows.take(self.ranked()), rules, multipliers)
-        sequences = [part for part in self._parts if isinstance(part, JobSequence)]
+        sequences = [part for part in self._parts if isinstance(part, ServiceOrder)]
         flips = [
             self._flip_of_tuples(),
-            *(family.next_flip(sequence) for family, sequence in zip(self._families, sequences, strict=True)),
+            *(tree.next_flip(sequence) for tree, sequence in zip(self._trees, sequences, strict=True)),
         ]
         return min((flip for flip in flips if flip is not None), default=None)
 
@@ -132,7 +132,7 @@ class View:
         uids: list[str] = []
         for number, part in enumerate(self._parts):
             at = self._at[self._part == number]
-            if isinstance(part, JobSequence):
+            if isinstance(part, ServiceOrder):
                 at = np.unique(np.concatenate((at, part.as_submitted[at], part.by_tag[at])))
                 rows.append(part.own.take(at))
             else:
@@ -147,12 +147,12 @@ class View:
 
     def _shared(self) -> Shared | None:
         """Where sequences have many jobs that count as few: which of them, numbered through all parts."""
-        if not self._families:
+        if not self._trees:
             return None
         counted = self._at.copy()
         bounds = pairwise(np.searchsorted(self._part, np.arange(len(self._parts) + 1)).tolist())
         for part, (start, end) in zip(self._parts, bounds, strict=True):
-            if isinstance(part, JobSequence):
+            if isinstance(part, ServiceOrder):
                 counted[start:end] = part.lifter[self._at[start:end]]
         counted += np.cumsum([0, *map(len, self._parts)])[self._part]
         return Shared(counted, self._at)
@@ -161,20 +161,26 @@ class View:
         return Ranking(rows, self._measure.rules, self._measure.multipliers, self._now)
 
 
-def _of_lanes(lanes: Sequence[Lane], window: int | None) -> tuple[list[Rows], list[Ints], list[Ints]]:
+def _of_tenant_queues(
+    tenant_queues: Sequence[TenantQueue], window: int | None
+) -> tuple[list[Rows], list[Ints], list[Ints]]:
     if window is None:
-        return [lane.scored().rows for lane in lanes], [np.arange(len(lane)) for lane in lanes], []
-    fronts = [lane.front_rows(window) for lane in lanes]
+        return (
+            [tenant_queue.scored().rows for tenant_queue in tenant_queues],
+            [np.arange(len(tenant_queue)) for tenant_queue in tenant_queues],
+            [],
+        )
+    fronts = [tenant_queue.front_rows(window) for tenant_queue in tenant_queues]
     return [rows for _, rows, _ in fronts], [at for at, *_ in fronts], [queue for *_, queue in fronts]
 
 
-def _of_family(
-    family: Family, tenants: Collection[str] | None, now: Micros, window: int | None
-) -> tuple[JobSequence, Ints]:
+def _of_tree(
+    tree: TenantTree, tenants: Collection[str] | None, now: Micros, window: int | None
+) -> tuple[ServiceOrder, Ints]:
     if window is not None:
-        return family.front(now, window, tenants)
-    sequence = family.sequence(now)
-    return sequence, family.positions(sequence, tenants)
+        return tree.front(now, window, tenants)
+    sequence = tree.sequence(now)
+    return sequence, tree.positions(sequence, tenants)
 
 
 def _joined(parts: list[Ints]) -> Ints:

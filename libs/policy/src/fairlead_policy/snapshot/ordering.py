@@ -12,11 +12,11 @@ from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_policy.order.batch_positions import WholePlaces, whole_places
-from fairlead_policy.order.lazy_positions import AT_ONCE, PlacesInOrder
+from fairlead_policy.order.batch_positions import BatchPositions, batch_positions
+from fairlead_policy.order.lazy_positions import AT_ONCE, LazyPositions
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
-from fairlead_policy.order.position_table import GatheredPlaces
+from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
+from fairlead_policy.order.position_table import PositionTable
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -42,9 +42,9 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
 
-    def parts(self) -> Iterator[PlaceColumns[PlacedJob] | Sequence[Place]]:
+    def parts(self) -> Iterator[PositionColumns[PlacedJob] | Sequence[Place]]:
         """The places, some hundred at a time: as columns where that tells all of them."""
-        if isinstance(self.places, WholePlaces | GatheredPlaces):
+        if isinstance(self.places, BatchPositions | PositionTable):
             yield from self.places.parts()
             return
         for start in range(0, len(self.places), AT_ONCE):
@@ -170,7 +170,7 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
         jobs: that wait there.
         now: the instant.
     """
-    whole = whole_places(jobs, order, order.rules, now)
+    whole = batch_positions(jobs, order, order.rules, now)
     if whole is not None:
         standings = _standings(order, Counter(map(attrgetter("tenant"), jobs)))
         return OrderedPool(
@@ -183,7 +183,7 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
         rules=order.rules,
         places=places,
         standings={one.tenant: one for one in order.standings()},
-        oversized=not isinstance(places, PlacesInOrder) or places.oversized,
+        oversized=not isinstance(places, LazyPositions) or places.oversized,
     )
 
 

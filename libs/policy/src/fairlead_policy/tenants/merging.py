@@ -14,16 +14,16 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.exact.scoring import Facing, Measure, Scale, Scores, sums_before
-from fairlead_policy.tenants.tenant_queue import Columns, Lane
+from fairlead_policy.tenants.tenant_queue import Columns, TenantQueue
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """The first jobs of several tenants, each in its own order, one tenant after the other."""
 
-    lanes: Sequence[Lane]
-    lane: Ints
-    """Number of each job's tenant in `lanes`."""
+    tenant_queues: Sequence[TenantQueue]
+    tenant_queue: Ints
+    """Number of each job's tenant in `tenant_queues`."""
     row: Ints
     """Position in the tenant's own order."""
     columns: Columns
@@ -33,29 +33,35 @@ class Field:
     """By tenant: whether all its jobs are here."""
 
     @classmethod
-    def of(cls, lanes: Sequence[Lane], depths: Sequence[int]) -> "Field":
+    def of(cls, tenant_queues: Sequence[TenantQueue], depths: Sequence[int]) -> "Field":
         """The first jobs of each tenant, so many of each or as many as it has."""
-        counts = [min(len(lane), depth) for lane, depth in zip(lanes, depths, strict=True)]
-        columns = [lane.columns(count) for lane, count in zip(lanes, counts, strict=True)]
+        counts = [
+            min(len(tenant_queue), depth) for tenant_queue, depth in zip(tenant_queues, depths, strict=True)
+        ]
+        columns = [
+            tenant_queue.columns(count) for tenant_queue, count in zip(tenant_queues, counts, strict=True)
+        ]
         return cls(
-            lanes,
-            np.repeat(np.arange(len(lanes)), counts),
+            tenant_queues,
+            np.repeat(np.arange(len(tenant_queues)), counts),
             np.concatenate([np.arange(count) for count in counts]),
             Columns.joined(columns),
             np.cumsum([0, *counts]),
-            tuple(len(lane) == count for lane, count in zip(lanes, counts, strict=True)),
+            tuple(
+                len(tenant_queue) == count for tenant_queue, count in zip(tenant_queues, counts, strict=True)
+            ),
         )
 
     def uid_at(self, at: int) -> str:
         """The uid of a job of the field."""
-        return self.lanes[self.lane.item(at)].uid_at(self.row.item(at))
+        return self.tenant_queues[self.tenant_queue.item(at)].uid_at(self.row.item(at))
 
     def uids(self) -> Names:
         """All uids."""
         return np.concatenate(
             [
-                lane.uids()[:count]
-                for lane, count in zip(self.lanes, np.diff(self.starts).tolist(), strict=True)
+                tenant_queue.uids()[:count]
+                for tenant_queue, count in zip(self.tenant_queues, np.diff(self.starts).tolist(), strict=True)
             ]
         )
 
@@ -77,7 +83,7 @@ class Stretch:
 def leaf_stretch(field: Field, number: int) -> Stretch:
     """A tenant's own order."""
     first, last = int(field.starts[number]), int(field.starts[number + 1])
-    scores = field.lanes[number].scored(last - first).first(last - first)
+    scores = field.tenant_queues[number].scored(last - first).first(last - first)
     return Stretch(np.arange(first, last), scores, field.whole[number])
 
 

@@ -1,4 +1,4 @@
-"""What a family has served, as the sequences that others read (H-DRF)."""
+"""What a tree has served, as the sequences that others read (H-DRF)."""
 
 from collections.abc import Sequence
 
@@ -27,8 +27,8 @@ class _Telling:
         self._nodes = list(serving.reached(untouched=self._moving))
         counts = {leaf.number: self._count(leaf) for leaf in self._nodes if isinstance(leaf, Leaf)}
         leaves = [node for node in self._nodes if isinstance(node, Leaf) and counts[node.number]]
-        lanes = [leaf.lane for leaf in leaves if leaf.lane is not None]
-        self._field = Field.of(lanes, [counts[leaf.number] for leaf in leaves])
+        tenant_queues = [leaf.tenant_queue for leaf in leaves if leaf.tenant_queue is not None]
+        self._field = Field.of(tenant_queues, [counts[leaf.number] for leaf in leaves])
         self._numbers = {leaf.number: number for number, leaf in enumerate(leaves)}
 
     def told(self) -> tuple[Field, dict[str, Stretch]]:

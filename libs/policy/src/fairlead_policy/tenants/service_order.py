@@ -10,10 +10,10 @@ from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.tenants.merging import Field, Stretch, ranked
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
-class Sequence:
+class ServiceOrder:
     """The beginning of a top-level tenant's sequence at one instant.
 
     A job counts as the largest tuple up to it: as its *lifter*. Beyond the aging cap that may change with the clock, but
@@ -106,7 +106,7 @@ class Sequence:
     def job_within(self, tenant: str, position: int) -> WaitingJob:
         """A job by its position in the sequence of a tenant on its way up."""
         at = self.stretches[tenant].at.item(position)
-        return self.field.lanes[self.field.lane.item(at)].job_at(self.field.row.item(at))
+        return self.field.tenant_queues[self.field.tenant_queue.item(at)].job_at(self.field.row.item(at))
 
     def uids(self) -> Names:
         """All uids."""
@@ -114,25 +114,27 @@ class Sequence:
         return picked
 
     @cached_property
-    def lanes(self) -> Ints:
+    def tenant_queues(self) -> Ints:
         """The number of each job's tenant."""
-        return self.field.lane[self.stretch.at]
+        return self.field.tenant_queue[self.stretch.at]
 
     @cached_property
     def queues(self) -> Ints:
         """The number of each job's queue."""
         return self.field.columns.queue[self.stretch.at]
 
-    def position_at(self, lane: Lane, row: int) -> int:
+    def position_at(self, tenant_queue: TenantQueue, row: int) -> int:
         """The position of a job of this sequence by its tenant's own order."""
-        number = next(number for number, known in enumerate(self.field.lanes) if known is lane)
+        number = next(
+            number for number, known in enumerate(self.field.tenant_queues) if known is tenant_queue
+        )
         return self._inverse_of(self.top).item(int(self.field.starts[number]) + row)
 
     def count_by_tenant(self, ahead: int) -> dict[str, int]:
         """How many of the first jobs are each tenant's."""
-        counts = np.bincount(self.lanes[:ahead], minlength=len(self.field.lanes)).tolist()
-        named = zip(self.field.lanes, counts, strict=True)
-        return {lane.tenant: count for lane, count in named if count}
+        counts = np.bincount(self.tenant_queues[:ahead], minlength=len(self.field.tenant_queues)).tolist()
+        named = zip(self.field.tenant_queues, counts, strict=True)
+        return {tenant_queue.tenant: count for tenant_queue, count in named if count}
 
     def position_in(self, tenant: str, position: int) -> int:
         """The position of a job in the sequence of a tenant on its way up."""
@@ -143,7 +145,7 @@ class Sequence:
         inverse = self._inverses.get(tenant)
         if inverse is None:
             at = self.stretches[tenant].at
-            inverse = self._inverses[tenant] = np.full(len(self.field.lane), -1)
+            inverse = self._inverses[tenant] = np.full(len(self.field.tenant_queue), -1)
             inverse[at] = np.arange(len(at))
         return inverse
 

@@ -1,8 +1,8 @@
-"""Serving with H-DRF: a family's jobs one by one, from the top down, as far as somebody looks.
+"""Serving with H-DRF: a tree's jobs one by one, from the top down, as far as somebody looks.
 
 Each node serves the child whose next job has the smallest (class, blocked, infinite share, key, submitted, uid). A start
 changes what one leaf holds, and with it what each node above counts to hold; siblings stand as they stood. So a job costs
-(levels x log of the siblings), and the first jobs of a family are found without a look at those behind: of these it only
+(levels x log of the siblings), and the first jobs of a tree are found without a look at those behind: of these it only
 counts that some are left, as a tenant is live while a job of it waits that is not blocked.
 
 The tree as it stands before any start is kept: an event changes one leaf and the nodes above it. Keys are exact: fractions
@@ -21,7 +21,7 @@ from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING
 from fairlead_policy.tenants.least import Least
 from fairlead_policy.tenants.rescaling import Exact, Holding, Kin, Vector, parts_of
-from fairlead_policy.tenants.tenant_queue import Lane, counted_amount
+from fairlead_policy.tenants.tenant_queue import TenantQueue, counted_amount
 
 _BLOCK = 32
 """Rows of a tenant that are looked up at once, at first."""
@@ -29,10 +29,10 @@ _LARGEST_BLOCK = 4096
 
 
 class Facts(Protocol):
-    """What a family knows of its tenants."""
+    """What a tree knows of its tenants."""
 
     @property
-    def lanes(self) -> Mapping[str, Lane]:
+    def tenant_queues(self) -> Mapping[str, TenantQueue]:
         """What runs and waits, by tenant."""
         ...
 
@@ -94,7 +94,7 @@ class _Keys:
 
 
 type Member = Leaf | Branch
-"""A tenant of the family."""
+"""A tenant of the tree."""
 
 
 class Leaf:
@@ -104,18 +104,20 @@ class Leaf:
         rules = measure.rules
         self.tenant, self.number = tenant, number
         self.entitlement = rules.entitlement_of(tenant)
-        self.lane = facts.lanes.get(tenant)
+        self.tenant_queue = facts.tenant_queues.get(tenant)
         if tenant in rules.children:
             use = facts.use_below(tenant)
         else:
-            use = {} if self.lane is None else self.lane.counted
-        self.use = dict(use)  # of the moment: the lane goes on
-        self.demanded = [0] * len(rules.resources) if self.lane is None else list(self.lane.demanded)
+            use = {} if self.tenant_queue is None else self.tenant_queue.counted
+        self.use = dict(use)  # of the moment: the tenant queue goes on
+        self.demanded = (
+            [0] * len(rules.resources) if self.tenant_queue is None else list(self.tenant_queue.demanded)
+        )
         self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
         self.started = 0
         self._measure = measure
         self._lacks = lacking_of(self.use, rules) is not None
-        self._free = 0 if self.lane is None else self.lane.unblocked
+        self._free = 0 if self.tenant_queue is None else self.tenant_queue.unblocked
         self._rows: list[_Job] = []
         self._first_row = 0
 
@@ -153,10 +155,10 @@ class Leaf:
         """The next one; None where all have started."""
         at = self.started - self._first_row
         if at >= len(self._rows):
-            if self.lane is None or self.started >= len(self.lane):
+            if self.tenant_queue is None or self.started >= len(self.tenant_queue):
                 return None
             size = min(max(_BLOCK, self.started), _LARGEST_BLOCK)
-            self._rows, self._first_row, at = _rows(self.lane, self.started, size), self.started, 0
+            self._rows, self._first_row, at = _rows(self.tenant_queue, self.started, size), self.started, 0
         return self._rows[at]
 
     def start(self, job: _Job) -> None:
@@ -167,10 +169,10 @@ class Leaf:
         self.totals = [held + asked for held, asked in zip(self.totals, job.demand, strict=True)]
 
 
-def _rows(lane: Lane, start: int, count: int) -> list[_Job]:
-    columns = lane.columns(start + count, start)
+def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_Job]:
+    columns = tenant_queue.columns(start + count, start)
     return [
-        _Job(rank, submitted, grade, lane.uid_at(row), queue, bool(lacking), demand)
+        _Job(rank, submitted, grade, tenant_queue.uid_at(row), queue, bool(lacking), demand)
         for row, (rank, submitted, grade, queue, lacking, demand) in enumerate(
             zip(
                 columns.rank.tolist(),
@@ -332,12 +334,12 @@ class Branch:
 
 
 class LiveTree:
-    """A family as it stands before any of its jobs starts, kept up as these come and go.
+    """A tree as it stands before any of its jobs starts, kept up as these come and go.
 
     Args:
         top: the top-level tenant.
         measure: of the pool.
-        facts: of the family.
+        facts: of the tree.
     """
 
     def __init__(self, top: str, measure: Measure, facts: Facts) -> None:
@@ -386,9 +388,9 @@ class LiveTree:
 
     def _planted(self, tenant: str, above: list[tuple[Branch, int]]) -> Member:
         """The node of a tenant, with all below it."""
-        lane = self._facts.lanes.get(tenant)
+        tenant_queue = self._facts.tenant_queues.get(tenant)
         below = self._measure.rules.children.get(tenant, ())
-        if not below or (lane is not None and len(lane)):
+        if not below or (tenant_queue is not None and len(tenant_queue)):
             leaf = Leaf(tenant, self._facts, self._measure, len(self._leaves))
             self._leaves.append(leaf)
             self._numbers[tenant] = leaf.number
@@ -400,7 +402,7 @@ class LiveTree:
         nothing = [0] * len(self._measure.rules.resources)
         for branch, _ in (*above, (found, 0)):
             branch.takes(self._facts.own_past(tenant), nothing, 1)
-            branch.takes({} if lane is None else lane.counted, nothing, 1)
+            branch.takes({} if tenant_queue is None else tenant_queue.counted, nothing, 1)
         for number, child in enumerate(below):
             found.children.append(self._planted(child, [*above, (found, number)]))
             found.stands(number, self._keys)
@@ -408,7 +410,7 @@ class LiveTree:
 
 
 class Serving:
-    """A family's jobs in the sequence in which it serves them, as far as somebody looked.
+    """A tree's jobs in the sequence in which it serves them, as far as somebody looked.
 
     Args:
         top: what it begins with; left as it is.

@@ -3,7 +3,7 @@
 With strict classes, tuples ascend along a tenant's own order (class, submitted, uid): the class never falls, the tag is
 a sum that never falls, and the aged instant rises with the submit instant. So the running maximum of the tuple, which
 the order is defined by, is the tuple itself. Where classes are not strict, or tenants form a tree, the running maximum
-is taken in `tenant_tree`, which merges lanes.
+is taken in `tenant_tree`, which merges tenant queues.
 """
 
 from bisect import bisect_left, insort
@@ -91,7 +91,7 @@ def _same_columns(before: PoolRules, after: PoolRules) -> bool:
     )
 
 
-class Lane:
+class TenantQueue:
     """One tenant's state in a pool. Changes are noted at once and sorted in when somebody looks."""
 
     def __init__(self, tenant: str, measure: Measure, queues: QueueNumbers) -> None:

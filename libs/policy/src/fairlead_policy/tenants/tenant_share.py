@@ -6,22 +6,25 @@ from collections.abc import Collection, Iterable, Mapping
 from fairlead_contracts.messages.decisions import Standing
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
-from fairlead_policy.tenants.tenant_queue import Lane
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
 def standing_of(
-    tenant: str, lanes: Collection[Lane], rules: PoolRules, past: Mapping[str, int] | None = None
+    tenant: str,
+    tenant_queues: Collection[TenantQueue],
+    rules: PoolRules,
+    past: Mapping[str, int] | None = None,
 ) -> Standing:
     """What the tenant, and all below it, may have and has.
 
     Args:
         tenant: a leaf, or a tenant with others below it.
-        lanes: whose use counts as the tenant's.
+        tenant_queues: whose use counts as the tenant's.
         rules: of the pool.
-        past: use of its own that is no lane's.
+        past: use of its own that is no tenant queue's.
     """
-    use = _sum(lane.use for lane in lanes)
-    remembered = _sum([*(lane.past for lane in lanes), past or {}])
+    use = _sum(tenant_queue.use for tenant_queue in tenant_queues)
+    remembered = _sum([*(tenant_queue.past for tenant_queue in tenant_queues), past or {}])
     counted = _sum([use, remembered])
     share, dominant = NOTHING, ""
     for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
@@ -35,8 +38,8 @@ def standing_of(
         use=use,
         share=ratio(share.numerator, share.denominator),
         dominant=dominant,
-        waiting=sum(map(len, lanes)),
-        running=sum(lane.running for lane in lanes),
+        waiting=sum(map(len, tenant_queues)),
+        running=sum(tenant_queue.running for tenant_queue in tenant_queues),
         parent=rules.parents.get(tenant),
         past=remembered,
     )

@@ -1,6 +1,6 @@
 """A top-level tenant and all tenants below it: what runs and waits there, and in which sequence it is served.
 
-Its sequence depends on its own jobs and the pool's capacity alone, so shards of whole families need no word from each
+Its sequence depends on its own jobs and the pool's capacity alone, so shards of whole trees need no word from each
 other. One event makes it anew, as deep as readers look.
 """
 
@@ -17,9 +17,9 @@ from fairlead_policy.rules.jobs import Queue
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
 from fairlead_policy.tenants.served import served
-from fairlead_policy.tenants.service_order import Sequence as JobSequence
+from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.serving import LiveTree, Serving
-from fairlead_policy.tenants.tenant_queue import Lane, QueueNumbers, counted_amount
+from fairlead_policy.tenants.tenant_queue import QueueNumbers, TenantQueue, counted_amount
 
 _SHALLOW = 64
 """Jobs of each tenant, beside the window, that a front is first looked for among."""
@@ -27,7 +27,7 @@ _DEEPER = 4
 _ALL = 2**62
 
 
-class Family:
+class TenantTree:
     """One top-level tenant's state in a pool, where it has tenants below it or classes are not strict.
 
     Args:
@@ -38,11 +38,11 @@ class Family:
 
     def __init__(self, top: str, measure: Measure, queues: QueueNumbers) -> None:
         self.top = top
-        self.lanes: dict[str, Lane] = {}
+        self.tenant_queues: dict[str, TenantQueue] = {}
         self._past: dict[str, Mapping[str, int]] = {}
         self._measure = measure
         self._queues = queues
-        self._made: tuple[Micros | None, int, JobSequence] | None = None
+        self._made: tuple[Micros | None, int, ServiceOrder] | None = None
         self._tree: LiveTree | None = None
         """With H-DRF, as it stood when somebody looked last."""
         self._serving: Serving | None = None
@@ -57,7 +57,7 @@ class Family:
     @property
     def idle(self) -> bool:
         """Whether nothing waits, runs or is remembered."""
-        return not self.lanes and not self._past
+        return not self.tenant_queues and not self._past
 
     def remember(self, tenant: str, past: Mapping[str, int]) -> None:
         """The past use of a tenant with children: it is nobody's below."""
@@ -68,7 +68,7 @@ class Family:
         self.changed(tenant)
 
     def past_below(self, tenant: str) -> Counter[str]:
-        """Past use of a tenant and those below it that is no lane's."""
+        """Past use of a tenant and those below it that is no tenant queue's."""
         total: Counter[str] = Counter()
         for name, past in self._past.items():
             if tenant in self._measure.rules.way_up(name):
@@ -78,28 +78,30 @@ class Family:
     def use_below(self, tenant: str) -> Counter[str]:
         """What runs below a tenant, and past use."""
         total = self.past_below(tenant)
-        for lane in self.lanes_below(tenant):
-            total.update(lane.counted)
+        for tenant_queue in self.tenant_queues_below(tenant):
+            total.update(tenant_queue.counted)
         return total
 
-    def lanes_below(self, tenant: str) -> Iterator[Lane]:
-        """The lanes whose use counts towards a tenant, by name."""
-        for name, lane in sorted(self.lanes.items()):
+    def tenant_queues_below(self, tenant: str) -> Iterator[TenantQueue]:
+        """The tenant queues whose use counts towards a tenant, by name."""
+        for name, tenant_queue in sorted(self.tenant_queues.items()):
             if tenant in self._measure.rules.way_up(name):
-                yield lane
+                yield tenant_queue
 
-    def sequence(self, now: Micros, depth: int = _ALL) -> JobSequence:
+    def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
         if self.rules.rescaled:
             self._served_so_far(now).all()
             return self._as_served(now)
-        lanes = [lane for _, lane in sorted(self.lanes.items()) if len(lane)]
-        horizon = self._horizon(lanes, now)
+        tenant_queues = [
+            tenant_queue for _, tenant_queue in sorted(self.tenant_queues.items()) if len(tenant_queue)
+        ]
+        horizon = self._horizon(tenant_queues, now)
         made = self._made
-        longest = max(map(len, lanes), default=0)
+        longest = max(map(len, tenant_queues), default=0)
         if made is None or made[0] != horizon or made[1] < min(depth, longest):
-            field = Field.of(lanes, [depth] * len(lanes))
-            found = JobSequence(
+            field = Field.of(tenant_queues, [depth] * len(tenant_queues))
+            found = ServiceOrder(
                 self._stretches(field, now),
                 self.top,
                 field,
@@ -112,7 +114,7 @@ class Family:
 
     def front(
         self, now: Micros, window: int, tenants: Collection[str] | None = None
-    ) -> tuple[JobSequence, Ints]:
+    ) -> tuple[ServiceOrder, Ints]:
         """The positions of the first `window` jobs of each queue, of these tenants or all, ascending."""
         if self.rules.rescaled:
             return self._served_front(now, window, tenants)
@@ -126,7 +128,7 @@ class Family:
 
     def _served_front(
         self, now: Micros, window: int, tenants: Collection[str] | None
-    ) -> tuple[JobSequence, Ints]:
+    ) -> tuple[ServiceOrder, Ints]:
         waiting = self._waiting(tenants)
         wanted = {self._queues.number(queue): min(window, count) for queue, count in waiting.items()}
         self._served_so_far(now).until(wanted, tenants)
@@ -135,32 +137,36 @@ class Family:
         # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
         return sequence, self.positions(sequence, tenants) if first is None else first
 
-    def positions(self, sequence: JobSequence, tenants: Collection[str] | None) -> Ints:
+    def positions(self, sequence: ServiceOrder, tenants: Collection[str] | None) -> Ints:
         """The positions of these tenants' jobs, or of all."""
         if tenants is None:
             return np.arange(len(sequence))
-        chosen = np.array([lane.tenant in tenants for lane in sequence.field.lanes])
-        return np.flatnonzero(chosen[sequence.lanes])
+        chosen = np.array([tenant_queue.tenant in tenants for tenant_queue in sequence.field.tenant_queues])
+        return np.flatnonzero(chosen[sequence.tenant_queues])
 
-    def next_flip(self, sequence: JobSequence) -> Micros | None:
+    def next_flip(self, sequence: ServiceOrder) -> Micros | None:
         """An instant before which time alone changes nothing in the sequence; None where it never does."""
         rules, multipliers = self._measure.rules, self._measure.multipliers
         compared = (stretch.compared for stretch in sequence.stretches.values())
         flips = [first_flip(rows, rules, multipliers) for rows in compared if rows is not None]
         return min((flip for flip in flips if flip is not None), default=None)
 
-    def _horizon(self, lanes: list[Lane], now: Micros) -> Micros | None:
+    def _horizon(self, tenant_queues: list[TenantQueue], now: Micros) -> Micros | None:
         """Two instants of one horizon give one sequence: jobs beyond the cap move against the others."""
         cap = self._measure.rules.cap
         if cap is None:
             return None
-        oldest = min((lane.oldest for lane in lanes), default=now)
+        oldest = min((tenant_queue.oldest for tenant_queue in tenant_queues), default=now)
         return None if oldest >= now - cap else now - cap
 
     def _served_so_far(self, now: Micros) -> Serving:
         """What is served at this instant, to go on from (H-DRF)."""
-        lanes = [lane for lane in self.lanes.values() if len(lane)] if self.rules.cap is not None else []
-        horizon = self._horizon(lanes, now)
+        tenant_queues = (
+            [tenant_queue for tenant_queue in self.tenant_queues.values() if len(tenant_queue)]
+            if self.rules.cap is not None
+            else []
+        )
+        horizon = self._horizon(tenant_queues, now)
         if self._serving is None or self._serving.horizon != horizon:
             touched, self._touched = self._touched, set()
             if self._tree is None or not all(map(self._tree.change, sorted(touched))):
@@ -168,17 +174,17 @@ class Family:
             self._serving, self._made = self._tree.serving(horizon), None
         return self._serving
 
-    def _as_served(self, now: Micros) -> JobSequence:
+    def _as_served(self, now: Micros) -> ServiceOrder:
         """The sequence as far as it was served (H-DRF)."""
         serving, made = self._served_so_far(now), self._made
         if made is None or made[1] < len(serving):
             field, stretches = served(serving, self._measure, now)
-            sequence = JobSequence(stretches, self.top, field, self._measure, use=serving.use, now=now)
+            sequence = ServiceOrder(stretches, self.top, field, self._measure, use=serving.use, now=now)
             made = self._made = serving.horizon, len(serving), sequence
         return made[2]
 
     def _first_of_queues(
-        self, sequence: JobSequence, window: int, tenants: Collection[str] | None
+        self, sequence: ServiceOrder, window: int, tenants: Collection[str] | None
     ) -> Ints | None:
         """None where the sequence is too short to tell."""
         waiting = self._waiting(tenants)
@@ -195,9 +201,9 @@ class Family:
     def _waiting(self, tenants: Collection[str] | None) -> Counter[Queue]:
         """How many jobs of these tenants, or of all, wait in each queue."""
         waiting: Counter[Queue] = Counter()
-        for name, lane in self.lanes.items():
+        for name, tenant_queue in self.tenant_queues.items():
             if tenants is None or name in tenants:
-                waiting.update(lane.waiting_by_queue)
+                waiting.update(tenant_queue.waiting_by_queue)
         return waiting
 
     def _stretches(self, field: Field, now: Micros) -> dict[str, Stretch]:
@@ -211,7 +217,7 @@ class Family:
         rules = self._measure.rules
         use = self.use_below(tenant)
         counted = self.amounts(use)
-        asked = [lane.demanded for lane in self.lanes_below(tenant)]
+        asked = [tenant_queue.demanded for tenant_queue in self.tenant_queues_below(tenant)]
         bound = max((held + sum(column) for held, *column in zip(counted, *asked, strict=True)), default=0)
         scale = Scale(self._measure, rules.entitlement_of(tenant))
         return Node(tenant, scale, counted, bound, lacking_of(use, rules) is not None)
@@ -231,23 +237,25 @@ class Family:
 
 
 class _Climb:
-    """Makes the sequences of a family from the leaves up."""
+    """Makes the sequences of a tree from the leaves up."""
 
-    def __init__(self, family: Family, field: Field, now: Micros) -> None:
+    def __init__(self, tree: TenantTree, field: Field, now: Micros) -> None:
         self.found: dict[str, Stretch] = {}
-        self._family = family
+        self._tree = tree
         self._field = field
         self._now = now
-        self._numbers = {lane.tenant: number for number, lane in enumerate(field.lanes)}
+        self._numbers = {
+            tenant_queue.tenant: number for number, tenant_queue in enumerate(field.tenant_queues)
+        }
 
     def up_to(self, tenant: str) -> Stretch | None:
         """The tenant's sequence; None where nothing waits below it."""
         number = self._numbers.get(tenant)
-        below = self._family.rules.children.get(tenant, ())
+        below = self._tree.rules.children.get(tenant, ())
         if number is not None:
             self.found[tenant] = leaf_stretch(self._field, number)
         elif below:
             parts = [part for child in below if (part := self.up_to(child)) is not None]
             if parts:
-                self.found[tenant] = merge(self._field, parts, self._family.node(tenant), self._now)
+                self.found[tenant] = merge(self._field, parts, self._tree.node(tenant), self._now)
         return self.found.get(tenant)

@@ -12,9 +12,9 @@ from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
+from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
 from fairlead_policy.order.shares import quotient_of, quotients_of
-from fairlead_policy.order.tree_columns import TreePlaces
+from fairlead_policy.order.tree_columns import TreeColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
 
@@ -50,7 +50,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
         jobs = jobs_of(part)
         *terms, why = (
             _column_cells(part, planned.pool.rules)
-            if isinstance(part, PlaceColumns)
+            if isinstance(part, PositionColumns)
             else _cells(part, planned, now)
         )
         yield [
@@ -60,7 +60,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
             [job.urgency for job in jobs],
             *terms,
             *_standing(jobs, planned),
-            ages.of(part.submitted if isinstance(part, PlaceColumns) else [job.submitted for job in jobs]),
+            ages.of(part.submitted if isinstance(part, PositionColumns) else [job.submitted for job in jobs]),
             why,
         ]
         rank += len(jobs)
@@ -74,7 +74,7 @@ def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[
         yield [fit_cell(planned.fits[job.uid]) for job in jobs]
 
 
-def _column_cells(part: PlaceColumns[PlacedJob], rules: PoolRules) -> tuple[list[str], ...]:
+def _column_cells(part: PositionColumns[PlacedJob], rules: PoolRules) -> tuple[list[str], ...]:
     """Share, entitlement, tag, key, dominant resource and reason."""
     shares, entitled = quotients_of(part, rules)
     parts = {one: f"{one:.2%}" for one in set(entitled)}
@@ -87,12 +87,12 @@ def _column_cells(part: PlaceColumns[PlacedJob], rules: PoolRules) -> tuple[list
         [f"{key:.6f}" for key in part.key],
         [name or "-" for name in resources],
         _tree_reasons(part, resources)
-        if isinstance(part, TreePlaces)
+        if isinstance(part, TreeColumns)
         else list(map(share_in_words, part.tag, resources)),
     )
 
 
-def _tree_reasons(part: TreePlaces, resources: Sequence[str | None]) -> list[str]:
+def _tree_reasons(part: TreeColumns, resources: Sequence[str | None]) -> list[str]:
     """What `reason` says of each place."""
     columns = part.jobs, part.top, part.tag, resources, part.behind
     return [

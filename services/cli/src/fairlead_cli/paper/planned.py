@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.order.position_columns import PlaceColumns, PlacedJob
+from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
 from fairlead_policy.snapshot.levels import PlannedLevels
 from fairlead_policy.snapshot.ordering import OrderedPool
 from fairlead_policy.snapshot.placement import JobFit
 from fairlead_policy.snapshot.reserve import PaperReservation
 
-type Part = PlaceColumns[PlacedJob] | Sequence[Place]
+type Part = PositionColumns[PlacedJob] | Sequence[Place]
 """Of an order: see `OrderedPool.parts`."""
 
 
@@ -28,7 +28,7 @@ class PlannedPool(msgspec.Struct, frozen=True):
 
 def jobs_of(part: Part) -> Sequence[PlacedJob]:
     """What a part of an order is about."""
-    return part.jobs if isinstance(part, PlaceColumns) else part
+    return part.jobs if isinstance(part, PositionColumns) else part
 
 
 def ids_of(pool: OrderedPool) -> dict[str, str]:

@@ -10,7 +10,7 @@ from fairlead_cli.paper.planned import Part, PlannedPool, ids_of, jobs_of
 from fairlead_cli.paper.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.explain.reasons import Wording
-from fairlead_policy.order.position_columns import PlaceColumns
+from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import quotient_of, quotients_of
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
@@ -111,14 +111,14 @@ def _job_lines(first: int, part: Part, planned: PlannedPool, wording: Wording) -
         *_terms(part, planned.pool.rules),
         repeat(msgspec.UNSET) if plan is None else [plan.levels[uid] for uid in uids],
         repeat(msgspec.UNSET) if fits is None else [fit_line(fits[uid]) for uid in uids],
-        wording.of_columns(part) if isinstance(part, PlaceColumns) else map(wording.reasons, part),
+        wording.of_columns(part) if isinstance(part, PositionColumns) else map(wording.reasons, part),
     )
     return list(map(JobLine, *columns))
 
 
 def _terms(part: Part, rules: PoolRules) -> tuple[Sequence[float | str | None], ...]:
     """Shares, entitlements, tags, keys and dominant resources."""
-    if isinstance(part, PlaceColumns):
+    if isinstance(part, PositionColumns):
         return *quotients_of(part, rules), part.tag, part.key, part.dominant
     quotients = [quotient_of(place, rules) for place in part]
     return (
