@@ -127,20 +127,20 @@ async def test_a_repeat_goes_the_recorded_way_even_with_another_body(
 
 
 @pytest.mark.parametrize(
-    ("payload", "tenant", "field"),
+    ("payload", "tenant", "field", "value"),
     [
-        (b"{nonsense", "team-a", "body"),
-        (b'{"v": 7, "id": "x", "demand": {"cpu": 1}}', "team-a", "body"),
-        (a_body(demand={"cpu": "-1"}), "team-a", "demand.cpu"),
-        (a_body(demand={"quantum": 1}), "team-a", "demand.quantum"),
-        (a_body(demand={"nvidia.com/gpu": 17}), "team-a", "demand.nvidia.com/gpu"),
-        (a_body(class_="urgent"), "team-a", "class"),
-        (a_body(), "stranger", "tenant"),
-        (a_body(), "team.b ü", "tenant"),
+        (b"{nonsense", "team-a", "body", '"{nonsense"'),
+        (b'{"v": 7, "id": "x", "demand": {"cpu": 1}}', "team-a", "v", "7"),
+        (a_body(demand={"cpu": "-1"}), "team-a", "demand.cpu", '"-1"'),
+        (a_body(demand={"quantum": 1}), "team-a", "demand.quantum", None),
+        (a_body(demand={"nvidia.com/gpu": 17}), "team-a", "demand.nvidia.com/gpu", None),
+        (a_body(class_="urgent"), "team-a", "class", '"urgent"'),
+        (a_body(), "stranger", "tenant", '"stranger"'),
+        (a_body(), "team.b ü", "tenant", '"team.b ü"'),
     ],
 )
 async def test_what_no_cluster_can_take_is_answered(
-    arena: Arena, payload: bytes, tenant: str, field: str
+    arena: Arena, payload: bytes, tenant: str, field: str, value: str | None
 ) -> None:
     since = time.time_ns() // 1000 - 60_000_000
     answers = Follower(arena.bus, stream="answer", filter=subjects.answer_filter(tenant), since=since)
@@ -148,6 +148,7 @@ async def test_what_no_cluster_can_take_is_answered(
     answer = await next_answer(answers)
     assert isinstance(answer, Refused)
     assert (answer.cluster, answer.tenant, answer.field) == ("any", tenant, field)
+    assert value in {None, answer.value}
     assert answer.reason
 
 

@@ -14,7 +14,6 @@ from fairlead_admitter.pressure import Objection
 from fairlead_bus import Delivery
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import (
-    SHOWN_CHARACTERS,
     FieldError,
     MalformedError,
     UnsupportedVersionError,
@@ -25,6 +24,7 @@ from fairlead_contracts.messages.submissions import (
     Submission,
     answer_id,
     fallback_id,
+    field_of,
     read_submission,
 )
 from fairlead_policy.rules.rulebook import Rulebook
@@ -57,10 +57,9 @@ class Admission:
         except FieldError as error:
             return _refusal(sender, error, "size" if error.field == "body" else "field")
         except UnsupportedVersionError as error:
-            return _refusal(sender, FieldError("v", error.found, str(error)), "version")
+            return _refusal(sender, field_of(error, delivery.payload), "version")
         except MalformedError as error:
-            begin = delivery.payload[:SHOWN_CHARACTERS].decode(errors="replace")
-            return _refusal(sender, FieldError("body", begin, str(error)), "malformed")
+            return _refusal(sender, field_of(error, delivery.payload), "malformed")
         return self._check(submission) or submission
 
     def refused_creation(self, submission: Submission, outcome: Creation) -> Refusal:

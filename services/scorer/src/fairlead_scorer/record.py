@@ -163,9 +163,9 @@ class Record:
     def routed(self, submission: str, tenant: str, cluster: str) -> None:
         """A submission for any cluster was sent to one."""
         self._routes.labels("sent").inc()
-        self._log.info("routed", submission=submission, tenant=tenant, cluster=cluster)
+        self._log.debug("routed", submission=submission, tenant=tenant, cluster=cluster)
 
     def not_routed(self, submission: str, tenant: str, why: str) -> None:
-        """A submission for any cluster was refused."""
+        """A submission for any cluster was refused: its sender's business, who is told and may send any number."""
         self._routes.labels("refused").inc()
-        self._log.info("not routed", submission=submission, tenant=tenant, why=why)
+        self._log.debug("not routed", submission=submission, tenant=tenant, why=why)

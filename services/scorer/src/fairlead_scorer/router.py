@@ -22,6 +22,7 @@ from fairlead_contracts.messages.submissions import (
     Submission,
     answer_id,
     fallback_id,
+    field_of,
     read_submission,
 )
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
@@ -107,7 +108,8 @@ class Router:
             submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
             cluster = await self._route(submission)
         except ContractError as error:
-            await self._refuse(tenant, answer_id(delivery.payload, *sent), error)
+            problem = field_of(error, delivery.payload)
+            await self._refuse(tenant, answer_id(delivery.payload, *sent), problem)
             return
         await self._send(cluster, submission, delivery)
         self._record.routed(submission.id, tenant, cluster)
@@ -153,25 +155,20 @@ class Router:
             headers={name: delivery.headers[name] for name in _TRACE_HEADERS if name in delivery.headers},
         )
 
-    async def _refuse(self, tenant: str, submission: str, error: ContractError) -> None:
+    async def _refuse(self, tenant: str, submission: str, problem: FieldError) -> None:
         try:
             subject = subjects.answer(tenant, submission)
         except FieldError as unanswerable:
             raise PoisonError(f"its sender cannot be answered: {unanswerable}") from unanswerable
-        self._record.not_routed(submission, tenant, str(error))
-        field, value, reason = (
-            (error.field, shown(error.value), error.reason)
-            if isinstance(error, FieldError)
-            else ("body", "", str(error))
-        )
+        self._record.not_routed(submission, tenant, str(problem))
         answer = Refused(
             id=submission,
             tenant=tenant,
             cluster=subjects.ANY_CLUSTER,
             at=to_datetime(self._now()),
-            field=field,
-            value=value,
-            reason=reason,
+            field=problem.field,
+            value=shown(problem.value),
+            reason=problem.reason,
         )
         await self._bus.publish(subject, to_json(answer))
 

@@ -16,7 +16,14 @@ import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.duplicate_keys import parse_json, surely_gives_once
-from fairlead_contracts.base.errors import FieldError, MalformedError, UnsupportedVersionError, shown
+from fairlead_contracts.base.errors import (
+    SHOWN_CHARACTERS,
+    ContractError,
+    FieldError,
+    MalformedError,
+    UnsupportedVersionError,
+    shown,
+)
 from fairlead_contracts.base.instants import Moment
 from fairlead_contracts.base.quantities import base_units, is_extended, parse_quantity
 from fairlead_contracts.base.tokens import encode_token
@@ -181,6 +188,22 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
         template=None if body.template is None else read_template(body.template),
         traceparent=body.traceparent,
     )
+
+
+def field_of(error: ContractError, payload: bytes) -> FieldError:
+    """What was wrong with a payload, as its sender is told: the field, what was found there, and why.
+
+    Args:
+        error: of `read_submission`, or of what was checked after it.
+        payload: the body as published.
+    """
+    match error:
+        case FieldError():
+            return error
+        case UnsupportedVersionError():
+            return FieldError("v", error.found, str(error))
+        case _:
+            return FieldError("body", payload[:SHOWN_CHARACTERS].decode(errors="replace"), str(error))
 
 
 def unheeded(payload: bytes) -> list[str]:
