@@ -462,3 +462,25 @@ async def test_a_missing_durable_is_an_error_at_once(bus: Bus) -> None:
 
 async def _nothing(delivery: Delivery) -> None:
     del delivery
+
+
+async def test_what_does_not_concern_the_handler_is_acked_unhandled(bus: Bus) -> None:
+    handled: list[bytes] = []
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery.payload)
+
+    for number in range(600):  # more than one pull
+        await bus.publish(SUBJECT, str(number).encode())
+    worker = Worker(
+        bus,
+        stream="submit",
+        durable=DURABLE,
+        handle=handle,
+        concerns=lambda delivery: len(delivery.payload) == 1,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        await eventually(lambda: none_left(bus))
+        worker.stop()
+    assert sorted(handled) == [str(number).encode() for number in range(10)]

@@ -99,6 +99,7 @@ class Worker:
         line_of: LineOf | None = None,
         share: int | None = None,
         overtaking: str | None = None,
+        concerns: Callable[[Delivery], bool] | None = None,
     ) -> None:
         """Takes no message yet.
 
@@ -112,6 +113,8 @@ class Worker:
             share: how many of one line are handled at once; by default all.
             overtaking: what the durable delivers, where those that stand behind a flood shall be found; see `Overtaking`.
                 It takes the rights to a stream's information and to its messages by number.
+            concerns: whether a message is any business of `handle`; one that is none is acked as it is read, without a
+                turn and a task. By default all are.
         """
         self._bus = bus
         self._stream = stream
@@ -120,6 +123,7 @@ class Worker:
         self._parallel = parallel
         self._line_of = line_of or _one_line
         self._share = share or parallel
+        self._concerns = concerns
         self._turns = Turns()
         self._serving: Counter[str] = Counter()
         """By line, how many are being handled."""
@@ -288,7 +292,10 @@ class Worker:
             if taken:
                 self._turn.set()
                 return
-        self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
+        if self._concerns is not None and not self._concerns(delivery):
+            self._settling.put(message.reply, b"+ACK")
+        else:
+            self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
         self._give_place()
         if self._is_crowded:
             self._crowded.set()

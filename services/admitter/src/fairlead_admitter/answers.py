@@ -44,6 +44,14 @@ class AnswerLane:
         self._policy = policy
         self._evicted = evicted
 
+    def concerns(self, delivery: Delivery) -> bool:
+        """Whether anybody hears of this event: most tell of jobs that were queued or got a level."""
+        try:
+            event = EVENT.decode(delivery.payload)
+        except ContractError:
+            return True  # it is put aside with the reason
+        return isinstance(event, JobStarted | JobEnded | JobEvicted)
+
     async def handle(self, delivery: Delivery) -> None:
         """Answer one event.
 

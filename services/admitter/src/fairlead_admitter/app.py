@@ -280,12 +280,14 @@ class Admitter:
 
     def _answer_lane(self) -> Lane:
         facts, policy = self._watch.facts, self._watch.policy
+        answers = AnswerLane(self._desk, facts, policy, evicted=self._note_eviction)
         return Lane(
             self._bus,
             stream=topology.EVENT,
             durable=topology.answers_durable(self._settings.cluster),
-            handle=AnswerLane(self._desk, facts, policy, evicted=self._note_eviction).handle,
+            handle=answers.handle,
             parallel=_ANSWERS_IN_PROGRESS,
+            concerns=answers.concerns,
         )
 
     def _note_eviction(self, event: JobEvicted) -> None:

@@ -33,6 +33,7 @@ class Lane:
         handle: handles one delivery; may be cancelled anywhere.
         parallel: how many are handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns.
         overtaking: what the durable delivers, where a tenant's flood shall not stand before the others'.
+        concerns: whether a delivery is to be handled at all; by default each is.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Lane:
         handle: Callable[[Delivery], Awaitable[None]],
         parallel: int,
         overtaking: str | None = None,
+        concerns: Callable[[Delivery], bool] | None = None,
     ) -> None:
         self._bus = bus
         self._stream = stream
@@ -51,6 +53,7 @@ class Lane:
         self._handle = handle
         self._parallel = parallel
         self._overtaking = overtaking
+        self._concerns = concerns
         self._worker: Worker | None = None
         self._busy: set[asyncio.Task[object]] = set()
         self.settled = 0
@@ -77,6 +80,7 @@ class Lane:
             line_of=subjects.line_of,
             share=share_of_a_tenant(self._parallel),
             overtaking=self._overtaking,
+            concerns=self._concerns,
         )
         try:
             await self._worker.run()
