@@ -143,7 +143,7 @@ def test_what_is_wrong_is_told_by_the_keys_of_the_file() -> None:
     assert problems_of({"kind": "ConfigMap", "data": data}) == {
         "data.aging_alpha",
         "data.max_aging_hours",
-        "data.priority_weights.?",
+        "data.priority_weights",
         "data.agingalpha",
     }
     assert problems_of({"AGING_COEFFICIENT": "nan", "PRIORITY_WEIGHTS": {"a": True}, "X": 1}) == {
@@ -225,6 +225,26 @@ def test_what_the_document_refuses_is_told_by_the_key_and_value_of_the_file(
     with pytest.raises(DocumentError) as refused:
         read_document({"kind": "ConfigMap", "data": data})
     assert [str(problem) for problem in refused.value.problems] == [f"data.{told}"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("priority_weights", "urgent=0,normal=1000"),
+        ("priority_weights", '{"urgent": 0,'),
+        ("PRIORITY_WEIGHTS", "1000"),
+        ("RESOURCE_WEIGHTS", ""),
+    ],
+)
+def test_weights_that_cannot_be_read_are_told_with_an_example_that_can(key: str, text: str) -> None:
+    with pytest.raises(DocumentError) as refused:
+        read_document({key: text})
+    [problem] = refused.value.problems
+    assert problem.field == key
+    example = problem.reason.removeprefix("must give a number to each name: write JSON, as ").partition(
+        ", or `"
+    )[0]
+    assert read_document({key: example}).class_mode in {"additive", "multiplicative"}
 
 
 def test_every_problem_of_an_older_format_is_told_at_once() -> None:

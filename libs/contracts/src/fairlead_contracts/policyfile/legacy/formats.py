@@ -42,6 +42,12 @@ _WDRF_SETTINGS = (
     "METRICS_PORT",
     "NAMESPACE",
 )
+_EXAMPLES = {
+    "priority_weights": '{"urgent": 0, "normal": 1000}',
+    "PRIORITY_WEIGHTS": '{"urgent": 1000, "approved": 100, "normal": 1}',
+    "RESOURCE_WEIGHTS": '{"cpu": 1, "nvidia.com/gpu": 1}',
+}
+"""What a mapping looks like where all values are text, as in a ConfigMap."""
 _WDRF_WEIGHTS = {"urgent": 1000.0, "approved": 100.0, "normal": 1.0}
 _HOURS_A_DAY, _SECONDS_A_DAY = 24, 86_400
 _LIKENESS = 0.7
@@ -228,7 +234,10 @@ class _Reader:
             return None
         self._came(ours, key, self._data[key])
         if not isinstance(found, Mapping) or not found:
-            self._refuse(key, self._data[key], "must give a number to each name")
+            reason = (
+                f"must give a number to each name: write JSON, as {_EXAMPLES[key]}, or `name: number` a line"
+            )
+            self._refuse(key, self._data[key], reason)
             return None
         weights = {}
         for name, value in found.items():
@@ -278,5 +287,7 @@ def _mapping_of(text: str) -> object:
         parsed: object = json.loads(text)
     except ValueError:
         lines = [line.partition(":") for line in text.splitlines() if line.strip()]
+        if text.lstrip().startswith("{") or not all(colon for _, colon, _ in lines):
+            return text
         return {name.strip(): value.strip() for name, _, value in lines}
     return parsed
