@@ -9,6 +9,7 @@ and `follower` for ever; `worker` takes from a work queue. `swap` is compare-and
 it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has. `provision` makes streams, `permissions` says who may what.
 """
 
+from fairlead_bus import websockets as websockets  # first: before anything imports nats
 from fairlead_bus.announcer import Announcer, Doors, Outgoing, Statements, Step
 from fairlead_bus.assignment import assign
 from fairlead_bus.bucket import Bucket, Entry, Readable, bucket_stream, writer_of

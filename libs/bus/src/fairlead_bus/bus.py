@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from nats.aio.msg import Msg
 
-from fairlead_bus import trace
+from fairlead_bus import trace, websockets
 from fairlead_bus.errors import ConnectFailedError, RemoteError
 from fairlead_bus.jetstream import EXPECTED_LAST, MSG_ID, TTL, Ack, JetStream, Stored
 from fairlead_bus.observer import SILENT, BusObserver
@@ -204,9 +204,10 @@ async def connect(
         observer: hears what the bus meets.
 
     Raises:
-        ConnectFailedError: no server let us in within the settings' time.
+        ConnectFailedError: no server let us in within the settings' time; or a WebSocket's library is missing.
         InvalidCredentialsError: the seed or the credentials file is none.
     """
+    websockets.enable(settings.servers())
     wire = Wire(observer)
     try:
         # Trap: the first connect retries a dead port for ever, with or without reconnects allowed.

@@ -20,15 +20,12 @@ def _say(text: str) -> None:
 
 def main() -> None:
     """Run the command line; say expected failures in words and end with their exit code."""
-    # Commands import what they run when they run: `fairlead --help` must not wait for NATS, NumPy or rich tables.
-    from fairlead_cli.commands import app
-
     if sys.stdout is None:
         # The caller closed it (`>&-`): what is asked for has nowhere to go.
         _say("error: standard output is closed\n")
         sys.exit(FAILED)
     try:
-        found = app()
+        found = _answer()
         sys.stdout.flush()
     except CommandError as error:
         from fairlead_cli.console import fail
@@ -48,6 +45,19 @@ def main() -> None:
         _say(f"error: the result cannot be written: {error.strerror}\n")
         sys.exit(FAILED)
     sys.exit(found if isinstance(found, int) else 0)
+
+
+def _answer() -> object:
+    """What the command line answers; the version without reading it, since scripts ask for it alone."""
+    if sys.argv[1:] == ["--version"]:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"{version('fairlead-cli')}\n")
+        return 0
+    # Commands import what they run when they run: `fairlead --help` must not wait for NATS, NumPy or rich tables.
+    from fairlead_cli.commands import app
+
+    return app()
 
 
 if __name__ == "__main__":
