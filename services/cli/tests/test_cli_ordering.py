@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_cli.errors import InputError
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import MOST_PROBLEMS, parse
 from fairlead_cli.paper.results import as_json
 from fairlead_cli.paper.running import order
+from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 
 GPU = "nvidia.com/gpu"
@@ -240,5 +240,5 @@ def test_an_order_loads_nothing_that_talks_to_nats() -> None:
 
 def test_a_key_written_twice_in_a_yaml_snapshot_is_refused() -> None:
     twice = b"now: 1\njobs: []\npolicy: {}\njobs: [{id: j1}]\n"
-    with pytest.raises(InputError, match="key 'jobs' in line 4 is given in line 2 already"):
+    with pytest.raises(DocumentError, match="line 4, column 1: key 'jobs' is given in line 2 already"):
         parse(twice, name="twice.yaml", is_yaml=True)

@@ -72,7 +72,7 @@ def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> Non
         ("twice.json", '[{"id": "a"}, {"id": "a"}]', "id of another one"),
         ("keys.json", '[{"id": "a", "demand": {"cpu": 1, "cpu": 2}}]', "demand.cpu: is given twice"),
         ("keys.jsonl", '{"id": 1}\n{"pods": 1, "pods": 2}\n', "line 2: pods: is given twice"),
-        ("keys.yaml", "pods: 1\npods: 2\n", "'pods' in line 2 is given in line 1"),
+        ("keys.yaml", "pods: 1\npods: 2\n", "line 2, column 1: key 'pods' is given in line 1"),
         ("nobody.json", '{"tenant": 3}', "whose job"),
         ("cluster.json", '{"cluster": ""}', "cluster"),
     ],

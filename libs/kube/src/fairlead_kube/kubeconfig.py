@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import yaml
 
+from fairlead_contracts.base.yaml_text import YamlError, read_yaml
 from fairlead_kube.errors import ConfigurationError, MissingKubeconfigError, UnknownContextError
 from fairlead_kube.settings import KubeSettings
 
@@ -154,13 +154,13 @@ def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
 
 def _read(path: Path) -> _File:
     try:
-        return msgspec.convert(yaml.safe_load(path.read_bytes()) or {}, _File)
+        return msgspec.convert(read_yaml(path.read_bytes()) or {}, _File)
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{path} is not a kubeconfig: {error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that are none; nested without end
-        raise ConfigurationError(f"{path} is not YAML") from error
+    except YamlError as error:
+        raise ConfigurationError(f"{path} is not YAML: {error}") from error
 
 
 def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:

@@ -93,11 +93,14 @@ def given_arguments(parsed: argparse.Namespace, kind: type[msgspec.Struct]) -> d
 def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[str, _Found], list[str]]:
     if file is None:
         return {}, []
-    import yaml  # here: most services are told everything by environment and flags
+    from fairlead_contracts.base.yaml_text import (  # here: most services are told everything by environment and flags
+        YamlError,
+        read_yaml,
+    )
 
     try:
-        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        content = read_yaml(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YamlError) as error:
         return {}, [f"{file}: cannot be read: {' '.join(str(error).split())}"]
     if content is None:
         return {}, []

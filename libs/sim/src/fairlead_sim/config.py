@@ -8,6 +8,7 @@ import yaml
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
+from fairlead_contracts.base.yaml_text import YamlError, read_yaml
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.lines import Strategy
 
@@ -97,8 +98,8 @@ def load_cluster(path: str | None) -> ClusterConfig:
     if path is None:
         return DEFAULT
     try:
-        found: object = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        found: object = read_yaml(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YamlError) as error:
         raise ConfigError(f"{path}: {error}") from error
     return read_config(found)
 

@@ -1,6 +1,6 @@
 """Reading our own documents key by key: what can be read is kept, everything else is a problem with its place."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import get_args, get_origin
 
 import msgspec
@@ -8,6 +8,9 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.exponents import exponent_hint
 from fairlead_contracts.base.kinds import choices_of, in_words
+
+EMPTY = "is empty: nothing is written in it"
+"""What is wrong with a document without a word."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,6 +113,12 @@ class StructReader:
                 parts.append(part)
                 kept.append(number)
         return parts
+
+
+def with_unread(unread: Collection[FieldError], problems: Iterable[FieldError]) -> list[FieldError]:
+    """All problems: what a parser could not read is told once, and not again for what stands in its place."""
+    told = {problem.field for problem in unread}
+    return [*unread, *(problem for problem in problems if problem.field not in told)]
 
 
 def _reason(hint: object, found: object) -> str:

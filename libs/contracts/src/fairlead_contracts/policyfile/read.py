@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.reading import StructReader
+from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
 from fairlead_contracts.policyfile.document import POLICY_VERSION, PolicyDocument
 from fairlead_contracts.policyfile.legacy.aging import without_old_aging
 from fairlead_contracts.policyfile.legacy.formats import in_our_words
@@ -31,7 +31,7 @@ def decode_document(payload: bytes) -> PolicyDocument:
         DocumentError: with every problem found.
     """
     try:
-        found = msgspec.json.decode(payload)
+        found = msgspec.json.decode(payload) if payload.strip() else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DocumentError([FieldError("document", "", f"is not valid JSON: {error}")]) from error
     return read_document(found)
@@ -43,6 +43,7 @@ def read_document(
     tenants: Collection[str] = (),
     pools: Collection[str] = (),
     beside: Collection[Mapping[str, object]] = (),
+    unread: Collection[FieldError] = (),
 ) -> PolicyDocument:
     """The document in plain values, as a YAML or JSON parser gives them.
 
@@ -51,12 +52,14 @@ def read_document(
         tenants: names that it may grant classes to beside its own tenants.
         pools: names that its tenants may have as pools beside its own.
         beside: tenants with what is stated of them elsewhere, which counts before the document's own word.
+        unread: what its parser could not read, told with the rest.
 
     Raises:
         DocumentError: with every problem found; of another version, with that alone.
     """
     if not isinstance(found, dict):
-        raise DocumentError([FieldError("document", found, "must be a mapping of keys and values")])
+        reason = EMPTY if found is None else "must be a mapping of keys and values"
+        raise DocumentError([*unread, FieldError("document", found, reason)])
     version = found.get("version", POLICY_VERSION)
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"
@@ -69,7 +72,7 @@ def read_document(
     if document is not None:
         stated = names_of(found.get("tenants"))
         reader.problems += check_document(document, reader.kept, tenants, stated, pools)
-    problems = translation.told(reader.problems)
+    problems = with_unread(unread, translation.told(reader.problems))
     if problems or document is None:
         raise DocumentError([_with_presets(problem) for problem in problems])
     return document

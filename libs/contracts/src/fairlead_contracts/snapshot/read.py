@@ -24,11 +24,13 @@ say `taints`, `unschedulable`, its `pool` and `cluster`, and in place of `cards`
 With H-DRF a pool may say which resources are `saturated`, where its clusters or flavors make that another answer than its sums do. A queue and a class value may say their `cluster`; a pool that has a queue in `queues` has all of its queues there. What this release knows of but does not act on is refused where it would change the order.
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from fairlead_contracts.base.duplicate_keys import gives_twice, parse_json
 from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.reading import StructReader
+from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
 from fairlead_contracts.policyfile.read import names_of
 from fairlead_contracts.snapshot.queues import misplaced
 from fairlead_contracts.snapshot.quick import GivenTwiceError, UnreadJobs
@@ -79,31 +81,34 @@ def _at_once(payload: bytes) -> Snapshot:
 
 
 def _with_all_problems(payload: bytes) -> Snapshot:
+    if not payload.strip():
+        return read_snapshot(None)
     try:
         found, twice = parse_json(payload)
     except (ValueError, RecursionError) as error:
         raise DocumentError([FieldError("snapshot", "", f"is not valid JSON: {error}")]) from error
-    try:
-        snapshot = read_snapshot(found)
-    except DocumentError as error:
-        raise DocumentError(twice + error.problems) from error
-    return _right(snapshot, twice)
+    return read_snapshot(found, unread=twice)
 
 
-def read_snapshot(found: object) -> Snapshot:
+def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snapshot:
     """The snapshot in plain values, as a YAML or JSON parser gives them.
+
+    Args:
+        found: the values.
+        unread: what its parser could not read, told with the rest.
 
     Raises:
         DocumentError: with every problem found.
     """
     if not isinstance(found, dict):
-        raise DocumentError([FieldError("snapshot", found, "must be a mapping of keys and values")])
+        reason = EMPTY if found is None else "must be a mapping of keys and values"
+        raise DocumentError([*unread, FieldError("snapshot", found, reason)])
     reader = StructReader()
     written = reader.struct(WrittenSnapshot, found, "")
     stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}
     checks = SnapshotChecks(written or WrittenSnapshot(), reader.kept, stated)
     snapshot = checks.snapshot()
-    return _right(snapshot, reader.problems + checks.problems)
+    return _right(snapshot, with_unread(unread, reader.problems + checks.problems))
 
 
 def _right(snapshot: Snapshot | None, problems: list[FieldError]) -> Snapshot:

@@ -3,11 +3,9 @@
 import sys
 from pathlib import Path
 
-import yaml
-
 from fairlead_cli.errors import InputError
-from fairlead_cli.yaml_files import read_yaml
 from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 
@@ -55,7 +53,8 @@ def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:
     if payload.lstrip()[:1] == b"{" and not is_yaml:
         return decode_snapshot(payload)
     try:
-        found = read_yaml(payload)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        parsed = parse_yaml(payload)
+        found = parsed.only
+    except YamlError as error:
         raise InputError(f"{name} is neither JSON nor valid YAML: {error}") from error
-    return read_snapshot(found)
+    return read_snapshot(found, unread=parsed.problems)

@@ -10,8 +10,8 @@ import msgspec
 import yaml
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.yaml_files import read_yaml
-from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.base.errors import DocumentError, FieldError
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.legacy.formats import from_environment, in_our_words
 from fairlead_contracts.policyfile.read import read_document
@@ -63,13 +63,16 @@ def parse_policy(text: str, *, name: str) -> PolicyDocument:
 
 def parse_file(text: str, *, name: str) -> PolicyFile:
     """A policy file's text; see read_file."""
+    unread: list[FieldError] = []
     found: object = from_environment(text)
+    if found is None:
+        try:
+            parsed = parse_yaml(text)
+            found, unread = parsed.only, parsed.problems
+        except YamlError as error:
+            raise InputError(f"{name} is not valid YAML: {error}") from error
     try:
-        found = read_yaml(text) if found is None else found
-    except yaml.YAMLError as error:
-        raise InputError(f"{name} is not valid YAML: {error}") from error
-    try:
-        policy = read_document(found)
+        policy = read_document(found, unread=unread)
     except DocumentError as error:
         raise InputError(
             f"{name} does not validate, nothing was changed:", problems=[str(part) for part in error.problems]

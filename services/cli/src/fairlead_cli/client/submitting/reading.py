@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.yaml_files import read_yaml_documents
 from fairlead_contracts.base.duplicate_keys import parse_json
+from fairlead_contracts.base.yaml_text import YamlError, read_yaml_documents
 
 _LINES = (".jsonl", ".ndjson")
 
@@ -67,7 +66,7 @@ def _parse(text: str, *, name: str) -> list[object]:
         pass
     try:
         return [found for found in read_yaml_documents(text) if found is not None]
-    except yaml.YAMLError as error:
+    except YamlError as error:
         raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
 
 

@@ -3,9 +3,9 @@
 import re
 
 import msgspec
-import yaml
 
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
+from fairlead_contracts.base.yaml_text import YamlError, read_yaml
 
 _FILE = "controller_manager_config.yaml"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+.].*)?")
@@ -74,8 +74,8 @@ def _configuration(config: ConfigMap | None) -> _File | None:
     if text is None:
         return None
     try:
-        return msgspec.convert(yaml.safe_load(text) or {}, _File)
-    except (yaml.YAMLError, ValueError, RecursionError):  # and msgspec.ValidationError, which is a ValueError
+        return msgspec.convert(read_yaml(text) or {}, _File)
+    except (YamlError, msgspec.ValidationError):
         return None
 
 

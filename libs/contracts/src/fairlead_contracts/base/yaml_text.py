@@ -1,0 +1,325 @@
+"""YAML as people write it: each file of Fairlead's that is YAML is read here.
+
+libyaml parses a text into events, and values are made of them in one pass, without nodes between: PyYAML's own composer
+recurses in C, so that a few kilobytes of nesting end the process. Nesting is bounded, aliases may repeat a block but
+neither hold themselves nor multiply. What parsers take badly or pass over is a problem with its place, and reading goes
+on behind it: a key given twice, of which the last one would win; numbers that YAML 1.1 reads as others than they look
+like (`1:30` is 90, `010` is 8); tags, which make values that JSON does not have; dates that no month has.
+
+The other scalars mean what PyYAML's safe loader makes of them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import yaml
+
+from fairlead_contracts.base.errors import ContractError, FieldError
+
+DEEPEST = 100
+"""Lists and mappings inside one another. A snapshot's deepest value lies under ten."""
+FREE_REPEATS, MOST_REPEATS = 100_000, 10
+"""So many values may a text mean, or so many times as many as it writes; each alias counts with all that it means."""
+
+_ODD_NUMBER = re.compile(
+    r"""[-+]?(?:
+        0b[01_]+ | 0x[0-9a-fA-F_]+ | 0[0-7_]+       # binary, hexadecimal, octal
+      | [0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)? # sexagesimal
+    )""",
+    re.VERBOSE,
+)
+"""Those of YAML 1.1's numbers that are not decimal (yaml.org/type/int.html, yaml.org/type/float.html)."""
+_TAGS = frozenset((None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_KINDS = yaml.SafeLoader.yaml_implicit_resolvers
+_VALUES = yaml.SafeLoader.yaml_constructors
+_MAKER = yaml.constructor.SafeConstructor()
+
+
+class YamlError(ContractError):
+    """A text is not YAML, or is out of the bounds above; or a value of it is none that we take. It says where."""
+
+
+class Yaml(NamedTuple):
+    """What a text says."""
+
+    documents: list[object]
+    """None for an empty one."""
+    problems: list[FieldError]
+    """By path, each with its line and column."""
+
+    @property
+    def only(self) -> object:
+        """The only document; None where the text is empty.
+
+        Raises:
+            YamlError: there are several.
+        """
+        if len(self.documents) > 1:
+            raise YamlError("several documents stand in it, where one is expected")
+        return self.documents[0] if self.documents else None
+
+
+def parse_yaml(text: str | bytes) -> Yaml:
+    """All that can be read of a text, and what of it cannot.
+
+    Raises:
+        YamlError: it is not YAML at all, or nests or repeats out of bounds.
+    """
+    builder = _Builder()
+    try:
+        parser = _PARSER(text)
+        try:
+            while (event := parser.get_event()) is not None:
+                builder.take(event)
+        finally:
+            parser.dispose()
+    except yaml.YAMLError as error:
+        raise YamlError(" ".join(str(error).split())) from error
+    return Yaml(builder.documents, builder.problems)
+
+
+def read_yaml(text: str | bytes) -> object:
+    """What the only document of a text says; None where it is empty.
+
+    Raises:
+        YamlError: as `parse_yaml`, and for each problem.
+    """
+    return _without_problems(parse_yaml(text)).only
+
+
+def read_yaml_documents(text: str | bytes) -> list[object]:
+    """What each document of a text says; None for an empty one.
+
+    Raises:
+        YamlError: as `parse_yaml`, and for each problem.
+    """
+    return _without_problems(parse_yaml(text)).documents
+
+
+def _without_problems(found: Yaml) -> Yaml:
+    if found.problems:
+        raise YamlError("; ".join(map(str, found.problems)))
+    return found
+
+
+class _Collection:
+    """A list or mapping that has begun and not ended."""
+
+    __slots__ = ("anchor", "before", "deepest", "depth", "entries", "key", "lines", "made", "merged", "named")
+
+    def __init__(self, made: object, anchor: str | None, before: int, depth: int) -> None:
+        self.made = made
+        self.entries: list[object] | None = made if isinstance(made, list) else None
+        self.anchor = anchor
+        self.before = before
+        """Values meant by the text before this one."""
+        self.depth = self.deepest = depth
+        self.key: object = None
+        self.named = False
+        """Whether the key of the next value was read."""
+        self.lines: dict[object, int] = {}
+        """Of a mapping: where each key stands."""
+        self.merged: list[object] = []
+        """What the merge key `<<` brings."""
+
+
+class _Merges:
+    """What the key `<<` is."""
+
+    def __repr__(self) -> str:
+        return "'<<'"
+
+
+_MERGES = _Merges()
+"""The key `<<`: what it brings may be written over."""
+
+
+class _Builder:
+    """Makes values of events."""
+
+    def __init__(self) -> None:
+        self.documents: list[object] = []
+        self.problems: list[FieldError] = []
+        self._open: list[_Collection] = []
+        self._known: dict[str, object] = {}
+        """Plain scalars that were read before: most texts say the same again and again."""
+        self._anchored: dict[str, tuple[object, int, int]] = {}
+        """By anchor: the value, how many values it stands for, and how deep they nest."""
+        self._values = self._written = 0
+
+    def take(self, event: yaml.Event) -> None:
+        """Takes up the next event.
+
+        Raises:
+            YamlError: it goes out of bounds.
+        """
+        match event:
+            case yaml.ScalarEvent():
+                self._values += 1
+                self._written += 1
+                value = self._scalar(event)
+                if event.anchor is not None:
+                    self._name(event, event.anchor, value, 1, 0)
+                self._put(value, event)
+            case yaml.CollectionStartEvent():
+                self._begin(event)
+            case yaml.CollectionEndEvent():
+                self._end(event)
+            case yaml.AliasEvent(anchor=str(name)):
+                self._alias(event, name)
+            case yaml.DocumentStartEvent():
+                self._anchored.clear()  # anchors hold in their own document only
+            case _:
+                pass
+
+    def _scalar(self, event: yaml.ScalarEvent) -> object:
+        text: str = event.value
+        if event.tag not in {None, "!"}:
+            self._check_tag(event)
+            return text
+        if not event.implicit[0]:
+            return text
+        if text in self._known:
+            return self._known[text]
+        told = len(self.problems)
+        value = self._plain(event, text)
+        if len(self.problems) == told:
+            self._known[text] = value
+        return value
+
+    def _plain(self, event: yaml.ScalarEvent, text: str) -> object:
+        """A plain scalar's value: the first pattern that it matches says of which kind it is."""
+        kind = next((tag for tag, pattern in _KINDS.get(text[:1], ()) if pattern.match(text)), None)
+        if kind is None or kind not in _VALUES:
+            return text
+        if _ODD_NUMBER.fullmatch(text):
+            self._tell(event, text, "is no decimal number: write it as one, or in quotes")
+            return text
+        try:
+            return _VALUES[kind](_MAKER, yaml.ScalarNode(kind, text))
+        except ValueError as error:  # such as a day that no month has, or more digits than Python reads
+            self._tell(event, text, f"cannot be read: {error}")
+            return text
+
+    def _begin(self, event: yaml.CollectionStartEvent) -> None:
+        self._check_tag(event)
+        made: object = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._open.append(_Collection(made, event.anchor, self._values, len(self._open)))
+        self._values += 1
+        self._written += 1
+        self._reach(event, len(self._open))
+
+    def _end(self, event: yaml.Event) -> None:
+        ended = self._open.pop()
+        if ended.merged:
+            self._merge(event, ended)
+        if self._open:
+            self._open[-1].deepest = max(self._open[-1].deepest, ended.deepest)
+        if ended.anchor is not None:
+            size, height = self._values - ended.before, ended.deepest - ended.depth
+            self._name(event, ended.anchor, ended.made, size, height)
+        self._put(ended.made, event)
+
+    def _merge(self, event: yaml.Event, into: _Collection) -> None:
+        """Sets what `<<` brings before what the mapping says itself; of several the first one counts."""
+        own = into.made
+        brought: dict[object, object] = {}
+        for part in reversed(into.merged):
+            if isinstance(part, dict):
+                brought.update(part)
+            else:
+                self._tell(event, part, "<< takes a mapping, or a list of them")
+        if isinstance(own, dict):
+            said = dict(own)
+            own.clear()
+            own.update(brought | said)
+
+    def _name(self, event: yaml.Event, anchor: str, value: object, size: int, height: int) -> None:
+        if anchor in self._anchored:
+            raise _refused(event, f"&{anchor} is given to two values")
+        self._anchored[anchor] = value, size, height
+
+    def _alias(self, event: yaml.AliasEvent, name: str) -> None:
+        self._written += 1
+        if any(collection.anchor == name for collection in self._open):
+            raise _refused(event, f"*{name} stands inside what it stands for, without an end")
+        if name not in self._anchored:
+            raise _refused(event, f"*{name} stands for nothing: no &{name} comes before it")
+        value, size, height = self._anchored[name]
+        self._values += size
+        self._reach(event, len(self._open) + height)
+        if self._values > max(FREE_REPEATS, MOST_REPEATS * self._written):
+            raise _refused(event, f"*{name} repeats too much: write it out, or split the file")
+        self._put(value, event)
+
+    def _reach(self, event: yaml.Event, depth: int) -> None:
+        if depth > DEEPEST:
+            raise _refused(event, f"lists and mappings nest more than {DEEPEST} deep")
+        if self._open:
+            self._open[-1].deepest = max(self._open[-1].deepest, depth)
+
+    def _put(self, value: object, event: yaml.Event) -> None:
+        """Gives a value to what it stands in."""
+        if not self._open:
+            self.documents.append(value)
+            return
+        holder = self._open[-1]
+        if holder.entries is not None:
+            holder.entries.append(value)
+        elif holder.named:
+            holder.named = False
+            self._set(holder, value)
+        else:
+            holder.key = self._key(value, event)
+            holder.named = True
+            self._once(holder, event)
+
+    def _set(self, holder: _Collection, value: object) -> None:
+        if holder.key is _MERGES:
+            holder.merged += value if isinstance(value, list) else [value]
+        elif isinstance(holder.made, dict):
+            holder.made[holder.key] = value
+
+    def _key(self, key: object, event: yaml.Event) -> object:
+        if isinstance(key, (list, dict)):
+            self._tell(event, key, "is a list or mapping in the place of a key")
+            return str(key)
+        if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+            return _MERGES
+        return key
+
+    def _once(self, holder: _Collection, event: yaml.Event) -> None:
+        """Tells of a key that its mapping has already: YAML 1.2, 3.2.1.1, has keys unique."""
+        if first := holder.lines.get(holder.key):
+            self._tell(event, str(holder.key), f"key {holder.key!r} is given in line {first} already")
+        holder.lines[holder.key] = 0 if event.start_mark is None else event.start_mark.line + 1
+
+    def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
+        if event.tag not in _TAGS:
+            self._tell(event, event.tag, f"the tag {event.tag} means nothing here: leave it out")
+
+    def _tell(self, event: yaml.Event, value: object, reason: str) -> None:
+        self.problems.append(FieldError(self._path() or "document", value, f"{_place(event)}{reason}"))
+
+    def _path(self) -> str:
+        """Where in the document we are."""
+        return "".join(_steps(self._open)).removeprefix(".")
+
+
+def _steps(collections: list[_Collection]) -> Iterator[str]:
+    for collection in collections:
+        if collection.entries is not None:
+            yield f"[{len(collection.entries)}]"
+        elif collection.named:
+            yield f".{collection.key}"
+
+
+def _place(event: yaml.Event) -> str:
+    mark = event.start_mark
+    return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+
+
+def _refused(event: yaml.Event, reason: str) -> YamlError:
+    return YamlError(_place(event) + reason)
