@@ -21,10 +21,8 @@ from fairlead_policy.explain.side_by_side import SideBySide
 from fairlead_policy.order.positions import (
     SortKey,
     merge_places,
-    place_in,
-    place_of,
-    sort_key_at,
-    sort_key_in,
+    place_at,
+    sort_key_of,
 )
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
@@ -40,22 +38,18 @@ class Chain:
     def __init__(self, part: TenantQueue | ServiceOrder, now: Micros) -> None:
         self._part = part
         self._now = now
-        self.top = part.tenant if isinstance(part, TenantQueue) else part.top
+        self.top = part.top
 
     def __len__(self) -> int:
         return len(self._part)
 
     def key_at(self, at: int) -> SortKey:
         """What the order goes by."""
-        if isinstance(self._part, TenantQueue):
-            return sort_key_at(self._part, at, self._now)
-        return sort_key_in(self._part, at, self._now)
+        return sort_key_of(self._part, at, self._now)
 
     def place_at(self, at: int) -> Place:
         """The place of a job."""
-        if isinstance(self._part, TenantQueue):
-            return place_of(self._part, at, self._now)
-        return place_in(self._part, at, self._now)
+        return place_at(self._part, at, self._now)
 
     def uid_at(self, at: int) -> str:
         """The uid of a job."""
@@ -67,23 +61,17 @@ class Chain:
 
     def leads(self, leading: int, ahead: int) -> int:
         """How many of the first `ahead` jobs are of a higher class than this."""
-        rows = self._part.scored().rows if isinstance(self._part, TenantQueue) else self._part.rows
-        return int(np.searchsorted(rows.rank[:ahead], leading))
+        return int(np.searchsorted(self._part.rows.rank[:ahead], leading))
 
     def asked(self, ahead: int, rules: PoolRules) -> Counter[str]:
         """What the first `ahead` jobs ask for, of each resource that counts."""
-        if isinstance(self._part, TenantQueue):
-            return _summed(self._part.columns(ahead).demand, rules)
-        return _summed(self._part.field.columns.demand[self._part.stretch.at[:ahead]], rules)
+        return _summed(self._part.first_columns(ahead).demand, rules)
 
     def asked_by_startable(self, ahead: int, rules: PoolRules) -> Counter[str]:
         """What the first `ahead` jobs ask for of every resource, without those larger than the pool: these never start."""
         if leaves_out(rules):
             return asked_in_turn(map(self._part.job_at, range(ahead)), rules)
-        if isinstance(self._part, TenantQueue):
-            return _summed(self._part.columns(ahead).demand_of_startable(rules), rules)
-        demand = self._part.field.columns.demand_of_startable(rules)
-        return _summed(demand[self._part.stretch.at[:ahead]], rules)
+        return _summed(self._part.first_columns(ahead).demand_of_startable(rules), rules)
 
 
 def _summed(demand: Ints, rules: PoolRules) -> Counter[str]:

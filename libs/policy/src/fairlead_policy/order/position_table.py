@@ -61,7 +61,7 @@ class PositionTable(LazyPositions):
         """Of each part, the number of its first job."""
         self._part = np.repeat(np.arange(len(parts)), lengths)
         self._tenants = gathering.tenants
-        self._tops = [one.tenant if isinstance(one, TenantQueue) else one.top for one in parts]
+        self._tops = [one.top for one in parts]
         self._alone = [isinstance(one, TenantQueue) for one in parts]
         self._units = UnitShares(rules, self._tops)
         self._units_below = UnitShares(rules, self._tenants)

@@ -204,6 +204,11 @@ def place_at(part: TenantQueue | ServiceOrder, at: int, now: Micros) -> Place:
     return place_of(part, at, now) if isinstance(part, TenantQueue) else place_in(part, at, now)
 
 
+def sort_key_of(part: TenantQueue | ServiceOrder, at: int, now: Micros) -> SortKey:
+    """What the order goes by, exact, of the same."""
+    return sort_key_at(part, at, now) if isinstance(part, TenantQueue) else sort_key_in(part, at, now)
+
+
 # Places of any shard --------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.tenants.merging import Field, Stretch, ranked
-from fairlead_policy.tenants.tenant_queue import TenantQueue
+from fairlead_policy.tenants.tenant_queue import Columns, TenantQueue
 
 
 class ServiceOrder:
@@ -56,6 +56,10 @@ class ServiceOrder:
     def own(self) -> Rows:
         """Each job by its own terms."""
         return self.stretch.scores.rows
+
+    def first_columns(self, count: int) -> Columns:
+        """What the first jobs are, in this order."""
+        return self.field.columns.take(self.stretch.at[:count])
 
     @cached_property
     def rows(self) -> Rows:

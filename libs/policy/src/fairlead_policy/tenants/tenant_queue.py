@@ -66,6 +66,10 @@ class Columns(NamedTuple):
         startable = (self.demand <= capacity).all(axis=1) & (self.lacking == 0)
         return np.where(startable[:, np.newaxis], self.demand, 0)
 
+    def take(self, rows: Ints) -> "Columns":
+        """Some of the jobs, in that order."""
+        return Columns(*(column[rows] for column in self))
+
     @classmethod
     def joined(cls, parts: Sequence["Columns"]) -> "Columns":
         """The jobs of all parts, one after the other."""
@@ -110,6 +114,20 @@ class TenantQueue:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    @property
+    def top(self) -> str:
+        """The top-level tenant: itself, as far as it stands alone."""
+        return self.tenant
+
+    @property
+    def rows(self) -> Rows:
+        """Each job as what it counts as: as itself."""
+        return self.scored().rows
+
+    def first_columns(self, count: int) -> "Columns":
+        """What the first jobs are, in their own order."""
+        return self.columns(count)
 
     @property
     def rules(self) -> PoolRules:
