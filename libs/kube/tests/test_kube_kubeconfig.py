@@ -16,7 +16,7 @@ from fairlead_kube import (
     contexts,
 )
 from fairlead_kube.credentials import Fixed, TokenFile, sign_in, tls_context
-from fairlead_kube.kubeconfig import Access, Cluster, User, find_access, material
+from fairlead_kube.kubeconfig import Access, Cluster, User, find_access, material, read_kubeconfig
 
 FIRST = """
 apiVersion: v1
@@ -141,6 +141,37 @@ async def test_a_credential_plugin_is_run(tmp_path: Path) -> None:
     )
     with pytest.raises(CredentialsError, match="plugin"):
         await broken.authorization(renew=False)
+
+
+@pytest.mark.parametrize("command", ["./plugin", "bin/plugin", "../{folder}/plugin", "{path}/plugin"])
+async def test_a_plugin_with_a_slash_in_its_command_is_found_from_the_kubeconfigs_folder(
+    tmp_path: Path, command: str
+) -> None:
+    command = command.format(folder=tmp_path.name, path=tmp_path)
+    (tmp_path / "bin").mkdir()
+    for place in (tmp_path, tmp_path / "bin"):
+        answer = (
+            '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}'
+        )
+        (place / "plugin").write_text(f"#!/bin/sh\necho '{answer}'\n")
+        (place / "plugin").chmod(0o755)
+    path = tmp_path / "config"
+    path.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        "clusters: [{name: k, cluster: {server: 'https://x'}}]\n"
+        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
+        f"command: {command}}}}}}}]\n"
+    )
+    [user] = read_kubeconfig([path]).users.values()
+    way = sign_in(Access(cluster=Cluster(server="https://x"), user=user))
+    assert await way.authorization(renew=False) == "Bearer t"
+
+
+def test_a_plugin_without_a_slash_is_looked_for_on_the_path(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("users: [{name: u, user: {exec: {command: aws}}}]\n")
+    [user] = read_kubeconfig([path]).users.values()
+    assert user.exec == {"command": "aws"}
 
 
 def test_certificates_that_cannot_be_used_are_told(tmp_path: Path) -> None:

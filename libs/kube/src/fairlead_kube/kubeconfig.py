@@ -146,7 +146,8 @@ def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
                 )
         for one in file.users or ():
             files = ("client_certificate", "client_key", "token_file")
-            merged.users.setdefault(one.name, _settle(one.user or User(), path.parent, *files))
+            user = _settle(one.user or User(), path.parent, *files)
+            merged.users.setdefault(one.name, _with_plugin_found(user, path.parent))
         for one in file.contexts or ():
             merged.contexts.setdefault(one.name, one.context or Context())
     return merged
@@ -169,6 +170,17 @@ def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
     return msgspec.structs.replace(
         part, **{field: str(folder / Path(value).expanduser()) for field, value in found.items() if value}
     )
+
+
+def _with_plugin_found(user: User, folder: Path) -> User:
+    """A plugin's command with a slash is a path from the kubeconfig's folder; one without is looked for on the PATH.
+
+    So client-go has it (k8s.io/client-go, tools/clientcmd, loader.go: ResolveLocalPaths).
+    """
+    command = (user.exec or {}).get("command")
+    if user.exec is None or not isinstance(command, str) or os.sep not in command:
+        return user
+    return msgspec.structs.replace(user, exec={**user.exec, "command": str((folder / command).absolute())})
 
 
 def _in_cluster(environ: Mapping[str, str]) -> Access:
