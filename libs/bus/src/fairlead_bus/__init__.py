@@ -5,7 +5,7 @@ once, named in a comment and covered by a test. Errors are typed: `RetryableBusE
 
 From the ground up: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of
 its API, `bus` is what users have. On it stand `publisher`, `serving`, `bucket`; `feed` replays a stream once, `mirror`
-and `follower` for ever; `worker` takes from a work queue. `swap` is compare-and-swap: `owner` and `leadership` claim by
+and `follower` for ever; `worker` takes from a work queue (`turns`, `overtaking`, `settling`). `swap` is compare-and-swap: `owner` and `leadership` claim by
 it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has. `provision` makes streams, `permissions` says who may what.
 """
 
