@@ -2,16 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+import time
 from pathlib import Path
 
 import pytest
 
+from fairlead_bus import Bus
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog, Step
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import QUEUE, Estate
-from fairlead_testkit.fairness import FairReplay
-from fairlead_testkit.kube_fleet import KubeFleet, fair_policy, front_stands
+from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 from fairlead_testkit.oracle import OracleRules
 from fairlead_testkit.placements import PlacementReplay, QuotaNode
@@ -23,26 +24,14 @@ WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
 FRONT = {"team-a": 3, "team-b": 2, "team-c": 1}
 """Of the first jobs, as many as there are GPUs."""
 EACH = 12
-EACH_JOBS = 8
+EACH_JOBS = 6
+URGENT = 3
+"""So many urgent Jobs come, one after each `URGENT_EACH` ends."""
+URGENT_EACH = 4
 APART = 0.7
 """Seconds between two ends."""
 SLOW = 0.5
 """After so many seconds an end has been ordered by, on a loaded machine."""
-
-
-def replayed(steps: Sequence[Step], waiting: Mapping[str, str]) -> FairReplay:
-    """The pool as its admissions tell it; `waiting` are tenants by job."""
-    replay = FairReplay(WEIGHTS, GPUS)
-    for job, tenant in waiting.items():
-        replay.queued(tenant, job)
-    for step in steps:
-        if step.name not in waiting:
-            continue  # it only kept the queue full
-        if step.what == "admitted":
-            replay.started_one(step.tenant, step.name)
-        else:
-            replay.ended_one(step.tenant)
-    return replay
 
 
 def oldest_running(estate: Estate, log: AdmissionLog) -> Step:
@@ -98,41 +87,68 @@ def tenants_of_front(estate: Estate) -> dict[str, int]:
     return {tenant: front.count(tenant) for tenant in WEIGHTS}
 
 
-async def test_jobs_run_to_their_end_within_one_job_of_weighted_drf(
+async def test_what_ended_jobs_leave_goes_to_the_first_of_the_order_and_to_urgent_ones_before(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    """Their pods end one after the other, in no order of their starts, each when the one before is ordered by."""
+    """Their pods end one after the other, in no order of their starts, and nobody waits for an order to stand."""
     rng = random.Random(5)
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
+    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
+        estate.priority_class("urgent", 100_000)
         pool = estate.queue("shared", GPUS)
-        estate.workload("keeper", "keeper", GPUS)
-        log.wait(1)
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
-        async with fleet.running() as bus:
-            for tenant in WEIGHTS:
-                for number in range(EACH_JOBS):
-                    estate.job(tenant, f"{tenant}-{number}", seconds=3600)
-            count = EACH_JOBS * len(WEIGHTS)
-            await eventually(lambda: len(estate.waiting()) == count, 60, what="Kueue has made all Workloads")
-            await eventually(
-                lambda: tenants_of_front(estate) == FRONT, 60, what="the front is shared by weight"
-            )
-            await front_stands(bus, estate, GPUS)
-            estate.finish("keeper", "keeper")
-            log.wait(1 + GPUS)
-            for more in range(count - GPUS):
-                await front_stands(bus, estate)
-                await ends(estate, rng.choice(sorted(estate.admitted())))
-                log.wait(1 + GPUS + more + 1)
-            for name in estate.admitted():
+        grant = Grant(tenant=estate.namespaces["team-c"], classes=["urgent"])
+        policy = fair_policy(estate, WEIGHTS, pool, grants=[grant])
+        for tenant in WEIGHTS:
+            for number in range(EACH_JOBS):
+                estate.job(tenant, f"{tenant}-{number}", seconds=3600)
+        count = EACH_JOBS * len(WEIGHTS)
+        log.wait(GPUS)
+        await eventually(
+            lambda: len(estate.waiting()) == count - GPUS, 60, what="Kueue has made all Workloads"
+        )
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            await all_placed(bus, estate)
+            begun, over = time.monotonic(), set[str]()
+            for turn in range(count - GPUS + URGENT):
+                if turn % URGENT_EACH == 0 and turn < URGENT * URGENT_EACH:
+                    await parked_urgent(bus, estate, f"now-{turn}", over)
+                running = await eventually(
+                    lambda: sorted(estate.admitted().keys() - over), 60, what="some run"
+                )
+                over.add(name := rng.choice(running))
+                await ends(estate, name)
+                await asyncio.sleep(rng.uniform(0.1, APART))
+            log.wait(count + URGENT)
+            for name in estate.admitted().keys() - over:
                 await ends(estate, name)
             await eventually(lambda: not estate.admitted(), 60, what="every Job has ended")
-        jobs = {
-            step.name: step.tenant for step in log.steps if step.what == "admitted" and step.name != "keeper"
-        }
-        replay = replayed(log.steps, jobs)
-        assert len(replay.started) == count
-        assert replay.breaches == []
+        judge = PlacementReplay(
+            rules=OracleRules.of(policy, {GPU: GPUS}),
+            nodes={"shared": QuotaNode(nominal=GPUS)},
+            queues=dict.fromkeys(estate.namespaces.values(), "shared"),
+            reaction=SLOW,
+        )
+        placements = [one for one in judge.replay(log.glimpses) if one.at >= begun]
+        assert len(placements) == count - GPUS + URGENT
+        wrong = [one for one in placements if one.missed]
+        assert len(wrong) <= len(placements) // 5, wrong
+        urgent = [one for one in placements if one.name.startswith("job-now-")]
+        assert [one.missed for one in urgent] == [0] * URGENT, urgent
+
+
+async def parked_urgent(bus: Bus, estate: Estate, name: str, over: set[str]) -> None:
+    """A Job of the highest class comes while nothing is free, and waits as all others do."""
+
+    def full() -> bool:
+        running = estate.admitted().keys()
+        return len(running) == GPUS and not running & over
+
+    await eventually(full, 60, what="all whose pods ended have made room, and it is taken")
+    estate.job("team-c", name, labels={things.PRIORITY_CLASS: "urgent"}, seconds=3600)
+    made = f"job-{name}-"
+    await eventually(
+        lambda: any(one.startswith(made) for one in estate.waiting()), 60, what="Kueue has made its Workload"
+    )
+    await all_placed(bus, estate)
 
 
 async def ends(estate: Estate, name: str) -> None:

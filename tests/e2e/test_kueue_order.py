@@ -10,13 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
-from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.kubelab.audit import AuditLine
 from fairlead_testkit.kueue_rounds import Layout, Rounds
@@ -43,16 +40,6 @@ QUOTA_OF_THEIR_OWN = Layout(
     | {name: QuotaNode(nominal=gpus, parent="root") for name, gpus in (("x", 3), ("y", 2), ("z", 1))},
     tenants=QUOTA_ABOVE.tenants,
 )
-
-
-async def decided(bus: Bus, estate: Estate) -> None:
-    """Wait until the scorers know what waits."""
-
-    async def known() -> bool:
-        found = await whole_queue(bus, POOL)
-        return not found.silent_shards and {place.place.id for place in found.places} == set(estate.waiting())
-
-    await eventually(known, 60, what="all that waits has a place")
 
 
 def told(placements: list[Placement]) -> str:
@@ -82,7 +69,7 @@ async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
         rounds = Rounds(estate, log, layout)
         rounds.backlog(EACH)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
-            await decided(bus, estate)
+            await all_placed(bus, estate)
             await rounds.play(20 // units, units=units, rest=(0.6, 1.4))
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
@@ -103,7 +90,7 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
             urgent = []
             for _ in range(3):
                 urgent.append(rounds.arrive("team-a", priority_class="urgent", priority=100_000))
-                await decided(bus, estate)
+                await all_placed(bus, estate)
                 await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
@@ -122,7 +109,7 @@ async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
         rounds.backlog(14)
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
         async with fleet.running() as bus:
-            await decided(bus, estate)
+            await all_placed(bus, estate)
             own, unwoken = await one_by_one(rounds, estate, policy)
             assert unwoken == 0
             woken = msgspec.structs.replace(policy, wake="always")

@@ -75,6 +75,16 @@ async def clear(bus: Bus, lever: Lever, *, cluster: str = KUBE_CLUSTER) -> None:
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))
 
 
+async def all_placed(bus: Bus, estate: Estate) -> None:
+    """Wait until the scorers have a place for all that waits, and for nothing else."""
+
+    async def known() -> bool:
+        found = await whole_queue(bus, POOL)
+        return not found.silent_shards and {place.place.id for place in found.places} == set(estate.waiting())
+
+    await eventually(known, 60, what="all that waits has a place")
+
+
 async def front_stands(bus: Bus, estate: Estate, first: int = 1) -> None:
     """Wait until the scorers know what waits, Kueue's next jobs are theirs, and Kueue is done with what was written to it.
 
