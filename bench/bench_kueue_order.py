@@ -11,12 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench_lines import say
+from msgspec import to_builtins
 
+from fairlead_bus import Bucket, Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
 from fairlead_testkit.kueue_rounds import Layout, Rounds
 from fairlead_testkit.placements import QuotaNode, Tally
@@ -25,6 +29,11 @@ WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
 EACH = 10
 RELEASES = 320
 REST = (0.4, 1.6)
+TAKEOVERS = "one queue, whoever leads is killed"
+LEADS_SECONDS = 15.0
+"""After so long whoever leads is killed, in that layout."""
+TAKEOVER_SECONDS = 1.3
+"""What is admitted so soon after a takeover was woken by another."""
 ALONE = 20
 """Releases on which Kueue's own time is taken."""
 
@@ -62,6 +71,7 @@ LAYOUTS: dict[str, tuple[Layout, int, LabOptions]] = {
         1,
         WORKLOADS_ALONE,
     ),
+    TAKEOVERS: (ONE, 1, WORKLOADS_ALONE),
     "one queue that blocks": (replace(ONE, strategy="StrictFIFO"), 1, WORKLOADS_ALONE),
     "all quota above": (_over((0, 0, 0), 6), 2, WORKLOADS_ALONE),
     "quota of their own": (_over((5, 3, 2), 0), 2, WORKLOADS_ALONE),
@@ -81,6 +91,31 @@ async def kueue_order() -> None:
     own = await _alone()
     for name, (layout, units, options) in LAYOUTS.items():
         await _steered(name, layout, units, options, own)
+
+
+async def _change_hands(bus: Bus, fleet: KubeFleet, takeovers: list[tuple[float, float]]) -> None:
+    """Kill whoever leads, again and again, and note from when to when nobody did or the new one had just begun."""
+    admitters = {service.name: service for service in fleet.named("admitter")}
+    leases = Bucket(bus, topology.MEMBERS)
+    key = subjects.leader_key("admitter", KUBE_CLUSTER)
+
+    async def leader() -> str:
+        found = await leases.get(key)
+        return "" if found is None else LEADER_LEASE.decode(found.value).replica
+
+    while True:
+        await asyncio.sleep(LEADS_SECONDS)
+        old = await eventually(leader, 60, what="somebody leads")
+        begun = time.monotonic()
+        admitters[old].kill()
+        takeovers.append((begun, float("inf")))
+
+        async def another(old: str = old) -> bool:
+            return await leader() not in ("", old)
+
+        await eventually(another, 60, what="another leads")
+        takeovers[-1] = (begun, time.monotonic() + TAKEOVER_SECONDS)
+        await admitters[old].start().ready()
 
 
 async def _alone() -> float:
@@ -103,16 +138,21 @@ async def _steered(name: str, layout: Layout, units: int, options: LabOptions, o
         policy = fair_policy(estate, WEIGHTS, layout.make(estate))
         rounds = Rounds(estate, log, layout)
         rounds.backlog(EACH)
-        async with KubeFleet(Path(folder), lab, policy=policy).running() as bus:
-
-            async def known() -> bool:
-                return (await whole_queue(bus, POOL)).waiting == len(estate.waiting())
-
-            await eventually(known, 60, what="all that waits has a place")
+        takeovers: list[tuple[float, float]] = []
+        fleet = KubeFleet(Path(folder), lab, policy=policy, admitters=2 if name == TAKEOVERS else 1)
+        async with fleet.running() as bus:
+            await all_placed(bus, estate)
+            changing = (
+                asyncio.create_task(_change_hands(bus, fleet, takeovers)) if name == TAKEOVERS else None
+            )
             begun = time.monotonic()
             await rounds.play(RELEASES // units, units=units, rest=REST)
             await rounds.settle()
-        tally = Tally.of(rounds.placements(policy))
+            if changing is not None:
+                changing.cancel()
+                await asyncio.wait([changing])
+            said = [one.adherence for one in (await whole_queue(bus, POOL)).steering]
+        tally = Tally.of(rounds.placements(policy), takeovers)
         say(
             "order kept",
             layout=name,
@@ -122,6 +162,8 @@ async def _steered(name: str, layout: Layout, units: int, options: LabOptions, o
             places=dict(sorted(tally.places.items())),
             by_the_very_instant=dict(sorted(tally.strict.items())),
             newcomers=dict(sorted(tally.newcomers.items())),
+            takeovers=dict(sorted(tally.takeovers.items())),
+            said=[None if one is None else to_builtins(one) for one in said],
             idle=tally.idle,
             idle_ratio=tally.idle / own,
             aim="0.98 first, none beyond 1; a quarter of Kueue's own time",

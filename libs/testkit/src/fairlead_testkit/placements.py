@@ -239,15 +239,25 @@ class Tally:
     """By the order of the very instant."""
     newcomers: Counter[int]
     """Of jobs that came just before: nobody can have ordered them yet."""
+    takeovers: Counter[int]
+    """While nobody led, or whoever leads had just begun."""
     idle: float
     """Median seconds from a release to the next admission."""
 
     @staticmethod
-    def of(placements: Iterable[Placement]) -> "Tally":
-        """Count them."""
+    def of(placements: Iterable[Placement], takeovers: Sequence[tuple[float, float]] = ()) -> "Tally":
+        """Count them.
+
+        Args:
+            placements: what was admitted.
+            takeovers: from when to when the lead changed hands, monotonic seconds: what was admitted then is counted apart.
+        """
         found = list(placements)
+        apart = [one for one in found if any(begin <= one.at < end for begin, end in takeovers)]
+        found = [one for one in found if one not in apart]
         ordered = [one for one in found if not one.newcomer]
         return Tally(
+            takeovers=Counter(one.missed for one in apart),
             places=Counter(one.missed for one in ordered),
             strict=Counter(one.place for one in ordered),
             newcomers=Counter(one.missed for one in found if one.newcomer),
