@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,16 @@ def order(ledger: Ledger, pool: str) -> list[str]:
     found = ledger.pools[pool]
     return [
         place.id
+        for shard in range(found.shards)
+        for front in decide(found, shard, NOW).fronts
+        for place in front.places
+    ]
+
+
+def tenants_waiting(ledger: Ledger, pool: str = "c1/gpu") -> list[str]:
+    found = ledger.pools[pool]
+    return [
+        place.tenant
         for shard in range(found.shards)
         for front in decide(found, shard, NOW).fronts
         for place in front.places
@@ -157,16 +168,27 @@ def test_a_job_that_comes_back_under_its_name_with_another_uid_is_another_job() 
     assert use(ledger, "c1/gpu", "team-a") == {}
 
 
-def test_a_job_that_changed_its_account_counts_once_whatever_comes_first() -> None:
-    before, after = a_job("x", uid="1"), a_job("x", uid="1", scope="team-b")
-    ledger = a_ledger(*CLUSTER, before)
-    ledger.learn(facts(after))
-    assert order(ledger, "c1/gpu") == ["x"]
-    ledger.learn({subject_of(before): None})
-    assert order(ledger, "c1/gpu") == ["x"]
+@pytest.mark.parametrize("scopes", [("team-a", "team-b"), ("team-b", "team-a")])
+def test_a_job_that_changed_its_account_counts_once_by_its_newer_statement(scopes: tuple[str, str]) -> None:
+    before, after = (a_job("x", uid="1", scope=scope, rev=rev) for rev, scope in enumerate(scopes, start=1))
+    for told in itertools.permutations((before, after)):
+        ledger = a_ledger(*CLUSTER)
+        for job in told:
+            ledger.learn(facts(job))
+        assert tenants_waiting(ledger) == [after.scope]
+    ledger.learn({subject_of(after): None})
+    assert tenants_waiting(ledger) == [before.scope]
+    ledger.learn(facts(after) | {subject_of(before): None})
+    assert tenants_waiting(ledger) == [after.scope]
     assert ledger.pools["c1/gpu"].waiting == 1
     ledger.learn({subject_of(after): None})
-    assert order(ledger, "c1/gpu") == []
+    assert tenants_waiting(ledger) == []
+
+
+def test_a_job_that_is_held_under_its_newer_account_does_not_wait_under_the_older() -> None:
+    waits = a_job("x", uid="1", rev=1)
+    ledger = a_ledger(*CLUSTER, waits, a_job("x", uid="1", scope="team-b", rev=2, phase=Phase.HELD))
+    assert tenants_waiting(ledger) == []
 
 
 def test_jobs_are_found_by_id_uid_submission_and_scoped_name() -> None:

@@ -509,9 +509,10 @@ def words_of(pool: OrderedPool, tenant: str) -> list[str]:
     return terms_in_words(place, pool.standings[tenant], pool.rules, NOW)
 
 
-def test_a_job_that_stands_under_two_subjects_counts_once() -> None:
-    moved = a_job("one", scope="team-b", uid="team-a/one")
-    snapshot = snapshot_of(STATES | {"zz": moved}, DOCUMENT, NOW)
+@pytest.mark.parametrize("subject", ["aa", "zz"])
+def test_a_job_that_stands_under_two_subjects_counts_once_by_its_newer_statement(subject: str) -> None:
+    moved = a_job("one", scope="team-b", uid="team-a/one", rev=2)
+    snapshot = snapshot_of(STATES | {subject: moved}, DOCUMENT, NOW)
     assert [job.tenant for job in snapshot.jobs if job.uid == "team-a/one"] == ["team-b"]
 
 

@@ -23,6 +23,7 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_policy.levels.withholding import unsteered_level
+from fairlead_policy.snapshot.stated_jobs import StatedJobs
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
@@ -58,9 +59,7 @@ class ClusterFacts:
         """Says on which incarnation of the server the state was made equal to the cluster."""
         self._queues_by_scope: dict[str, dict[str, str]] = {}
         self._objects: dict[str, State] = {}
-        self._jobs: dict[str, JobState] = {}
-        self._shadowed: dict[str, list[JobState]] = {}
-        """By uid, what older subjects still say of a job: rarely anything."""
+        self._jobs = StatedJobs()
         self._class_of: Callable[[JobState], str] = _everybodys
         self._urgency: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
@@ -115,11 +114,11 @@ class ClusterFacts:
 
     def queued_jobs(self) -> Iterator[JobState]:
         """Every job that waits or is held."""
-        return (job for job in self._jobs.values() if job.phase in _QUEUED)
+        return (job for job in self._jobs if job.phase in _QUEUED)
 
     def running_jobs(self) -> Iterator[JobState]:
         """Every job that runs."""
-        return (job for job in self._jobs.values() if job.phase is Phase.RUNNING)
+        return (job for job in self._jobs if job.phase is Phase.RUNNING)
 
     def classify(self, class_of: Callable[[JobState], str]) -> None:
         """Another policy holds: jobs have the classes that this says. Costs a look at every queued job."""
@@ -139,60 +138,29 @@ class ClusterFacts:
             if after is not None:
                 self._objects[subject] = after
             if isinstance(before, JobState) or isinstance(after, JobState):
-                jobs += self._replace_job(before, after)
+                jobs += self._replace_job(subject, after)
             else:
                 moved |= self._replace_other(before, after)
         self._look_for_moved(moved)
         return jobs
 
-    def _replace_job(self, before: State | None, after: State | None) -> Iterable[JobChange]:
-        gone = before if isinstance(before, JobState) else None
-        come = after if isinstance(after, JobState) else None
-        stood = {job.uid: self._jobs.get(job.uid) for job in (gone, come) if job is not None}
-        if gone is not None:
-            self._retire(gone)
-        if come is not None:
-            self._enter(come)
-        stands = {uid: self._jobs.get(uid) for uid in stood}
-        return [JobChange(stood[uid], stands[uid]) for uid in stood if stood[uid] is not stands[uid]]
-
-    def _enter(self, job: JobState) -> None:
-        """Counts the job, unless another subject has a newer word on it.
-
-        A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
-        comes. It counts once, by its highest revision; what the other says waits in the shadow.
-        """
-        standing = self._jobs.get(job.uid)
-        if standing is not None and job.stamp < standing.stamp:
-            self._shadowed.setdefault(job.uid, []).append(job)
-            return
-        if standing is not None:
-            self._take(standing)
-            self._shadowed.setdefault(job.uid, []).append(standing)
-        self._put(job)
-
-    def _retire(self, job: JobState) -> None:
-        shadowed = self._shadowed.pop(job.uid, [])
-        if self._jobs[job.uid] is not job:
-            shadowed.remove(job)
-        else:
-            self._take(job)
-            if shadowed:
-                newest = max(shadowed, key=lambda one: one.stamp)
-                shadowed.remove(newest)
-                self._put(newest)
-        if shadowed:
-            self._shadowed[job.uid] = shadowed
+    def _replace_job(self, subject: str, after: State | None) -> Iterable[JobChange]:
+        job = after if isinstance(after, JobState) else None
+        changes = [JobChange(gone, come) for gone, come in self._jobs.replace(subject, job).values()]
+        for change in changes:
+            if change.before is not None:
+                self._take(change.before)
+            if change.after is not None:
+                self._put(change.after)
+        return changes
 
     def _put(self, job: JobState) -> None:
-        self._jobs[job.uid] = job
         if job.phase in _QUEUED:
             self._enter_queue(job)
         elif job.phase is Phase.RUNNING:
             self.running.put(job)
 
     def _take(self, job: JobState) -> None:
-        del self._jobs[job.uid]
         if job.phase in _QUEUED:
             self._leave_queue(job)
         elif job.phase is Phase.RUNNING:

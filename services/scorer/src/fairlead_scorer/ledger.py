@@ -30,6 +30,7 @@ from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import cards_by_pool, part_capacity, rooms_of
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
+from fairlead_policy.snapshot.stated_jobs import StatedJobs
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
@@ -60,7 +61,7 @@ class Ledger:
         """By policy name."""
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
-        self._jobs: dict[str, JobState] = {}
+        self._jobs = StatedJobs()
         self._queues: dict[str, QueueState] = {}
         self._stated: dict[str, PoolState] = {}
         self._tenants: dict[str, TenantState] = {}
@@ -72,12 +73,10 @@ class Ledger:
         self._cards: dict[str, PoolCards] = {}
         """By policy pool, where its clusters register any."""
         self._jobs_of: dict[Stated, dict[str, None]] = {}
+        """By queue, the uids of its jobs."""
         self._pool_of: dict[Stated, Stated] = {}
         self._entries: dict[str, Entry] = {}
-        self._holder: dict[str, str] = {}
-        """The subject that a uid is counted under."""
-        self._rivals: dict[str, set[str]] = {}
-        """The other subjects that state the same uid: rarely any."""
+        """By uid, the jobs that count."""
         self._use: dict[Stated, dict[str, int]] = {}
         self._held: dict[Stated, dict[str, int]] = {}
         """Of that, what runs."""
@@ -104,8 +103,8 @@ class Ledger:
         self._past_before.clear()
         for run in self._over.values():
             self._remember(run)
-        for number, (subject, job) in enumerate(self._jobs.items(), start=1):
-            self._settle(subject, job)
+        for number, job in enumerate(self._jobs, start=1):
+            self._settle(job.uid, job)
             if number % _STEP == 0:
                 yield
 
@@ -117,7 +116,7 @@ class Ledger:
 
     def _forget_places(self) -> None:
         self.pools.clear()
-        for places in (self._entries, self._holder, self._rivals, self._use, self._held):
+        for places in (self._entries, self._use, self._held):
             places.clear()
 
     def learn(self, changes: Mapping[str, State | None]) -> None:
@@ -130,13 +129,13 @@ class Ledger:
         jobs: list[str] = []
         reshaped = False
         for subject, state in changes.items():
-            if isinstance(state, JobState) or (state is None and subject in self._jobs):
+            if isinstance(state, JobState) or (state is None and self._jobs.stated(subject) is not None):
                 jobs.append(subject)
             else:
                 reshaped |= self._note(subject, state)
         weighing = self._reshape() if reshaped and self.rulebook is not None else []
-        for number, subject in enumerate(weighing, start=1):
-            self._settle(subject, self._jobs[subject])
+        for number, uid in enumerate(weighing, start=1):
+            self._settle(uid, self._jobs.get(uid))
             if number % _STEP == 0:
                 yield
         for number, subject in enumerate(jobs, start=1):
@@ -211,19 +210,21 @@ class Ledger:
         return True
 
     def _note_job(self, subject: str, state: State | None) -> None:
-        if state is not None and self._jobs.get(subject) == state:
-            return  # told again by a replay
-        before = self._jobs.pop(subject, None)
         job = state if isinstance(state, JobState) else None
-        if before is not None and (job is None or before.queue != job.queue):
-            queue = (before.cluster, before.queue)
-            del self._jobs_of[queue][subject]
-            if not self._jobs_of[queue]:
-                del self._jobs_of[queue]
-        if job is not None:
-            self._jobs[subject] = job
-            self._jobs_of.setdefault((job.cluster, job.queue), {})[subject] = None
-        self._settle(subject, job)
+        if job is not None and self._jobs.stated(subject) == job:
+            return  # told again by a replay
+        for uid, (before, after) in self._jobs.replace(subject, job).items():
+            if before is not None and (after is None or _queue_of(before) != _queue_of(after)):
+                self._leave_queue(before)
+            if after is not None:
+                self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
+            self._settle(uid, after)
+
+    def _leave_queue(self, job: JobState) -> None:
+        queue = _queue_of(job)
+        del self._jobs_of[queue][job.uid]
+        if not self._jobs_of[queue]:
+            del self._jobs_of[queue]
 
     # What follows from it -----------------------------------------------------------------------------------------
 
@@ -233,7 +234,7 @@ class Ledger:
         There are few of either; doing it whole once a batch of changes leaves no path on which it could go wrong.
 
         Returns:
-            The subjects of the jobs that may weigh something else: other cards are known in their pools.
+            The uids of the jobs that may weigh something else: other cards are known in their pools.
         """
         weighed, self._cards = self._cards, cards_by_pool(self._shaping(), self._policy())
         other = {
@@ -254,15 +255,15 @@ class Ledger:
         )
         for queue in before.keys() | self._pool_of.keys():
             if before.get(queue) != self._pool_of.get(queue):
-                for subject in self._jobs_of.get(queue, ()):
-                    self._settle(subject, self._jobs[subject])
+                for uid in self._jobs_of.get(queue, ()):
+                    self._settle(uid, self._jobs.get(uid))
 
         fresh = self._pool_of.keys() - before.keys()
         for run in self._over.values() if fresh or other else ():
             if (run.cluster, run.queue) in fresh or self.queue_leads_to(run.cluster, run.queue) in other:
                 self._remember(run)
         queues = [queue for queue in self._pool_of if self.queue_leads_to(*queue) in other] if other else []
-        return [subject for queue in queues for subject in self._jobs_of.get(queue, ())]
+        return [uid for queue in queues for uid in self._jobs_of.get(queue, ())]
 
     def _shaping(self) -> Iterable[State]:
         """The facts that pools are made of."""
@@ -303,61 +304,28 @@ class Ledger:
 
     def _drop(self, name: str) -> None:
         """The pool is no more. Its jobs are withdrawn here and settled again where their queue leads."""
-        for subject in [subject for subject, entry in self._entries.items() if entry.pool == name]:
-            self._withdraw(subject)
+        for uid in [uid for uid, entry in self._entries.items() if entry.pool == name]:
+            self._withdraw(uid)
         del self.pools[name]
 
-    def _settle(self, subject: str, job: JobState | None) -> None:
+    def _settle(self, uid: str, job: JobState | None) -> None:
         """Counts the job where it belongs now; what is already so stays untouched and clean."""
         run = None if job is None else over(job)
         if run is not None:
             self._end(run)
-        before = self._entries.get(subject)
+        before = self._entries.get(uid)
         after = None if job is None else self._entry(job)
         if after == before:
             return
         if before is not None:
-            self._withdraw(subject)
+            self._withdraw(uid)
         if after is not None:
-            self._enter(subject, after)
+            self._entries[uid] = after
+            self.pools[after.pool].count(after.job, after.stated)
+            self._charge(after, 1)
 
-    def _enter(self, subject: str, entry: Entry) -> None:
-        """Counts the entry, unless its job is counted under another name already.
-
-        A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
-        comes. It counts once: under the last of its subjects, whichever came first.
-        """
-        self._entries[subject] = entry
-        holder = self._holder.get(entry.job.uid)
-        if holder is not None:
-            self._rivals.setdefault(entry.job.uid, set()).add(min(holder, subject))
-            if holder > subject:
-                return
-            self._discount(holder)
-        self._count(subject)
-
-    def _withdraw(self, subject: str) -> None:
-        """Takes the entry back; if its job stands under another subject too, that one counts now."""
-        uid = self._entries[subject].job.uid
-        rivals = self._rivals.pop(uid, set())
-        if self._holder[uid] == subject:
-            self._discount(subject)
-            if rivals:
-                self._count(max(rivals))
-        rivals -= {subject, self._holder.get(uid)}
-        if rivals:
-            self._rivals[uid] = rivals
-        del self._entries[subject]
-
-    def _count(self, subject: str) -> None:
-        entry = self._entries[subject]
-        self._holder[entry.job.uid] = subject
-        self.pools[entry.pool].count(entry.job, entry.stated)
-        self._charge(entry, 1)
-
-    def _discount(self, subject: str) -> None:
-        entry = self._entries[subject]
-        del self._holder[entry.job.uid]
+    def _withdraw(self, uid: str) -> None:
+        entry = self._entries.pop(uid)
         self.pools[entry.pool].discount(entry.job)
         self._charge(entry, -1)
 
@@ -440,12 +408,12 @@ class Ledger:
 
         By id, uid or submission; by the name of what it was made for; by an id or such a name with its scope.
         """
-        return [job for job in self._jobs.values() if name in _names(job)]
+        return [job for job in self._jobs if name in _names(job)]
 
     def owner_of(self, uid: str) -> str | None:
         """What a counted job was made for, where it was made for something else."""
-        subject = self._holder.get(uid)
-        return None if subject is None else self._jobs[subject].owner
+        job = self._counted(uid)
+        return None if job is None else job.owner
 
     def approval_of(self, job: JobState) -> Approval | None:
         """Who granted a class to this job alone; None where nobody did."""
@@ -456,8 +424,11 @@ class Ledger:
 
     def approved(self, uid: str) -> Approval | None:
         """The same of a counted job."""
-        subject = self._holder.get(uid)
-        return None if subject is None else self.approval_of(self._jobs[subject])
+        job = self._counted(uid)
+        return None if job is None else self.approval_of(job)
+
+    def _counted(self, uid: str) -> JobState | None:
+        return self._jobs.get(uid) if uid in self._entries else None
 
     def knows_tenant(self, tenant: str) -> bool:
         """Whether the policy names the tenant, a cluster has it, or it has jobs."""
@@ -479,9 +450,11 @@ class Ledger:
 
     def levels_in(self, queue: QueueState) -> int:
         """How many queued jobs of the queue have another level than if nobody steered. Looks at each of its jobs."""
-        jobs = (self._jobs[subject] for subject in self._jobs_of.get((queue.cluster, queue.name), ()))
+        jobs = map(self._jobs.get, self._jobs_of.get((queue.cluster, queue.name), ()))
         return sum(
-            job.phase in (Phase.WAITING, Phase.HELD) and job.level != unsteered_level(job, queue)
+            job is not None
+            and job.phase in (Phase.WAITING, Phase.HELD)
+            and job.level != unsteered_level(job, queue)
             for job in jobs
         )
 
@@ -535,6 +508,10 @@ class Ledger:
     def taken(self, cluster: str, pool: str) -> Mapping[str, int]:
         """Base units that running and waiting jobs take or ask for in a stated pool."""
         return self._use.get((cluster, pool), {})
+
+
+def _queue_of(job: JobState) -> Stated:
+    return job.cluster, job.queue
 
 
 def _names(job: JobState) -> set[str | None]:

@@ -28,6 +28,7 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
+from fairlead_policy.snapshot.stated_jobs import StatedJobs
 from fairlead_policy.usage.saturation import Part, Room, Saturation, whole_room
 
 
@@ -210,21 +211,21 @@ def _counted(
 ) -> list[_Counted]:
     """The jobs that wait or run in a queue that is stated, in an order of their own.
 
-    A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
-    comes. It counts once: under the last of its subjects.
+    A job that stands under two subjects counts once, as `StatedJobs` says.
     """
     queues = {
         (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
     }
-    counted: dict[str, _Counted] = {}
-    for _, job in sorted(states.items()):
-        if not isinstance(job, JobState) or job.phase not in (Phase.WAITING, Phase.RUNNING):
+    counted: list[_Counted] = []
+    jobs = {subject: state for subject, state in states.items() if isinstance(state, JobState)}
+    for job in StatedJobs(jobs):
+        if job.phase not in (Phase.WAITING, Phase.RUNNING):
             continue
         queue = queues.get((job.cluster, job.queue))
         if queue is not None:
             pool = rulebook.pool_of(job.cluster, queue.pool)
             known = cards.get(pool)
-            counted[job.uid] = _Counted(
+            one = _Counted(
                 job=job,
                 queue=queue,
                 pool=pool,
@@ -232,7 +233,8 @@ def _counted(
                 weighs=job.demand if known is None else known.demand_of(job),
                 flavors=job.flavors if known is None else known.flavors_of(job),
             )
-    return sorted(counted.values(), key=lambda one: (one.job.submitted, one.job.uid))
+            counted.append(one)
+    return sorted(counted, key=lambda one: (one.job.submitted, one.job.uid))
 
 
 def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:

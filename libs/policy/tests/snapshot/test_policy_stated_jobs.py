@@ -1,0 +1,43 @@
+"""Jobs that stand under several subjects: one statement each, whatever was heard first."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.messages.state import JobState
+from fairlead_policy.snapshot.stated_jobs import StatedJobs
+from fairlead_testkit.builders import a_job
+
+SUBJECTS = st.sampled_from(["a", "b", "c"])
+JOBS = st.one_of(
+    st.none(),
+    st.builds(lambda uid, rev: a_job(uid, uid=uid, rev=rev), st.sampled_from(["u", "v"]), st.integers(1, 3)),
+)
+
+
+def looked_at_whole(stated: dict[str, JobState]) -> dict[str, JobState]:
+    """Of each uid the newest statement; of two of one stamp that of the larger subject."""
+    ranked = sorted(stated.items(), key=lambda one: (one[1].stamp, one[0]))
+    return {job.uid: job for _, job in ranked}
+
+
+@given(st.lists(st.tuples(SUBJECTS, JOBS), max_size=12))
+def test_step_by_step_the_same_statements_hold_as_in_a_look_at_all(
+    steps: list[tuple[str, JobState | None]],
+) -> None:
+    jobs, stated = StatedJobs(), dict[str, JobState]()
+    for subject, job in steps:
+        before = looked_at_whole(stated)
+        stated.pop(subject, None)
+        if job is not None:
+            stated[subject] = job
+        after = looked_at_whole(stated)
+        changed = jobs.replace(subject, job)
+        assert changed == {
+            uid: (before.get(uid), after.get(uid))
+            for uid in before.keys() | after.keys()
+            if before.get(uid) is not after.get(uid)
+        }
+        assert {one.uid: one for one in jobs} == after == {one.uid: one for one in StatedJobs(stated)}
+        assert len(jobs) == len(after)
+        assert all(jobs.get(uid) is after.get(uid) for uid in ("u", "v"))
+        assert all(jobs.stated(one) is stated.get(one) for one in ("a", "b", "c"))
