@@ -53,7 +53,9 @@ class Steering:
 
     async def a_pass(self) -> Applied:
         plan = [
-            LevelWrite(job=job, before=0, level=1000 - place, rank=place, place=None)
+            LevelWrite(
+                job=job, before=0, level=1000 - place, rank=place, place=None, tie=(job.queue_time, job.uid)
+            )
             for place, job in enumerate(self.left)
             if not self.written.leaves_alone(job)
         ]

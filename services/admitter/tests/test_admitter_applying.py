@@ -22,11 +22,15 @@ from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_testkit.builders import a_control, a_job
 
 
+def a_write(
+    *, job: JobState, before: int, level: int, rank: int = GONE, cause: Cause = Cause.FRONT
+) -> LevelWrite:
+    tie = (job.queue_time, job.uid)
+    return LevelWrite(job=job, before=before, level=level, rank=rank, place=None, tie=tie, cause=cause)
+
+
 def writes(count: int) -> list[LevelWrite]:
-    return [
-        LevelWrite(job=a_job(f"j{number}"), before=0, level=count - number, rank=GONE, place=None)
-        for number in range(count)
-    ]
+    return [a_write(job=a_job(f"j{number}"), before=0, level=count - number) for number in range(count)]
 
 
 class Frontend:
@@ -97,12 +101,11 @@ async def test_after_a_failure_nothing_more_is_sent(trouble: Exception, *, left_
 def of_scopes(*scopes: str) -> list[LevelWrite]:
     """Raises of one job each, front first."""
     return [
-        LevelWrite(
+        a_write(
             job=a_job(f"{scope}{number}", uid=f"{number}", scope=scope),
             before=0,
             level=len(scopes) - number,
             rank=number,
-            place=None,
         )
         for number, scope in enumerate(scopes)
     ]
@@ -114,7 +117,7 @@ async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_or
     frontend.go.set()
     frontend.trouble["x1"] = FrontendBalkedError("a webhook of x")
     plan = of_scopes("a", "x", "b")
-    lowered = LevelWrite(job=a_job("c"), before=9, level=1, rank=GONE, place=None)
+    lowered = a_write(job=a_job("c"), before=9, level=1)
     applied = await application(frontend, written).carry_out("p", [*plan, lowered], lambda: True)
     assert [write.job.id for write in applied.balked] == ["x1"]
     if not keeps_order:  # else it was on its way before anybody knew
@@ -126,12 +129,9 @@ async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_or
 async def test_of_a_scope_that_fails_again_and_again_a_pass_tries_no_more() -> None:
     frontend, written = Frontend(keeps_order=False), Written()
     frontend.go.set()
-    bad = [
-        LevelWrite(job=a_job(f"x{number}", scope="x"), before=9, level=1, rank=GONE, place=None)
-        for number in range(20)
-    ]
+    bad = [a_write(job=a_job(f"x{number}", scope="x"), before=9, level=1) for number in range(20)]
     frontend.trouble = {write.job.id: FrontendBalkedError("a webhook of x") for write in bad}
-    good = LevelWrite(job=a_job("good"), before=0, level=1, rank=GONE, place=None)
+    good = a_write(job=a_job("good"), before=0, level=1)
     applied = await application(frontend, written).carry_out("p", [*bad, good], lambda: True)
     assert [write.job.id for write, _ in applied.landed] == ["good"]
     assert len(frontend.begun) <= 2 + 4 + 1
@@ -165,7 +165,7 @@ def test_a_job_rests_by_itself_and_its_scope_once_two_of_its_jobs_fail() -> None
 
 def a_lift(name: str, level: int = 1000) -> LevelWrite:
     job = a_job(name, phase=Phase.RUNNING, level=10)
-    return LevelWrite(job=job, before=10, level=level, rank=GONE, place=None, cause=Cause.PROTECT)
+    return a_write(job=job, before=10, level=level, cause=Cause.PROTECT)
 
 
 async def test_a_lift_that_is_refused_keeps_nothing_from_those_that_wait() -> None:
@@ -183,7 +183,7 @@ def test_a_raise_waits_for_the_lift_of_what_it_could_stop() -> None:
     lift = a_lift("runs")
 
     def to(before: int, level: int) -> LevelWrite:
-        return LevelWrite(job=a_job("w"), before=before, level=level, rank=GONE, place=None)
+        return a_write(job=a_job("w"), before=before, level=level)
 
     assert must_follow(to(0, 10), lift)
     assert not must_follow(to(0, 9), lift)
@@ -194,7 +194,7 @@ def test_a_raise_waits_for_the_lift_of_what_it_could_stop() -> None:
 
 def test_who_is_woken_waits_for_the_lift_even_where_its_level_sinks() -> None:
     def woken(level: int) -> LevelWrite:
-        return LevelWrite(job=a_job("w"), before=20, level=level, rank=0, place=None, cause=Cause.WAKE)
+        return a_write(job=a_job("w"), before=20, level=level, rank=0, cause=Cause.WAKE)
 
     assert must_follow(woken(15), a_lift("runs"))
     assert not must_follow(woken(9), a_lift("runs"))

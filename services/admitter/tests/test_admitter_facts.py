@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_contracts import subjects
-from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
+from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_tenant_state
 
 
@@ -93,6 +94,24 @@ def test_of_two_subjects_of_one_job_the_newer_word_counts_and_the_older_stands_i
     assert waiting_in(facts) == 1
 
 
+def test_jobs_stand_in_line_by_their_queues_own_rule_whichever_is_known_first() -> None:
+    """Numbers of jobs compare as numbers where the frontend says so."""
+    jobs = [a_job(name, uid=f"u{name}", queue_time=NOW) for name in ("10", "9", "9_2")]
+    queue = a_queue(frontend="other", capabilities=Capabilities(ties=TieRule.JOB_NUMBER))
+
+    def in_line(facts: ClusterFacts) -> list[str]:
+        return [uid for _, uid in facts.queued("main")[""].waiting[0].in_order()]
+
+    before, after = ClusterFacts("c1"), ClusterFacts("c1")
+    for facts in (before, after):
+        states: list[JobState | QueueState] = [*jobs, queue] if facts is before else [queue, *jobs]
+        for state in states:
+            facts.apply({subject_of(state): state})
+        assert in_line(facts) == ["u9_2", "u9", "u10"]
+    before.apply({subject_of(queue): a_queue(frontend="other")})
+    assert in_line(before) == ["u10", "u9", "u9_2"]
+
+
 STATES = st.lists(
     st.tuples(
         st.integers(0, 7),  # which job
@@ -139,7 +158,7 @@ def test_the_kept_indexes_equal_a_look_at_everything(
             (urgency, level, tie)
             for urgency, queued in facts.queued(queue).items()
             for level, ties in queued.waiting.items()
-            for tie in ties.in_order()
+            for tie, _ in ties.in_order()
         ]
         waiting = [job for job in here if job.phase is Phase.WAITING]
         assert sorted(kept) == sorted(

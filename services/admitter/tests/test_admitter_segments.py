@@ -20,6 +20,9 @@ from fairlead_policy.levels.class_bands import segments_of
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
 
+SECOND = 1_000_000
+"""Kueue's queue times are whole ones."""
+
 CLASSES = ["urgent", "approved", "normal"]
 VALUES = {"urgent": 3000, "approved": 1500}
 BANDS = class_bands(CLASSES, VALUES, width=1000)
@@ -65,7 +68,9 @@ def some_kueue(dice: random.Random, count: int) -> Kueue:
         base = dice.choice(BASES)
         level = base + dice.choice([0, 0, 0, 3, 400, 999])
         phase = dice.choice([Phase.WAITING] * 5 + [Phase.HELD])
-        job = a_job(f"j{number:02}", base=base, level=level, phase=phase, queue_time=NOW + dice.randrange(9))
+        job = a_job(
+            f"j{number:02}", base=base, level=level, phase=phase, queue_time=NOW + dice.randrange(9) * SECOND
+        )
         classes[job.uid] = dice.choice(CLASSES)
         jobs.append(job)
     return Kueue(jobs, classes)
@@ -156,8 +161,10 @@ def test_no_pair_that_stood_right_is_turned_round_in_whatever_order_the_allowed_
 
 
 def test_what_a_pass_looks_at_does_not_grow_with_the_queue() -> None:
-    jobs = [a_job(f"j{number}", queue_time=NOW + number) for number in range(3000)]
-    high = [a_job(f"h{number}", base=700, level=700, queue_time=NOW + number) for number in range(3000)]
+    jobs = [a_job(f"j{number}", queue_time=NOW + number * SECOND) for number in range(3000)]
+    high = [
+        a_job(f"h{number}", base=700, level=700, queue_time=NOW + number * SECOND) for number in range(3000)
+    ]
     kueue = Kueue([*jobs, *high], {job.uid: "normal" for job in [*jobs, *high]})
     window = [jobs[5].uid, jobs[3].uid]
     plan = kueue.plan(window)
@@ -184,10 +191,10 @@ def test_a_release_goes_back_to_what_each_job_has_by_itself() -> None:
 def test_what_is_written_first_is_what_stands_or_will_stand_highest() -> None:
     jobs = [
         a_job("u1", base=3000, level=3000, queue_time=NOW),
-        a_job("u2", base=3000, level=3000, queue_time=NOW + 1),
-        a_job("taken", base=3000, level=3000, queue_time=NOW + 9),
-        a_job("n1", queue_time=NOW + 3),
-        a_job("n2", queue_time=NOW + 4),
+        a_job("u2", base=3000, level=3000, queue_time=NOW + 1 * SECOND),
+        a_job("taken", base=3000, level=3000, queue_time=NOW + 9 * SECOND),
+        a_job("n1", queue_time=NOW + 3 * SECOND),
+        a_job("n2", queue_time=NOW + 4 * SECOND),
     ]
     classes = {"u1": "urgent", "u2": "urgent", "taken": "normal", "n1": "normal", "n2": "normal"}
     kueue = Kueue(jobs, {f"team-a/{name}": urgency for name, urgency in classes.items()})
@@ -223,7 +230,8 @@ def test_the_top_of_a_band_is_kept_for_what_runs() -> None:
 def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int, int], follows: bool) -> None:
     def moved(name: str, levels: tuple[int, int]) -> LevelWrite:
         job = a_job(name, queue_time=NOW + (name == "later"))
-        return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, place=None)
+        tie = (job.queue_time, job.uid)
+        return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, place=None, tie=tie)
 
     assert must_follow(moved("later", write), moved("earlier", earlier)) is follows
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairlead_contracts.frontend.capabilities import shipped_capabilities
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_policy.levels.ties import TieIndex, tie_of
 from fairlead_policy.snapshot.levels import plan_snapshot_levels
@@ -11,17 +12,19 @@ from fairlead_policy.snapshot.ordering import order_snapshot
 def test_many_ties_at_once_are_sorted_as_few_are() -> None:
     index = TieIndex()
     for number in range(500, 0, -1):
-        index.put(f"u{number}", number)
+        index.put(f"u{number}", (number, ""))
     for number in range(1, 250):
         index.discard(f"u{number}")
-    index.put("u300", 1000)
-    assert index.first_outside({"u250"}) == (251, "u251")
+    index.put("u300", (1000, ""))
+    assert index.first_outside({"u250"}) == "u251"
     assert len(index) == 251
 
 
 def before(frontend: str, front: tuple[str, int], back: tuple[str, int]) -> bool:
     """Whether the one job (its id, also as uid, and its queue time) goes first at equal levels."""
-    one, other = (tie_of(frontend, at, name=name, uid=name) for name, at in (front, back))
+    one, other = (
+        tie_of(shipped_capabilities(frontend).ties, at, name=name, uid=name) for name, at in (front, back)
+    )
     assert one != other
     return one < other
 
@@ -70,7 +73,10 @@ def test_on_paper_a_frontend_that_goes_another_way_takes_a_level(
     [pool] = order_snapshot(snapshot)
     assert [place.uid for place in pool.places] == [name for name, _ in jobs], "other than the frontend goes"
     levels = plan_snapshot_levels(pool, snapshot.jobs, 32).levels
-    ties = {job.uid: tie_of(frontend, job.queue_time, name=job.id, uid=job.uid) for job in snapshot.jobs}
+    ties = {
+        job.uid: tie_of(shipped_capabilities(frontend).ties, job.queue_time, name=job.id, uid=job.uid)
+        for job in snapshot.jobs
+    }
     assert sorted(ties, key=lambda uid: ties[uid]) == goes
     ended = sorted(levels, key=lambda uid: (-levels[uid], ties[uid]))
     assert ended == [name for name, _ in jobs]

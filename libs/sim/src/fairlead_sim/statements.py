@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from fairlead_contracts import subjects
+from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster
@@ -51,6 +52,7 @@ def _entrances(cluster: SimCluster) -> list[State]:
             lowest_level=queue.lowest_level,
             highest_level=queue.highest_level,
             by_quota_alone=True,
+            capabilities=SIMULATED,
         )
         for queue in cluster.config.queues
     ]

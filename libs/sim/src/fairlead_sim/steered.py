@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.frontend.verbs import SetLevel
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
-from fairlead_policy.levels.ties import TieIndex
+from fairlead_policy.levels.ties import Tie, TieIndex, tie_of
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_sim.changes import Changes
@@ -72,7 +73,7 @@ class Steered:
             case Phase.WAITING:
                 if job.uid not in self._waiting:
                     self._waiting[job.uid] = job
-                    self._unlabelled.put(job.uid, job.queue_time)
+                    self._unlabelled.put(job.uid, _tie(job))
                 self._order.wait(self._rulebook.waiting_job(stated))
             case Phase.RUNNING:
                 self._leave(job)
@@ -91,7 +92,7 @@ class Steered:
         outside = [self._waiting[uid] for uid in sorted(self._labelled - inside)]
         first = self._unlabelled.first_outside(inside)
         if first is not None:
-            outside.append(self._waiting[first[1]])
+            outside.append(self._waiting[first])
         plan = plan_levels(
             [_labelled_job(job) for job in window], [_labelled_job(job) for job in outside], self._band
         )
@@ -100,7 +101,7 @@ class Steered:
     def _label(self, job: SimJob, level: int) -> SetLevel:
         if level == self._band.default:
             self._labelled.discard(job.uid)
-            self._unlabelled.put(job.uid, job.queue_time)
+            self._unlabelled.put(job.uid, _tie(job))
         else:
             self._labelled.add(job.uid)
             self._unlabelled.discard(job.uid)
@@ -108,7 +109,11 @@ class Steered:
 
 
 def _labelled_job(job: SimJob) -> LabelledJob:
-    return LabelledJob(uid=job.uid, level=job.level, tie=(job.queue_time, job.uid))
+    return LabelledJob(uid=job.uid, level=job.level, tie=_tie(job))
+
+
+def _tie(job: SimJob) -> Tie:
+    return tie_of(SIMULATED.ties, job.queue_time, name=job.id, uid=job.uid)
 
 
 def steered(workload: Workload) -> Steered:

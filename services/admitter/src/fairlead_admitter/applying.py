@@ -27,6 +27,7 @@ from fairlead_admitter.errors import (
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Landed, Sighting, Written
 from fairlead_contracts.messages.state import JobState
+from fairlead_policy.levels.ties import Tie
 
 _ENOUGH_OF_A_SCOPE = 2
 """Writes of one scope that balked, after which a pass tries no more of them."""
@@ -258,6 +259,6 @@ def must_follow(write: LevelWrite, earlier: LevelWrite) -> bool:
     return _stands(write, write.before) < _stands(earlier, earlier.before) < _stands(write, write.level)
 
 
-def _stands(write: LevelWrite, level: int) -> tuple[int, int, str]:
+def _stands(write: LevelWrite, level: int) -> tuple[int, Tie]:
     """Where the job stands at that level among others, the lower the nearer to the front."""
-    return -level, write.job.queue_time, write.job.uid
+    return -level, write.tie

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead_admitter.queued import QueuedJobs
 from fairlead_admitter.running import RunningSizes
+from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,
@@ -22,6 +23,7 @@ from fairlead_contracts.messages.state import (
     SyncMark,
     TenantState,
 )
+from fairlead_policy.levels.ties import Tie, tie_of
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.snapshot.stated_jobs import StatedJobs
 
@@ -100,6 +102,12 @@ class ClusterFacts:
         """The level that the job would have if nobody steered."""
         return unsteered_level(job, self.queues.get(job.queue))
 
+    def tie(self, job: JobState) -> Tie:
+        """How its frontend has the job in line among those of its level."""
+        queue = self.queues.get(job.queue)
+        rule = TieRule.INSTANT if queue is None else queue.able.ties
+        return tie_of(rule, job.queue_time, name=job.id, uid=job.uid)
+
     def doors(self, scope: str) -> Mapping[str, str]:
         """The doors of a scope, by name, with the queue behind each: its accounts, or its LocalQueues."""
         return self._queues_by_scope.get(scope, {})
@@ -168,7 +176,7 @@ class ClusterFacts:
 
     def _enter_queue(self, job: JobState) -> None:
         urgency = self._urgency[job.uid] = self._class_of(job)
-        self._queued.setdefault(job.queue, {}).setdefault(urgency, QueuedJobs()).put(job)
+        self._queued.setdefault(job.queue, {}).setdefault(urgency, QueuedJobs()).put(job, self.tie(job))
         self._waiting[job.scope] += 1
         if job.level != self.unsteered(job):
             self._moved.setdefault(job.queue, set()).add(job.uid)
@@ -186,6 +194,7 @@ class ClusterFacts:
         match after:
             case QueueState():
                 self.queues[after.name] = after
+                self._tie_anew(before, after)
                 return set() if _unsteered_alike(before, after) else {after.name}
             case PoolState():
                 self.pools[after.name] = after
@@ -196,6 +205,15 @@ class ClusterFacts:
             case SyncMark():
                 self.mark = after
         return set()
+
+    def _tie_anew(self, before: State | None, after: QueueState) -> None:
+        """Jobs may be known before their queue says how it has them in line."""
+        if isinstance(before, QueueState) and before.able.ties is after.able.ties:
+            return
+        for job in self.queued_jobs():
+            if job.queue == after.name:
+                self._leave_queue(job)
+                self._enter_queue(job)
 
     def _drop(self, state: State | None) -> None:
         match state:

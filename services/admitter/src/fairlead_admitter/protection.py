@@ -88,4 +88,7 @@ class Protection:
 
 
 def _lift(job: JobState, top: int) -> LevelWrite:
-    return LevelWrite(job=job, before=job.level, level=top, rank=GONE, place=None, cause=Cause.PROTECT)
+    in_no_line = (job.queue_time, job.uid)  # it runs
+    return LevelWrite(
+        job=job, before=job.level, level=top, rank=GONE, place=None, tie=in_no_line, cause=Cause.PROTECT
+    )

@@ -7,7 +7,7 @@ at the first jobs of each level and never at all jobs.
 from collections.abc import Iterator
 
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.levels.ties import TieIndex
+from fairlead_policy.levels.ties import Tie, TieIndex
 
 
 class QueuedJobs:
@@ -19,10 +19,10 @@ class QueuedJobs:
         self.held: dict[int, set[str]] = {}
         """Uids by level."""
 
-    def put(self, job: JobState) -> None:
+    def put(self, job: JobState, tie: Tie) -> None:
         """The job stands in the queue now."""
         if job.phase is Phase.WAITING:
-            self.waiting.setdefault(job.level, TieIndex()).put(job.uid, job.queue_time)
+            self.waiting.setdefault(job.level, TieIndex()).put(job.uid, tie)
         else:
             self.held.setdefault(job.level, set()).add(job.uid)
 

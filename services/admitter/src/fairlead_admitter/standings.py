@@ -7,8 +7,9 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.plan import Band
+from fairlead_policy.levels.ties import Tie
 
-type _Stand = tuple[int, int, str]
+type _Stand = tuple[int, Tie]
 """The lower goes first."""
 
 
@@ -35,24 +36,24 @@ class FrontendOrder:
         lowest = min(self._written.levels_of(job))
         if lowest <= self._default(job, bands):
             return None
-        here = _stand(job, lowest)
+        here = self._stand(job, lowest)
         return frozenset(
             other.uid
             for other in chain(self._maybe_above(job.queue, lowest), self._held_up(job.queue, bands))
-            if other.uid != uid and _stand(other, max(self._written.levels_of(other))) < here
+            if other.uid != uid and self._stand(other, max(self._written.levels_of(other))) < here
         )
 
     def labelled(self, queue: str, bands: Mapping[str, Band]) -> list[str]:
         """The waiting jobs of a queue that carry a level, in line."""
         jobs = [self._facts.job(uid) for uid in self._facts.moved(queue)]
         stands = [
-            _stand(job, self._written.level_of(job))
+            (self._stand(job, self._written.level_of(job)), job.uid)
             for job in jobs
             if job is not None
             and job.phase is Phase.WAITING
             and self._written.level_of(job) > self._default(job, bands)
         ]
-        return [uid for *_, uid in sorted(stands)]
+        return [uid for _, uid in sorted(stands)]
 
     def _held_up(self, queue: str, bands: Mapping[str, Band]) -> Iterator[JobState]:
         for uid in self._facts.moved(queue):
@@ -77,6 +78,5 @@ class FrontendOrder:
             if job is not None and job.queue == queue and job.phase is Phase.WAITING:
                 yield job
 
-
-def _stand(job: JobState, level: int) -> _Stand:
-    return -level, job.queue_time, job.uid
+    def _stand(self, job: JobState, level: int) -> _Stand:
+        return -level, self._facts.tie(job)

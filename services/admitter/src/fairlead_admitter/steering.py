@@ -22,7 +22,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import Changes, Segment, in_safe_order
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
-from fairlead_policy.levels.ties import Tie, TieIndex, tied_within
+from fairlead_policy.levels.ties import Tie, TiedJob, TieIndex, tied_within
 
 _FIRST: Tie = (-(2**63), "")
 """Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""
@@ -58,6 +58,8 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     """Place in the pool's merged front, from 0; GONE for a job outside of the window."""
     place: Place | None
+    tie: Tie
+    """How the frontend has the job in line among those of its level."""
     cause: Cause = Cause.FRONT
     drifted: bool = False
     """Whether it repairs what another writer did."""
@@ -147,6 +149,7 @@ def lower(
                     level=floor,
                     rank=GONE,
                     place=None,
+                    tie=facts.tie(job),
                     cause=Cause.LEFT,
                     drifted=written.drifted(uid),
                 )
@@ -182,13 +185,17 @@ def take_back(
             level=facts.unsteered(job),
             rank=GONE,
             place=None,
+            tie=facts.tie(job),
             cause=Cause.RELEASE,
             drifted=written.drifted(job.uid),
         )
         for job in moved
         if not written.leaves_alone(job)
     ]
-    writes.sort(key=lambda write: (write.before, -write.job.queue_time, write.job.uid), reverse=at_once)
+    writes.sort(key=lambda write: write.tie, reverse=True)
+    writes.sort(key=lambda write: write.before)
+    if at_once:
+        writes.reverse()
     return SteeringPlan(writes=writes, left_alone=len(moved) - len(writes))
 
 
@@ -218,7 +225,7 @@ class _Scene:
         self.written = written
         self.inside = inside
         self._queues = frozenset(queues)
-        self._tied = {name: tied_within(queue.frontend, name) for name, queue in facts.queues.items()}
+        self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
         self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
         for queue in queues:
             for urgency, queued in facts.queued(queue).items():
@@ -254,7 +261,7 @@ class _Scene:
         return LabelledJob(
             uid=job.uid,
             level=self.written.level_of(job),
-            tie=(job.queue_time, job.uid),
+            tie=self.facts.tie(job),
             queue=self._tied.get(job.queue, ""),
         )
 
@@ -269,6 +276,7 @@ class _Scene:
             level=level,
             rank=GONE if ranked is None else ranked.rank,
             place=None if ranked is None else ranked.place,
+            tie=self.facts.tie(job),
             cause=cause if ranked is None else Cause.FRONT,
             drifted=self.written.drifted(uid),
         )
@@ -312,8 +320,8 @@ class _Part:
                 else:
                     continue  # stands behind the segment anyway
                 outside += [
-                    LabelledJob(uid=tie[1], level=self._segment.settled(level), tie=tie, queue=tied)
-                    for tie in firsts
+                    LabelledJob(uid=uid, level=self._segment.settled(level), tie=tie, queue=tied)
+                    for tie, uid in firsts
                 ]
         outside += [
             msgspec.structs.replace(job, level=self._segment.settled(job.level))
@@ -354,11 +362,11 @@ class _Part:
             if uid not in scene.inside and scene.belongs(uid, self._segment) and not self._left_alone(uid):
                 yield job
 
-    def _uncovered(self, ties: TieIndex) -> Iterator[Tie]:
-        return (tie for tie in ties.in_order() if tie[1] not in self._scene.uncounted)
+    def _uncovered(self, ties: TieIndex) -> Iterator[TiedJob]:
+        return (job for job in ties.in_order() if job[1] not in self._scene.uncounted)
 
-    def _movable(self, tie: Tie) -> bool:
-        return not self._left_alone(tie[1])
+    def _movable(self, job: TiedJob) -> bool:
+        return not self._left_alone(job[1])
 
     def _left_alone(self, uid: str) -> bool:
         job = self._scene.facts.job(uid)

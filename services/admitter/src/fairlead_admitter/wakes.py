@@ -254,6 +254,7 @@ class Wakes:
             level=level,
             rank=woken.rank,
             place=woken.place,
+            tie=self._facts.tie(woken.job),
             cause=Cause.WAKE,
             drifted=self._written.drifted(woken.job.uid),
         )

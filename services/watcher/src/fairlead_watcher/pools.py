@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.messages.state import (
     ClassState,
     CohortQuota,
@@ -59,6 +60,7 @@ def _queue(cluster: str, queue: QueueFacts, pool: str) -> QueueState:
         active=queue.active and not queue.stopped,
         cohort=queue.parent,
         quotas=_by_flavor(queue.quotas),
+        capabilities=KUEUE,
     )
 
 

@@ -13,6 +13,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
 from fairlead_contracts.frontend.cards import CardState
 
 HIGHEST_LEVEL = 2**31 - 1
@@ -135,6 +136,13 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     """What its jobs can have, in the order in which its frontend tries the flavors; empty where nobody says."""
     by_quota_alone: bool = False
     """Whether its jobs start as soon as there is quota, whatever a single node could hold: nodes keep none waiting."""
+    capabilities: Capabilities | None = None
+    """Of its frontend; None where an older release states it."""
+
+    @property
+    def able(self) -> Capabilities:
+        """What its frontend can do, by its own word or else by its name."""
+        return self.capabilities or shipped_capabilities(self.frontend)
 
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):

@@ -32,10 +32,6 @@ class MayPreempt(Protocol):
         ...
 
 
-_NEEDS_NO_CLEARANCE = "sim"
-"""A simulated cluster is nobody's: nothing can be broken there."""
-
-
 class Fate(enum.StrEnum):
     """What becomes of levels that stand."""
 
@@ -64,7 +60,7 @@ _FOLLOWED = Withholding()
 
 def why_uncleared(queues: Collection[QueueState], clearance: Clearance | None) -> str:
     """Why nothing at all may be written to the cluster of these queues, not even a level taken back; empty where it may."""
-    if clearance is not None or all(queue.frontend == _NEEDS_NO_CLEARANCE for queue in queues):
+    if clearance is not None or not any(queue.able.needs_clearance for queue in queues):
         return ""
     cluster = next(queue.cluster for queue in queues)
     return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"

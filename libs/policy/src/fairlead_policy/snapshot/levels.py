@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_contracts.frontend.capabilities import shipped_capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
@@ -174,7 +175,12 @@ def _queue(job: SnapshotJob) -> Queue:
 
 
 def _labelled(job: SnapshotJob, level: int) -> LabelledJob:
-    return LabelledJob(uid=job.uid, level=level, tie=_tie(job), queue=tied_within(job.frontend, job.queue))
+    return LabelledJob(
+        uid=job.uid,
+        level=level,
+        tie=_tie(job),
+        queue=tied_within(shipped_capabilities(job.frontend), job.queue),
+    )
 
 
 def _stands(job: SnapshotJob) -> tuple[int, Tie]:
@@ -183,4 +189,4 @@ def _stands(job: SnapshotJob) -> tuple[int, Tie]:
 
 
 def _tie(job: SnapshotJob) -> Tie:
-    return tie_of(job.frontend, job.queue_time, name=job.id, uid=job.uid)
+    return tie_of(shipped_capabilities(job.frontend).ties, job.queue_time, name=job.id, uid=job.uid)

@@ -1,0 +1,44 @@
+"""What a frontend can do and how it compares jobs, stated with its queues: the core asks this and never a name."""
+
+import enum
+
+import msgspec
+
+
+class TieRule(enum.StrEnum):
+    """How a frontend orders jobs of one level."""
+
+    INSTANT = "instant"
+    """By queue time to the microsecond, then by uid."""
+    SECOND = "second"
+    """By queue time in whole seconds, then by uid."""
+    JOB_NUMBER = "job-number"
+    """By queue time in whole seconds, then by the numbers of the job and of its task in an array."""
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Of one frontend, beside the levels that its queues take and what it may stop for a waiting job."""
+
+    ties: TieRule = TieRule.INSTANT
+    orders_across_queues: bool = True
+    """Whether it has an order between jobs of one level and one instant in two of its queues; else that is chance."""
+    needs_clearance: bool = True
+    """Whether levels are written only where somebody gave leave."""
+
+
+KUEUE = Capabilities(ties=TieRule.SECOND, orders_across_queues=False)
+"""Within a ClusterQueue the timestamp, in the whole seconds that Kubernetes writes, then the UID (`baseCompareFunc`,
+pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last that is compared
+(`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
+SLURM = Capabilities(ties=TieRule.JOB_NUMBER)
+"""The submit time, a `time_t`, then the job id and the number of the array's task (`sort_job_queue2`,
+src/slurmctld/job_scheduler.c)."""
+SIMULATED = Capabilities(needs_clearance=False)
+"""It is nobody's: nothing can be broken there."""
+
+_SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}
+
+
+def shipped_capabilities(frontend: str) -> Capabilities:
+    """Those of a frontend by its name, where its facts do not state them: a snapshot's, an older release's."""
+    return _SHIPPED.get(frontend, Capabilities())
