@@ -172,10 +172,8 @@ def test_a_job_that_comes_back_under_its_name_with_another_uid_is_another_job() 
 def test_a_job_that_changed_its_account_counts_once_by_its_newer_statement(scopes: tuple[str, str]) -> None:
     before, after = (a_job("x", uid="1", scope=scope, rev=rev) for rev, scope in enumerate(scopes, start=1))
     for told in itertools.permutations((before, after)):
-        ledger = a_ledger(*CLUSTER)
-        for job in told:
-            ledger.learn(facts(job))
-        assert tenants_waiting(ledger) == [after.scope]
+        assert tenants_waiting(a_ledger(*CLUSTER, *told)) == [after.scope]
+    ledger = a_ledger(*CLUSTER, before, after)
     ledger.learn({subject_of(after): None})
     assert tenants_waiting(ledger) == [before.scope]
     ledger.learn(facts(after) | {subject_of(before): None})

@@ -333,7 +333,7 @@ def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another
         decided(right, now)
         left = decided(wrong, now + ahead)
     heir = a_ledger(a_policy())
-    heir.learn({name: right._jobs[name] for name in right._jobs})
+    heir.learn(facts(*right._jobs))
     heir.follow(keepings(left), others, LATE)
     later = NOW + 31 * MINUTE
     assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}
