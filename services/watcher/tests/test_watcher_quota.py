@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, PoolState, QueueState
 from fairlead_kube import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things
@@ -267,6 +268,7 @@ def test_the_objects_of_kueue_are_stated() -> None:
         quotas=[
             FlavorQuota(flavor="f", nominal={"cpu": 1500, "nvidia.com/gpu": 8000, "memory": 2**30}),
         ],
+        capabilities=KUEUE,
     )
 
 
