@@ -1,14 +1,18 @@
 import io
 import json
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from fairlead_cli.demo.comparing import compare, report_on
-from fairlead_cli.demo.report.figures import BINS, off_entitlement
-from fairlead_cli.demo.report.page import UNCONTENDED, Report, render_page
+from fairlead_cli.demo.report.contents import JobStory, Made, Report, Told
+from fairlead_cli.demo.report.figures import BINS, TenantFigures, off_entitlement
+from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
+from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
 from fairlead_sim import Fifo, NodeGroup, VirtualRun, Workload, equal_floods
 
@@ -34,8 +38,6 @@ def report() -> Report:
 
 
 def test_the_printed_figures_have_exactly_these_keys(report: Report) -> None:
-    import msgspec
-
     found = json.loads(msgspec.json.encode(report.figures))
     assert list(found) == ["tenants", "submitted", "finished", "lost", "jain", "jain_fifo"]
     for tenant in found["tenants"]:
@@ -104,10 +106,92 @@ def test_the_page_stands_alone(report: Report) -> None:
     assert page.count("<svg") == 3
 
 
+def test_the_page_opens_with_what_was_found_and_says_how_it_was_made(report: Report) -> None:
+    made = Made(at=datetime(2026, 11, 22, 9, 5, tzinfo=UTC), version="1.2", command="fairlead demo --seed 7")
+    page = render_page(msgspec.structs.replace(report, made=made))
+    said = finding(report.figures, report.runs)
+    assert page.index(said.replace("<", "&lt;").replace(">", "&gt;")) < page.index("<section")
+    assert "Made on 2026-11-22 09:05 UTC by Fairlead 1.2 with: fairlead demo --seed 7" in page
+
+
+def a_tenant(name: str, weight: float, share: float, fifo: float) -> TenantFigures:
+    return TenantFigures(
+        name=name,
+        weight=weight,
+        entitlement=weight / 6,
+        share=share,
+        share_fifo=fifo,
+        wait_p50=1.0,
+        wait_p90=2.0,
+        jobs=10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "fifo", "said"),
+    [
+        ((0.5, 0.33, 0.17), (0.3, 0.33, 0.37), "FIFO gave c, the lightest tenant, 2.2 times its share"),
+        ((0.5, 0.33, 0.17), (0.1, 0.6, 0.3), "FIFO gave a, the heaviest tenant, 20% of its share"),
+        ((0.5, 0.33, 0.17), (0.3, 0.33, 0.37), "Fairlead kept all three within 2 % of theirs"),
+        ((0.4, 0.43, 0.17), (0.3, 0.33, 0.37), "Fairlead left b 29% off its share"),
+    ],
+)
+def test_the_finding_names_who_was_treated_worst_and_how_far_shares_were_kept(
+    report: Report, shares: tuple[float, ...], fifo: tuple[float, ...], said: str
+) -> None:
+    tenants = [a_tenant(*one) for one in zip("abc", (3.0, 2.0, 1.0), shares, fifo, strict=True)]
+    assert said in finding(msgspec.structs.replace(report.figures, tenants=tenants), report.runs)
+
+
+def test_the_finding_tells_what_urgent_jobs_waited(report: Report) -> None:
+    ours, fifo = (
+        msgspec.structs.replace(run, first_class="urgent", first_class_wait=wait)
+        for run, wait in zip(report.runs, (0.2, 20.4), strict=False)
+    )
+    assert finding(report.figures, [ours, fifo]).endswith("; urgent jobs waited 0.2 s instead of 20 s.")
+    nobody = msgspec.structs.replace(fifo, first_class_wait=None)
+    assert "urgent" not in finding(report.figures, [ours, nobody])
+
+
+@pytest.mark.parametrize(
+    ("share", "fifo", "said"),
+    [(0.4, 0.3, "▲ gains 10.0 points"), (0.3, 0.4, "▼ pays 10.0 points"), (0.3, 0.302, "the same")],
+)
+def test_who_gains_and_who_pays_is_marked_in_words(share: float, fifo: float, said: str) -> None:
+    assert against_fifo(a_tenant("a", 3.0, share, fifo)) == said
+
+
+def test_one_job_is_followed_with_what_was_said_of_it() -> None:
+    workload = flood(40)
+    fifo = VirtualRun(workload, Fifo()).run()
+    job = fifo.jobs[-1]
+    told = Told(job=job.id, tenant=job.tenant, demand="1 gpu", waited_then=3.0, text="<waits>")
+    found = report_on(workload, fifo, compare(workload), finished=120, lost=0, facts=[], told=told)
+    assert isinstance(found.story, JobStory)
+    assert found.story.waited == found.story.waited_fifo == job.waited > 3
+    assert "&lt;waits&gt;" in render_page(found)
+    never = msgspec.structs.replace(told, job="never-started")
+    assert (
+        report_on(workload, fifo, compare(workload), finished=0, lost=0, facts=[], told=never).story is None
+    )
+
+
+def test_no_line_leaves_its_plot_and_marks_differ_by_more_than_colour(report: Report) -> None:
+    page = render_page(report)
+    points = [pair for line in re.findall(r'points="([^"]+)"', page) for pair in line.split()]
+    heights = [float(pair.split(",")[1]) for pair in points]
+    assert 26 <= min(heights) < max(heights) <= 146
+    tops = {share for run in report.runs for point in run.course for share in point.shares.values()}
+    assert max(tops) > max(tenant.entitlement for tenant in report.figures.tenants)
+    for glyph in "●■▲":
+        assert f">{glyph}</i>" in page
+    assert page.count("stroke-dasharray") >= 3
+
+
 def test_names_are_escaped(report: Report) -> None:
     page = render_page(report)
     assert "a&lt;b&gt;" in page
-    assert "<b>" not in page.replace('<b class="">', "")
+    assert "<b>" not in page
     assert "made &amp; canned" in page
 
 
@@ -118,7 +202,7 @@ def test_the_text_has_the_same_figures(report: Report) -> None:
     text = console.file.getvalue()
     for part in (
         "120 jobs submitted, 120 finished, 0 lost",
-        "Jain index",
+        "Jain's index",
         "team-c",
         "made & canned",
         "50.0%",

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from fairlead_cli.demo.report.contents import JobStory, Made, Report, Told
 from fairlead_cli.demo.report.figures import Figures, Run, figures, study
-from fairlead_cli.demo.report.page import Report
+from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim import Fifo, RunResult, StrictPriority, VirtualRun, Workload
 
 FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"
@@ -25,6 +26,8 @@ def report_on(
     finished: int,
     lost: int,
     facts: Sequence[str],
+    made: Made | None = None,
+    told: Told | None = None,
 ) -> Report:
     """The report of a live run.
 
@@ -35,13 +38,26 @@ def report_on(
         finished: how many ran to a good end.
         lost: how many nobody can account for.
         facts: how it was run, a sentence each.
+        made: when, with what and how.
+        told: what was said of one of the jobs while it waited.
     """
     ours = study(FAIRLEAD, result, classes=workload.policy.classes)
     return Report(
         figures=_figures(workload, ours, others[0], finished=finished, lost=lost),
         runs=[ours, *others],
         facts=facts,
+        made=made,
+        story=None if told is None else _story(told, result, others[0]),
     )
+
+
+def _story(told: Told, result: RunResult, fifo: Run) -> JobStory | None:
+    """None where the job never started."""
+    job = next((one for one in result.jobs if one.id == told.job), None)
+    if job is None:
+        return None
+    submitted = to_seconds(job.submitted)
+    return JobStory(told=told, submitted=submitted, waited=job.waited, waited_fifo=fifo.waited.get(job.id))
 
 
 def _figures(workload: Workload, ours: Run, fifo: Run, *, finished: int, lost: int) -> Figures:

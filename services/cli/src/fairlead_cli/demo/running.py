@@ -3,10 +3,14 @@
 import asyncio
 import contextlib
 import os
+import shlex
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from fairlead_bus import Bus
@@ -17,8 +21,10 @@ from fairlead_cli.client.watching import events
 from fairlead_cli.console import say
 from fairlead_cli.demo.comparing import compare, report_on
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
+from fairlead_cli.demo.following import follow_one_job
 from fairlead_cli.demo.publishing import publish_workload
 from fairlead_cli.demo.recording import Recording
+from fairlead_cli.demo.report.contents import Made, Told
 from fairlead_cli.demo.showing import Show
 from fairlead_cli.demo.telling import facts_of, tell, verdict
 from fairlead_cli.errors import CommandError, InputError
@@ -26,6 +32,7 @@ from fairlead_cli.local.stack import Stack, StackPlan, child_environment, runnin
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.signals import ending_on_signals
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.events import AnyEvent
 from fairlead_contracts.messages.submissions import ANSWER
 from fairlead_sim import SimError, Workload, demo_workload, render_config
@@ -54,7 +61,7 @@ async def run_demo(flags: DemoFlags) -> int:
         async with running(plan, say=say) as stack:
             if not await wait_answering(stack.bus, end) and not end.is_set():
                 raise CommandError("the services did not get ready", hint=_log_tails(stack))
-            await _play(stack, workload, recording, end, deadline=began + DEADLINE_SECONDS)
+            told = await _play(stack, workload, recording, end, deadline=began + DEADLINE_SECONDS)
             lost = [] if end.is_set() else await _unaccounted(stack.bus, workload, recording)
             restarts = stack.supervisor.restarts
         if end.is_set():
@@ -70,6 +77,12 @@ async def run_demo(flags: DemoFlags) -> int:
         finished=recording.finished,
         lost=len(lost),
         facts=facts,
+        made=Made(
+            at=datetime.now(UTC),
+            version=version("fairlead-cli"),
+            command=shlex.join(["fairlead", *sys.argv[1:]]),
+        ),
+        told=told,
     )
     tell(report, flags)
     return verdict(report, recording)
@@ -103,8 +116,12 @@ def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
 
 async def _play(
     stack: Stack, workload: Workload, recording: Recording, end: asyncio.Event, *, deadline: float
-) -> None:
-    """Publish the jobs at their times and show what happens, until all have ended, the deadline or a signal."""
+) -> Told | None:
+    """Publish the jobs at their times and show what happens, until all have ended, the deadline or a signal.
+
+    Returns:
+        What was said of one of the jobs on the way.
+    """
     pulse = Pulse()
     changed = asyncio.Event()
 
@@ -119,9 +136,12 @@ async def _play(
             group.create_task(publish_workload(stack.bus, workload, cluster=CLUSTER), name="publish"),
             group.create_task(show.run(), name="show"),
         ]
+        half = to_seconds(workload.jobs[-1].offset) / 2
+        following = group.create_task(follow_one_job(stack.bus, after_seconds=half), name="follow")
         await _until_done(recording, changed, end, deadline=deadline)
-        for task in tasks:
+        for task in (*tasks, following):
             task.cancel()
+    return None if following.cancelled() else following.result()
 
 
 @asynccontextmanager

@@ -7,8 +7,9 @@ import msgspec
 from fairlead_cli.console import fail, output, say, warn, write_line
 from fairlead_cli.demo.flags import DemoFlags
 from fairlead_cli.demo.recording import Recording
+from fairlead_cli.demo.report.contents import Report
 from fairlead_cli.demo.report.figures import off_entitlement
-from fairlead_cli.demo.report.page import Report, render_page
+from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
 from fairlead_sim import Workload
 

@@ -6,7 +6,7 @@ from itertools import groupby
 import msgspec
 
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_sim import RunResult, Sample, Waits
+from fairlead_sim import RunResult, Sample, Waits, quantile
 
 BINS = 120
 """Points of a plotted line."""
@@ -65,6 +65,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """By tenant and class; groups without jobs are left out."""
     makespan: float
     """Seconds from the first submission to the last end."""
+    first_class: str | None = None
+    """The policy's class that goes first; None where there is one class alone."""
+    first_class_wait: float | None = None
+    """The median wait of its jobs, whose they may be; None where it has none."""
+    waited: Mapping[str, float] = {}
+    """By job, seconds."""
 
 
 def study(title: str, result: RunResult, *, classes: Sequence[str]) -> Run:
@@ -88,7 +94,14 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> Run:
         },
         by_class=_by_class(waits, result.entitlements, classes),
         makespan=result.makespan_seconds,
+        first_class=classes[0] if len(classes) > 1 else None,
+        first_class_wait=_median([job.waited for job in result.jobs if job.urgency == classes[0]]),
+        waited={job.id: job.waited for job in result.jobs},
     )
+
+
+def _median(waits: Sequence[float]) -> float | None:
+    return quantile(waits, 0.5) if waits else None
 
 
 def _by_class(

@@ -6,8 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairlead_cli.demo.report.contents import Report
 from fairlead_cli.demo.report.figures import TOLERANCE, Bin, TenantFigures, off_entitlement
-from fairlead_cli.demo.report.page import UNCONTENDED, Report, number, waits_cell
+from fairlead_cli.demo.report.findings import JAIN, finding
+from fairlead_cli.demo.report.page import number, waits_cell
 
 COURSE_STEPS = 12
 """Columns of the shares over time: more do not fit beside the names."""
@@ -21,12 +23,13 @@ def render_text(report: Report) -> RenderableType:
 def _parts(report: Report) -> Iterator[RenderableType]:
     yield Text("\nShare of the pool against entitlement, while every tenant had jobs waiting", style="bold")
     yield _shares(report)
+    yield Text(f"Jain's index: {JAIN}.", style="dim")
     yield Text("\nFairlead's shares over time (what each tenant holds of what is in use)", style="bold")
     yield _course(report)
     yield Text("\nWaits by tenant and class: median / 90th percentile, seconds of wall time", style="bold")
     yield _waits(report)
     yield Text("")
-    yield _verdict(report)
+    yield from _verdict(report)
     for fact in report.facts:
         yield Text(f"· {fact}", style="dim")
 
@@ -48,7 +51,7 @@ def _shares(report: Report) -> Table:
         )
     table.add_section()
     table.add_row(
-        "Jain index", "", "", *(number(run.jain, "{:.3f}") for run in report.runs), "", style="bold"
+        "Jain's index", "", "", *(number(run.jain, "{:.3f}") for run in report.runs), "", style="bold"
     )
     return table
 
@@ -87,15 +90,11 @@ def _waits(report: Report) -> Table:
     return table
 
 
-def _verdict(report: Report) -> Text:
+def _verdict(report: Report) -> Iterator[Text]:
     figures = report.figures
-    counted = f"{figures.submitted} jobs submitted, {figures.finished} finished, {figures.lost} lost. "
-    if figures.jain is None:
-        return Text(counted + UNCONTENDED, style="yellow")
+    style = "yellow" if figures.jain is None or off_entitlement(figures) else "green"
+    yield Text(finding(figures, report.runs), style=style)
+    counted = f"{figures.submitted} jobs submitted, {figures.finished} finished, {figures.lost} lost."
     off = [tenant.name for tenant in off_entitlement(figures)]
-    if off:
-        return Text(
-            counted + f"Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}.",
-            style="yellow",
-        )
-    return Text(counted + f"Every tenant held its entitlement within {TOLERANCE:.0%}.", style="green")
+    late = f" Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}." if off else ""
+    yield Text(counted + late)

@@ -1,0 +1,61 @@
+"""One job of the demo, asked about while it waits: what its page tells as an example."""
+
+import asyncio
+import io
+
+from rich.console import Console
+
+from fairlead_bus import Bus, BusError
+from fairlead_cli.client.connection import ask
+from fairlead_cli.client.tables import explain_view
+from fairlead_cli.client.words import demand
+from fairlead_cli.demo.report.contents import Told
+from fairlead_cli.errors import CommandError
+from fairlead_contracts.base.instants import from_datetime, to_seconds
+from fairlead_contracts.messages.questions import (
+    EXPLAIN_REPLY,
+    QUEUE_REPLY,
+    ExplainQuestion,
+    QueueQuestion,
+    QueueReply,
+    RankedPlace,
+)
+
+_COLUMNS = 88
+_DEPTH = 12
+"""Who stands about here waits a while, and not for ever."""
+
+
+async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
+    """Ask, some time from now, about a job that waits in the midst of the queue.
+
+    Returns:
+        What was said; None where nobody waits then, or nobody answers.
+    """
+    await asyncio.sleep(after_seconds)
+    try:
+        queue = await ask(bus, "queue", QueueQuestion(limit=_DEPTH), QUEUE_REPLY)
+        waits = _in_the_midst(queue)
+        if waits is None:
+            return None
+        place = waits.place
+        reply = await ask(bus, "explain", ExplainQuestion(job=place.uid), EXPLAIN_REPLY)
+    except (BusError, CommandError):
+        return None
+    console = Console(file=io.StringIO(), width=_COLUMNS, force_terminal=False)
+    with console.capture() as said:
+        console.print(explain_view(reply))
+    return Told(
+        job=place.id,
+        tenant=place.tenant,
+        demand=demand(place.demand),
+        waited_then=to_seconds(from_datetime(reply.at) - place.submitted),
+        text="\n".join(line.rstrip() for line in said.get().strip().splitlines()),
+    )
+
+
+def _in_the_midst(queue: QueueReply) -> RankedPlace | None:
+    """The last of the first few: of everybody's class where one of these is among them."""
+    places = [ranked for pool in queue.pools for ranked in pool.places]
+    plain = [ranked for ranked in places if ranked.place.urgency != places[0].place.urgency]
+    return next(reversed(plain or places), None)

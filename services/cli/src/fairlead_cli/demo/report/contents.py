@@ -1,0 +1,63 @@
+"""What a report holds."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from fairlead_cli.demo.report.figures import Figures, Run
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """Stands under a report's headline."""
+
+    at: datetime
+    version: str
+    command: str
+
+    def in_words(self) -> str:
+        """The same as a line of text."""
+        return f"Made on {self.at:%Y-%m-%d %H:%M} UTC by Fairlead {self.version} with: {self.command}"
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fairlead explain` said of a job while it waited."""
+
+    job: str
+    tenant: str
+    demand: str
+    waited_then: float
+    """Seconds from its submission to the answer."""
+    text: str
+
+
+class JobStory(msgspec.Struct, frozen=True, kw_only=True):
+    """That job's whole way, and what it would have been under FIFO."""
+
+    told: Told
+    submitted: float
+    """Seconds since the first submission; so are the others."""
+    waited: float
+    waited_fifo: float | None
+
+    def in_words(self) -> str:
+        """The story in two sentences."""
+        fifo = (
+            "" if self.waited_fifo is None else f"; under FIFO it would have waited {self.waited_fifo:.1f} s"
+        )
+        return (
+            f"{self.told.tenant}/{self.told.job} asked for {self.told.demand} at {self.submitted:.1f} s and started "
+            f"{self.waited:.1f} s later{fifo}. When it had waited {self.told.waited_then:.1f} s, `fairlead explain` said of it:"
+        )
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the text and the page say."""
+
+    figures: Figures
+    runs: Sequence[Run]
+    """Fairlead's first, then FIFO, then strict priority."""
+    facts: Sequence[str]
+    """What was run and how, a sentence each: the trace and its licence, the speed-up, the cluster."""
+    made: Made | None = None
+    story: JobStory | None = None

@@ -1,0 +1,85 @@
+"""What a run came to, in sentences: the same on the page and on a terminal."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from fairlead_cli.demo.report.figures import TOLERANCE, Figures, Run, TenantFigures
+
+UNCONTENDED = (
+    "The tenants never all had jobs waiting at once: there is no share to hold against an entitlement."
+)
+JAIN = "1 means exactly fair to everybody"
+_WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+_SAME_POINTS = 0.5
+
+
+def finding(figures: Figures, runs: Sequence[Run]) -> str:
+    """The result in one sentence: what FIFO did, what Fairlead did, what urgent jobs had of it."""
+    if figures.jain is None:
+        return UNCONTENDED
+    parts = [_fifo_gave(figures.tenants), _fairlead_kept(figures.tenants), _urgent_waited(runs[0], runs[1])]
+    said = "; ".join(part for part in parts if part)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _fifo_gave(tenants: Sequence[TenantFigures]) -> str:
+    """The tenant that FIFO treated worst, or best."""
+    ratios = {
+        one.name: one.share_fifo / one.entitlement for one in tenants if one.share_fifo and one.entitlement
+    }
+    if not ratios:
+        return ""
+    name, ratio = max(ratios.items(), key=lambda one: max(one[1], 1 / one[1]))
+    extreme = _extreme(name, {one.name: one.weight for one in tenants})
+    much = f"{ratio:.1f} times its share" if ratio >= 1 else f"{ratio:.0%} of its share"
+    return f"FIFO gave {name}{extreme} {much}"
+
+
+def _extreme(name: str, weights: Mapping[str, float]) -> str:
+    others = [weight for other, weight in weights.items() if other != name]
+    if others and weights[name] < min(others):
+        return ", the lightest tenant,"
+    return ", the heaviest tenant," if others and weights[name] > max(others) else ""
+
+
+def _fairlead_kept(tenants: Sequence[TenantFigures]) -> str:
+    off = {one.name: abs(one.share / one.entitlement - 1) for one in tenants if one.share is not None}
+    name, worst = max(off.items(), key=lambda one: one[1])
+    if worst > TOLERANCE:
+        return f"Fairlead left {name} {worst:.0%} off its share"
+    count = _WORDS[len(off)] if len(off) < len(_WORDS) else str(len(off))
+    return f"Fairlead kept all {count} within {max(1, ceil(worst * 100 - 1e-9))} % of theirs"
+
+
+def _urgent_waited(ours: Run, fifo: Run) -> str:
+    if ours.first_class is None or ours.first_class_wait is None or fifo.first_class_wait is None:
+        return ""
+    return f"{ours.first_class} jobs waited {_seconds(ours.first_class_wait)} s instead of {_seconds(fifo.first_class_wait)} s"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"  # noqa: PLR2004 # two digits tell enough
+
+
+def against_fifo(tenant: TenantFigures) -> str:
+    """Whether the tenant gains or pays against first come, first served, in points of the pool."""
+    if tenant.share is None or tenant.share_fifo is None:
+        return "-"
+    points = (tenant.share - tenant.share_fifo) * 100
+    if abs(points) < _SAME_POINTS:
+        return "the same"
+    return f"▲ gains {points:.1f} points" if points > 0 else f"▼ pays {-points:.1f} points"
