@@ -20,7 +20,7 @@ from fairlead_cli.policy.files import parse_policy
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_testkit.cases import CASES
-from fairlead_testkit.fuzzing import fuzz
+from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
 from fairlead_testkit.mangled import a_policy, a_snapshot, mangle
 from fairlead_testkit.mangled_text import as_yaml, scramble_yaml
 
@@ -61,8 +61,8 @@ def check(snapshot: Snapshot) -> None:
 
 
 def test_no_text_falls_through() -> None:
-    found = fuzz(attempt, 0, CASES)
-    assert found["taken"] > CASES / 10
+    found = fuzz_and_shrink(attempt, CASES)
+    assert found["taken"] > CASES / 20
     assert found["refused"] > CASES / 5
 
 

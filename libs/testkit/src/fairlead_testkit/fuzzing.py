@@ -1,8 +1,32 @@
-"""Many seeds, an input from each: what became of them, and which seed broke something."""
+"""Many inputs made of random numbers: what became of them, and which of them broke something."""
 
 import random
 from collections import Counter
 from collections.abc import Callable
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+
+def fuzz_and_shrink(attempt: Callable[[random.Random], str], count: int) -> Counter[str]:
+    """How many of so many inputs ended how, where hypothesis draws the numbers that they are made of.
+
+    Args:
+        attempt: as for `fuzz`.
+        count: of inputs, besides those that look for a smaller one that fails.
+
+    Raises:
+        Exception: of an attempt, on the smallest input that was found to fail.
+    """
+    found = Counter[str]()
+
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.randoms(use_true_random=False))
+    def each(rng: random.Random) -> None:
+        found[attempt(rng)] += 1
+
+    each()
+    return found
 
 
 def fuzz(attempt: Callable[[random.Random], str], first: int, count: int) -> Counter[str]:
