@@ -106,10 +106,10 @@ async def test_a_queue_under_admission_fair_sharing_is_said_to_break_ties(
     "preemption",
     [
         {"withinClusterQueue": "LowerPriority"},
-        {"withinClusterQueue": "LowerOrNewerEqualPriority"},
-        {"reclaimWithinCohort": "LowerPriority"},
+        pytest.param({"withinClusterQueue": "LowerOrNewerEqualPriority"}, marks=pytest.mark.deep),
+        pytest.param({"reclaimWithinCohort": "LowerPriority"}, marks=pytest.mark.deep),
         {"reclaimWithinCohort": "Any", "borrowWithinCohort": {"policy": "LowerPriority"}},
-        {"reclaimWithinCohort": "Any"},
+        pytest.param({"reclaimWithinCohort": "Any"}, marks=pytest.mark.deep),
     ],
     ids=lambda found: "-".join(f"{key}" for key in found),
 )

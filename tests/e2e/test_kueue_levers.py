@@ -42,7 +42,10 @@ def plain(item: KubeObject) -> tuple[object, object]:
     return item["spec"].get("priority"), item["metadata"].get("annotations") or {}
 
 
-@pytest.mark.parametrize(("lever", "gate"), [("boost", True), ("priority", False), ("priority", True)])
+@pytest.mark.parametrize(
+    ("lever", "gate"),
+    [("boost", True), ("priority", False), pytest.param("priority", True, marks=pytest.mark.deep)],
+)
 async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
     kube_labs: LabFactory, tmp_path: Path, lever: Lever, *, gate: bool
 ) -> None:

@@ -184,6 +184,7 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
         assert not of_kind(events, Reserving.BROKEN)
 
 
+@pytest.mark.deep  # it shows what Kueue does alone
 async def test_where_gaps_are_filled_the_gang_starves(kube_lab: KubeLab) -> None:
     """The same stream without Fairlead, and for longer: Kueue's own order puts the gang first."""
     with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
