@@ -121,6 +121,17 @@ def test_when_room_comes_only_the_next_is_written_and_the_rest_when_it_started()
     assert parking.order() == wanted[1:]
 
 
+def test_who_is_said_not_to_fit_is_followed_by_the_next_at_once() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    parking.turn(parking.waiting())
+    parking.end("j00")
+    wanted = ["j03", "j05", "j04", "j02"]
+    assert uids(parking.turn(wanted)) == ["j03"]
+    assert parking.turn(wanted) == []
+    parking.put(msgspec.structs.replace(parking.jobs["j03"], said="no flavor has room"))
+    assert uids(parking.turn(wanted)) == ["j05"]
+
+
 def test_whose_level_would_do_is_given_another_and_stays_first() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=4)
     wanted = ["j03", "j05", "j04", "j02"]

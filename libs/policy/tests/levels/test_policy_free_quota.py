@@ -43,6 +43,16 @@ def test_a_queue_borrows_what_the_others_left() -> None:
     assert not fits(FreeQuota(queues, [CohortQuota(name="top")], {"b": {("f", GPU): 2}}), 3)
 
 
+def test_what_a_queue_does_not_lend_is_not_borrowed() -> None:
+    queues = [
+        a_queue(name="a", cohort="top", quotas=[quota(2)]),
+        a_queue(name="b", cohort="top", quotas=[quota(4, lending=1)]),
+    ]
+    room = FreeQuota(queues, [CohortQuota(name="top")], {})
+    assert fits(room, 3)
+    assert not fits(room, 4)
+
+
 def test_a_job_takes_one_flavor_for_each_of_its_pod_sets() -> None:
     queue = a_queue(name="a", quotas=[quota(2, flavor="x"), quota(2, flavor="y")])
     shapes = [JobShape(name=name, pods=1, demand={GPU: 2}) for name in ("one", "two")]
