@@ -10,6 +10,7 @@ PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
 NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench
 WORKERS    ?= 4
+FLOOR      := 90
 TEST       := $(BIN)/python -m pytest -n $(WORKERS) -m "not deep" --durations 25 --durations-min 5
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
 
@@ -19,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others chaos abuse bytes bench pictures settings format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes bench pictures settings format lock clean lab-kube lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -68,6 +69,15 @@ deep-policy: $(STAMP)
 
 deep-others: $(STAMP)
 	$(DEEP) --ignore libs/policy
+
+faults: $(STAMP) ## make known faults one by one in a copy of the code, and see a test fail for each
+	$(BIN)/python tests/faults/run.py
+
+coverage: $(STAMP) ## how much of the policy its tests run through; red below a floor
+	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 -m "not deep" --cov=fairlead_policy --cov-report=term:skip-covered --cov-fail-under=$(FLOOR) libs/policy
+
+audit: $(STAMP) ## look the locked packages up among known vulnerabilities (asks PyPI)
+	$(UV) tool run pip-audit --require-hashes --disable-pip -r requirements.lock
 
 chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under load
 	FAIRLEAD_CHAOS_SECONDS=$${FAIRLEAD_CHAOS_SECONDS:-300} $(BIN)/python -m pytest --timeout 2400 -m chaos tests/chaos

@@ -1,8 +1,9 @@
 """`make faults`: makes known faults one by one in a copy of the code, and sees a test fail for each.
 
-A fault is a text that is found exactly once in the sources of the members, what stands there instead, and the tests
-that should notice (`*.toml` beside this file). It names no source file, so that a module may move; a fault whose text
-is not found any more ends the run in red, as does one that no test notices: mend the fault, or the tests.
+A fault is a text that is found exactly once in the sources of the members, what stands there instead, and the test
+files that should notice (`*.toml` beside this file). It names no folder and no source file, so that a module may move; a
+fault whose text or whose tests are gone ends the run in red, as does one that no test notices: mend the fault, or the
+tests.
 
     .venv/bin/python tests/faults/run.py [words of a fault's name]
 """
@@ -83,11 +84,23 @@ class Copy:
         )
         return done.returncode, (done.stdout + done.stderr)[-_SHOWN:]
 
+    def _files(self, test: str) -> list[Path]:
+        """A test file by its name, wherever it is.
+
+        Raises:
+            NotAppliedError: there is none.
+        """
+        tests = (self.folder / member.relative_to(ROOT) / "tests" for member in MEMBERS)
+        found = [path for folder in tests for path in folder.rglob(test)]
+        if not found:
+            raise NotAppliedError(f"there is no test file {test}")
+        return found
+
     def with_fault(self, fault: Fault) -> tuple[int, str]:
         """As `tests_end`, with a fault in the code.
 
         Raises:
-            NotAppliedError: there is no single place for it.
+            NotAppliedError: there is no single place for it, or no such test.
         """
         found = {
             path: text
