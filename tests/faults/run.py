@@ -150,8 +150,11 @@ def main(words: list[str]) -> int:
         if code != _PASSED:
             sys.stdout.write(f"without any fault, tests fail:\n{printed}\n")
             return 1
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        pool = ThreadPoolExecutor(SIDE_BY_SIDE)
+        try:
             wrong = [found for found in pool.map(lambda fault: judged(fault, copies), faults) if found]
+        finally:
+            pool.shutdown(cancel_futures=True)  # who ends it with Ctrl-C waits for two of them, not for all
     sys.stdout.write(f"{len(faults) - len(wrong)} of {len(faults)} faults noticed\n")
     return 1 if wrong or not faults else 0
 
