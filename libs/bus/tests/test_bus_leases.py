@@ -145,7 +145,7 @@ async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
     one = Leadership(bus, role="sim", cluster="c1", replica="one", wake=wake_one)
     two = Leadership(bus, role="sim", cluster="c1", replica="two", wake=wake_two)
     async with background(one) as (task,):
-        await led_by(one, wake_one)
+        first = await led_by(one, wake_one)
         async with background(two):
             await eventually(lambda: two._key.complete, on=two._seen)
             assert two.epoch is None
@@ -153,8 +153,9 @@ async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
             roster = Roster(bus, wake=wake)
             async with background(roster):
                 # The first renewal tells the epoch; a lease that is renewed stays.
-                await eventually(lambda: one.epoch and _told_epoch(roster) == ("one", one.epoch), on=wake)
+                await eventually(lambda: _told_epoch(roster) == ("one", first), on=wake)
             epoch = await led_by(one, wake_one)
+            assert epoch == first
             async with let_go(bus, leader_key("sim", "c1")):
                 task.cancel()
             following = await led_by(two, wake_two)
