@@ -1,4 +1,4 @@
-"""Several workers share a run: each test runs once, files stay whole, and who computes lets all others go first."""
+"""Several workers share a run: each test runs once, files stay whole, and who computes gives way."""
 
 import json
 from collections import defaultdict
@@ -55,7 +55,7 @@ def test_every_test_runs_once_and_a_file_stays_with_its_worker(pytester: pytest.
     assert all(len(found) == 1 for found in workers.values())
 
 
-def test_the_last_worker_goes_last_and_runs_hermetic_tests_alone(pytester: pytest.Pytester) -> None:
+def test_the_last_worker_gives_way_and_runs_hermetic_tests_alone(pytester: pytest.Pytester) -> None:
     assert run(pytester, hermetic="sum(range(3_000_000))").parseoutcomes() == {"passed": 24}
     nice = {(file[:6], worker) for file, _, worker, nice in said(pytester.path) if nice == lanes.NICENESS}
     assert nice == {("test_h", "gw3")}

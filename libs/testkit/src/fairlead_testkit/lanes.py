@@ -6,7 +6,7 @@ core. So each worker has a lane of its own:
 
 - `kube`: tests of the lab. Every worker of this lane starts one lab, for all of its tests.
 - `processes`: other tests with real processes.
-- `hermetic`: all others, by a worker that the kernel lets run when nobody else wants the core (nice).
+- `hermetic`: all others, by a worker that gives way to the others (nice).
 
 A worker whose own lane is empty goes on with the next one: no core idles at the end. The niced one stays hermetic. A
 file is never split over two workers, so that the fixtures of a module are made once.
@@ -28,8 +28,9 @@ PLANS: dict[int, tuple[tuple[Lane, ...], ...]] = {
     4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
 }
 """Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`)."""
-NICENESS = 19
-"""Of the hermetic worker: of a core that somebody else wants, it gets a hundredth."""
+NICENESS = 5
+"""Of the hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run into their
+time limits on a machine that is busy for long."""
 _LANE = "fairlead_lanes"
 _MARK = re.compile(r"pytest\.mark\.(kube|integration|chaos)\b")
 _LEAST_AHEAD = 2
@@ -45,7 +46,7 @@ def lane_of(source: str) -> Lane:
 
 
 def configure(config: pytest.Config) -> None:
-    """Share the work, in the process that controls workers; go last, in a worker that has hermetic tests alone."""
+    """Share the work, in the process that controls workers; give way, in a worker that has hermetic tests alone."""
     if getattr(config, "workerinput", {}).get(_LANE) == HERMETIC:
         os.nice(NICENESS)
     elif config.pluginmanager.hasplugin("xdist") and getattr(config.option, "numprocesses", None):
