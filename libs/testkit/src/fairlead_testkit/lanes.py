@@ -206,13 +206,13 @@ class LaneScheduling:
         return next((queues[lane].popleft() for lane in lanes if queues[lane]), None)
 
     def _sorted(self, tests: Sequence[str]) -> dict[Lane, deque[list[str]]]:
-        """Tests by lane and file, those of the top folder `tests` first: they take longest."""
+        """Tests by lane and file, as they were collected: scenarios of the top folder `tests` come last, when less runs beside."""
         files: dict[str, list[str]] = {}
         for test in tests:
             files.setdefault(test.partition("::")[0], []).append(test)
         queues: dict[Lane, deque[list[str]]] = {lane: deque() for lane in (KUBE, PROCESSES, HERMETIC)}
-        for file in sorted(files, key=lambda name: not name.startswith("tests/")):
-            queues[self._lane(file)].append(files[file])
+        for file, found in files.items():
+            queues[self._lane(file)].append(found)
         return queues
 
     def _lane(self, test: str) -> Lane:
