@@ -198,7 +198,7 @@ def test_unlike_asks_share_cards_wherever_any_order_of_starting_lets_them() -> N
                 assert all(refusal_of(now[at], want.ask, want.wishes) is None for at in chosen), seed
                 assert not want.wishes.one_numa_node or len({cards[at].numa for at in chosen}) == 1, seed
                 take(now, want, chosen)
-    assert min(answers.values()) > 200
+    assert min(answers.values()) > cases() / 5
 
 
 def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
