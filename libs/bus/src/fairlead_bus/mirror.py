@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import cycle
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from nats.aio.msg import Msg
@@ -19,13 +18,15 @@ from fairlead_bus.errors import (
     RetryableBusError,
 )
 from fairlead_bus.feed import Feed
+from fairlead_bus.graves import Grave, Graves, Stamp
 from fairlead_bus.jetstream import API_TIMEOUT_SECONDS
 from fairlead_bus.observer import SparingNotes
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 
 REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""
-REMEMBERED_DELETES = 200_000
+REMEMBERED_DELETES = 32_768
+"""They bridge the time until an owner has put its state right; what a server brings back is deleted again then."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
 _CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
 """How long a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of its servers,
@@ -34,18 +35,6 @@ the time that a very large stream may need."""
 ANEW_SECONDS = 5.0
 """How long a stream that was there may be missing."""
 _KV_DELETES = frozenset({"DEL", "PURGE"})
-
-type Stamp = tuple[int, int]
-"""Epoch of the writer and revision of the object."""
-
-
-class _Grave(NamedTuple):
-    """What is known of a deleted object."""
-
-    stamp: Stamp | None
-    """The last one seen or told by the tombstone."""
-    seq: int
-    """Stream sequence of the tombstone."""
 
 
 class Decodes[T](Protocol):
@@ -111,7 +100,7 @@ class Mirror[T]:
                 could else speak of another's object there.
             repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
                 By default each is news.
-            remember: so many deletes.
+            remember: so many deletes, half of them at least.
         """
         self._bus = bus
         self._stream = stream
@@ -121,11 +110,10 @@ class Mirror[T]:
         self._stamp = stamp
         self._belongs = belongs
         self._repeats = repeats
-        self._remember = remember
         self._values: dict[str, T] = {}
         self._prints: dict[str, int] = {}
         """By subject, what tells the message that the value was read from; see `_print`."""
-        self._buried: OrderedDict[str, _Grave] = OrderedDict()
+        self._buried = Graves(remember)
         self._created = ""
         self._gone_at: float | None = None
         """Monotonic seconds, since when there is no such stream."""
@@ -332,7 +320,7 @@ class Mirror[T]:
         if not self._buried or subject not in self._buried:
             return False
         if headers is not None and RESTATED in headers:
-            del self._buried[subject]
+            self._buried.forget(subject)
             return False
         return self._is_zombie(subject, stamp, seq)
 
@@ -341,25 +329,24 @@ class Mirror[T]:
 
         The stamp tells both, where it is known; one that was overwritten before it got here is not.
         """
-        grave = self._buried[subject]
-        if stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq:
+        grave = self._buried.of(subject)
+        if grave is not None and (stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq):
             self._bus.observer.count("mirror.zombies")
             return True
-        del self._buried[subject]
+        self._buried.forget(subject)
         return False
 
     def _bury(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
-        before = self._buried.pop(subject, None)
+        before = self._buried.of(subject)
         known = [_told_stamp(headers)]
         if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
             known += [self._stamp_of(subject), before.stamp if before else None]
         self._drop(subject)
         if self._stamp is None:
             return
-        self._buried[subject] = _Grave(max((one for one in known if one is not None), default=None), seq)
-        if len(self._buried) > self._remember:
-            self._buried.popitem(last=False)
-            self._bus.observer.count("mirror.forgotten_deletes")
+        stamp = max((one for one in known if one is not None), default=None)
+        if forgotten := self._buried.dig(subject, Grave(stamp, seq)):
+            self._bus.observer.count("mirror.forgotten_deletes", forgotten)
 
     def _drop(self, subject: str) -> None:
         self._unreadable.pop(subject, None)

@@ -39,7 +39,7 @@ from fairlead_sim.cluster import SimCluster
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.jobs import JobName
 from fairlead_sim.statements import Statements
-from fairlead_sim.store import Kept, Store, batch_of
+from fairlead_sim.store import Store, batch_of
 
 BAD_REQUEST = 400
 UNAVAILABLE = 503
@@ -94,7 +94,8 @@ class SimService:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         kept = store.load()
         cluster.restore(kept.jobs, kept.known, kept.ledger, self._tick())
-        self._kept: Kept = kept
+        self._untold = kept.outbox
+        """Events of an earlier life that are not known to be on the stream; nothing else of what was kept is needed again."""
         self._last_event = max((event.seq for event in kept.outbox), default=0)
 
     # Requests
@@ -146,7 +147,8 @@ class SimService:
         Raises:
             StoreError: the file cannot be written. The process must end: what it believes is not recorded.
         """
-        audience.told(statements.everything(self._cluster), self._kept.outbox)
+        audience.told(statements.everything(self._cluster), self._untold)
+        self._untold = []
         # What ended while nobody watched is due at once, and a resumed cluster may have room.
         self._wake.set()
         try:

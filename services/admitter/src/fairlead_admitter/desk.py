@@ -20,7 +20,7 @@ from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Ended, Started
 from fairlead_runtime import pause_after
 
-REMEMBERED = 65_536
+REMEMBERED = 16_384
 """Submissions whose last answer is remembered; forgetting one costs a look into the stream."""
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 1.0

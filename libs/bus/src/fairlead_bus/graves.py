@@ -1,0 +1,76 @@
+"""What is remembered of deleted objects."""
+
+from typing import NamedTuple
+
+type Stamp = tuple[int, int]
+"""Epoch of the writer and revision of the object."""
+
+
+class Grave(NamedTuple):
+    """What is known of a deleted object."""
+
+    stamp: Stamp | None
+    """The last one seen or told by the tombstone."""
+    seq: int
+    """Stream sequence of the tombstone."""
+
+
+class Graves:
+    """The last deletes, in little memory: a cluster that ends twenty jobs a second makes 70,000 an hour.
+
+    There are two generations. Where the younger is full, the older is forgotten. Subjects are known by their hash, which
+    nobody outside of this process can foresee.
+
+    Args:
+        most: so many deletes, half of them at least.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._half = max(1, most // 2)
+        self._young: dict[int, bytes] = {}
+        self._old: dict[int, bytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._young or self._old)
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def __contains__(self, subject: str) -> bool:
+        return hash(subject) in self._young or hash(subject) in self._old
+
+    def of(self, subject: str) -> Grave | None:
+        """What is remembered of the object; None where nothing is."""
+        key = hash(subject)
+        found = self._young.get(key) or self._old.get(key)
+        return None if found is None else _unpacked(found)
+
+    def dig(self, subject: str, grave: Grave) -> int:
+        """Remembers a delete; returns how many others are forgotten for that."""
+        self.forget(subject)
+        forgotten = 0
+        if len(self._young) >= self._half:
+            forgotten = len(self._old)
+            self._young, self._old = {}, self._young
+        self._young[hash(subject)] = _packed(grave)
+        return forgotten
+
+    def forget(self, subject: str) -> None:
+        """The object lives again, or is remembered anew."""
+        self._young.pop(hash(subject), None)
+        self._old.pop(hash(subject), None)
+
+    def clear(self) -> None:
+        """Remembers nothing."""
+        self._young.clear()
+        self._old.clear()
+
+
+def _packed(grave: Grave) -> bytes:
+    """As text: whoever may write a subject may give a stamp of any size."""
+    return b" ".join(b"%d" % number for number in (grave.seq, *(grave.stamp or ())))
+
+
+def _unpacked(packed: bytes) -> Grave:
+    seq, *stamp = (int(number) for number in packed.split())
+    return Grave((stamp[0], stamp[1]) if stamp else None, seq)
