@@ -458,6 +458,26 @@ async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytes
         await eventually(stands_again)
 
 
+async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
+    bus: Bus, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_bus.auditing.AUDIT_SECONDS", 0.2)
+    owner = Owner(bus, "a")
+    owner.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+    async with running(owner):
+        await eventually(owner.agreed)
+        await bus.jetstream.call("STREAM.PURGE.state", {"filter": AT_X})
+        await eventually(lambda: bus.last(topology.STATE, AT_X))
+        await eventually(lambda: owner.announcer.put_back)
+        assert owner.announcer.reconciled == 1
+        assert tally.counts["announcer.purged"] > 0
+        await asyncio.sleep(0.5)  # an audit that began before may find the same
+        put_back = owner.announcer.put_back
+        owner.announcer.told(gone("y"))
+        await asyncio.sleep(1.0)  # some audits: they take nothing for missing that is not
+        assert owner.announcer.put_back == put_back
+
+
 async def test_the_shipped_grants_let_a_watcher_put_its_state_back(tmp_path: Path) -> None:
     with guarded_server(tmp_path, Layout(clusters=[CLUSTER], groups={}, operators=[])) as guarded:
         async with connect(guarded.root, name="ops") as root:

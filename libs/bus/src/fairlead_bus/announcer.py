@@ -8,6 +8,7 @@ then what changes from here on.
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -124,7 +125,7 @@ class Announcer:
         self._next_rev, self._clock = next_rev, clock
         self._doors: Doors = doors or NoDoors()
         self._story, self._missing, self._published = story, missing, published
-        self._putting_back = PuttingBack(bus, leadership, cluster=cluster, wake=wake)
+        self._putting_back = PuttingBack(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
         self._publisher = Publisher(bus, acked=self._putting_back.foreign.wrote)
         self._events = Publisher(bus)
         self._notes = SparingNotes(bus.observer)
@@ -180,9 +181,7 @@ class Announcer:
     async def run(self) -> None:
         """Until cancelled; raises only what makes the process useless."""
         forget = self._bus.on_connection(self._on_connection)
-        listening = asyncio.create_task(
-            self._putting_back.foreign.run(), name=f"own subjects of {self._cluster}"
-        )
+        listening = asyncio.create_task(self._putting_back.run(), name=f"putting back of {self._cluster}")
         listening.add_done_callback(lambda _: self._wake.set())
         try:
             while not listening.done():
@@ -279,6 +278,10 @@ class Announcer:
         if mark in changed:
             await self._mark(epoch, self._bus.incarnation, RESTATING)
         self._putting_back.done(len(changed))
+
+    def _should_stand(self) -> AbstractSet[str]:
+        agreed = self._agreed == (self._leadership.epoch, self._connections)
+        return self._said.keys() - self._too_large.keys() if agreed else frozenset()
 
     async def _look_for_a_purge(self) -> None:
         """Whatever takes all of a cluster's state away takes its mark away, too."""

@@ -1,7 +1,10 @@
 """When an owner says again what somebody else wrote over, deleted or added under its subjects."""
 
 import asyncio
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
+from fairlead_bus.auditing import Audit
 from fairlead_bus.bus import Bus
 from fairlead_bus.foreign import ForeignWrites
 from fairlead_bus.leadership import Leadership
@@ -22,17 +25,26 @@ class PuttingBack:
         leadership: of the owner.
         cluster: whose subjects.
         wake: set when there may be something due.
+        said: the subjects that should stand; none while nobody knows.
     """
 
-    def __init__(self, bus: Bus, leadership: Leadership, *, cluster: str, wake: asyncio.Event) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        leadership: Leadership,
+        *,
+        cluster: str,
+        wake: asyncio.Event,
+        said: Callable[[], AbstractSet[str]],
+    ) -> None:
         self._leadership = leadership
         self._cluster = cluster
         self._wake = wake
         self._observer = bus.observer
         self._notes = SparingNotes(bus.observer)
-        self.foreign = ForeignWrites(
-            bus, stream=topology.STATE, filter=subjects.state_filter(cluster), wake=wake
-        )
+        filtered = subjects.state_filter(cluster)
+        self.foreign = ForeignWrites(bus, stream=topology.STATE, filter=filtered, wake=wake)
+        self._audit = Audit(bus, stream=topology.STATE, filter=filtered, said=said, lacks=self._add)
         self._overwritten: set[str] = set()
         self._pause = FIRST_PAUSE
         self._put_back_at = -QUIET_SECONDS
@@ -50,9 +62,14 @@ class PuttingBack:
         self.foreign.end()
         self._overwritten.clear()
 
-    def lacks(self, found: set[str]) -> None:
-        """These were found to be gone, as nobody hears of a purge."""
-        self._overwritten |= found
+    async def run(self) -> None:
+        """Listens and looks until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.foreign.run(), name=f"own subjects of {self._cluster}")
+            group.create_task(self._audit.run(), name=f"audit of {self._cluster}")
+
+    def _add(self, missing: set[str]) -> None:
+        self._overwritten |= missing
         self._wake.set()
 
     async def due(self) -> set[str]:
