@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 import bench_bus
+import bench_growth
 import bench_intake
 import bench_kueue
 import bench_kueue_load
@@ -30,6 +31,7 @@ BENCHES = {
     "idle": bench_stack.idle,
     "stack": bench_stack.stack,
     "recovery": bench_recovery.recovery,
+    "growth": bench_growth.growth,
     "kueue": bench_kueue.kueue,
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-order": bench_kueue_order.kueue_order,
