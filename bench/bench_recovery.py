@@ -102,7 +102,8 @@ async def _kill_and_recover(fleet: Fleet, resting: dict[str, float]) -> None:
     )
     await asyncio.sleep(SETTLE_SECONDS / 5)
     for service, seconds in took.items():
-        told = [str(event["event"]) for event in service.events()[said[service.pid] :]]
+        events = service.events()[said[service.pid] :]
+        told = [str(event["event"]) for event in events]
         say(
             "recovery",
             service=service.name,
@@ -112,11 +113,16 @@ async def _kill_and_recover(fleet: Fleet, resting: dict[str, float]) -> None:
             aim_seconds=READY_AIM_SECONDS,
             cpu_seconds=cpu_seconds(service.pid) - used[service.pid],
             leases_lost=sum(event in LOST for event in told),
+            shards_given_up=sum(_length(event.get("given_up")) for event in events),
             renewals_missed=sum(event in MISSED for event in told),
             replays_begun_again=told.count("mirror.rebuild"),
             memory_ratio=peak_resident(service.pid) / resting[service.name],
             aim_memory_ratio=MEMORY_AIM,
         )
+
+
+def _length(found: object) -> int:
+    return len(found) if isinstance(found, list) else 0
 
 
 async def _ready_after(service: ServiceProcess) -> float:
