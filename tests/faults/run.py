@@ -61,6 +61,7 @@ class Copy:
 
     def tests_end(self, tests: list[str]) -> tuple[int, str]:
         """Run tests, until the first that fails; gives pytest's exit code and the end of what it printed."""
+        paths = [str(path) for test in tests for path in self._files(test)]
         command = [
             sys.executable,
             "-m",
@@ -71,7 +72,7 @@ class Copy:
             "no:cacheprovider",
             "-m",
             "not deep",
-            *tests,
+            *paths,
         ]
         inherited = {key: value for key, value in os.environ.items() if key != "CI"}
         environ = inherited | {
