@@ -44,10 +44,20 @@ def project(member: Path) -> Mapping[str, object]:
     return found
 
 
-def declared(member: Path) -> set[str]:
-    dependencies = project(member)["dependencies"]
+def names_of(dependencies: object) -> set[str]:
     assert isinstance(dependencies, list)
     return {normalised(re.split(r"[\[<>=!~; ]", name, maxsplit=1)[0]) for name in dependencies}
+
+
+def declared(member: Path) -> set[str]:
+    return names_of(project(member)["dependencies"])
+
+
+def optional(member: Path) -> set[str]:
+    """What a member uses where it is installed."""
+    extras = project(member).get("optional-dependencies", {})
+    assert isinstance(extras, dict)
+    return set().union(*map(names_of, extras.values()))
 
 
 def imported(member: Path) -> Iterator[tuple[Path, str]]:
@@ -86,7 +96,7 @@ def test_every_import_is_declared(member: Path) -> None:
         for path, name in imported(member)
         if name not in sys.stdlib_module_names
         and name != f"fairlead_{member.name}"
-        and not distributions().get(name, set()) & declared(member)
+        and not distributions().get(name, set()) & (declared(member) | optional(member))
     }
     assert undeclared == set()
 
@@ -97,7 +107,7 @@ def test_every_declared_dependency_is_imported(member: Path) -> None:
     excepted = set(DECLARED_WITHOUT_IMPORT.get(str(project(member)["name"]), {}))
     if not used:
         pytest.skip("the member has no code yet")
-    assert declared(member) - used - excepted == set()
+    assert (declared(member) | optional(member)) - used - excepted == set()
 
 
 @every_member
