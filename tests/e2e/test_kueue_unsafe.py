@@ -26,8 +26,8 @@ from fairlead_testkit.people import say
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-x": 2.0, "team-y": 1.0}
-FRONT = 2
-"""Places that are labelled where one GPU may come free."""
+FRONT = 1
+"""Places that are labelled where jobs are woken one by one and nothing starts."""
 SAFE = {
     "withinClusterQueue": "Never",
     "reclaimWithinCohort": "Any",
@@ -94,8 +94,9 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
     with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
         root = estate.cohort("root")
         queue = estate.queue("shared", 2, cohort="root", preemption=SAFE)
-        for number in range(2):
-            estate.workload("keeper", f"keeper-{number}")
+        # Who came first has something already, so that the fair order begins with the other: a level must be written.
+        for tenant in ("keeper", "team-x"):
+            estate.workload(tenant, f"{tenant}-runs")
         log.wait(2)
         for tenant in WEIGHTS:
             made = [estate.workload(tenant, f"{tenant}-{number}") for number in range(4)]
