@@ -130,10 +130,10 @@ async def a_second_passes() -> None:
     await eventually(lambda: int(time.time()) > last, 30, what="another second has begun")
 
 
-def alternating(estate: Estate, places: int = FRONT) -> bool:
+def alternating(estate: Estate) -> bool:
     """Whether the tenants take turns at the front."""
     waiting = estate.waiting()
-    front = [name for name in estate.kueue_order() if name in waiting][:places]
+    front = [name for name in estate.kueue_order() if name in waiting][:FRONT]
     tenants = [estate.tenant_of(waiting[name]) for name in front]
     pairs = [set(tenants[place : place + 2]) for place in range(0, len(tenants) - 1, 2)]
     return bool(tenants) and all(pair == set(WEIGHTS) for pair in pairs)

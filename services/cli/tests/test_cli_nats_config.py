@@ -3,11 +3,9 @@
 import contextlib
 import json
 import os
-import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from fairlead_bus.server_program import server_program
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.free_ports import free_ports
+from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.nats_server import START_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
@@ -151,11 +149,7 @@ def served(config: Path, port: int) -> Iterator[None]:
     """A server with the configuration that was written, as it is."""
     with subprocess.Popen([server_program(), "-c", config], stderr=subprocess.DEVNULL) as running:
         try:
-            deadline = time.monotonic() + START_SECONDS
-            while running.poll() is None and time.monotonic() < deadline:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                    break
-                time.sleep(0.01)
+            await_listening(port, START_SECONDS)
             yield
         finally:
             running.kill()

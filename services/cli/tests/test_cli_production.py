@@ -6,16 +6,15 @@ The services have what the page gives them: users and accounts of NATS, service 
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from fairlead_bus.server_program import server_program
+from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import KubeLab, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
@@ -94,24 +93,12 @@ class Reader:
                 stderr=log,
             )
         if line.startswith("nats-server"):
-            self._await_listening(int(self._port("4222")))
-
-    @staticmethod
-    def _await_listening(port: int) -> None:
-        """What a reader does who types slower than a server starts."""
-        deadline = time.monotonic() + STEP_SECONDS
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-            time.sleep(0.02)
-        raise AssertionError(f"nothing listens on {port}")
+            await_listening(int(self._port("4222")), STEP_SECONDS)  # a reader types slower than it starts
 
     def _port(self, shown: str) -> str:
         """A free one for each of the page's; the same throughout."""
         if shown not in self._ports:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self._ports[shown] = str(probe.getsockname()[1])
+            self._ports[shown] = str(free_ports(1)[0])
         return self._ports[shown]
 
 

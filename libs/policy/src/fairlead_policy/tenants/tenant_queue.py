@@ -73,14 +73,7 @@ class Columns(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence["Columns"]) -> "Columns":
         """The jobs of all parts, one after the other."""
-        return cls(
-            np.concatenate([part.rank for part in parts]),
-            np.concatenate([part.submitted for part in parts]),
-            np.concatenate([part.queue for part in parts]),
-            np.concatenate([part.lacking for part in parts]),
-            np.concatenate([part.grade for part in parts]),
-            np.concatenate([part.demand for part in parts]),
-        )
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _same_columns(before: PoolRules, after: PoolRules) -> bool:

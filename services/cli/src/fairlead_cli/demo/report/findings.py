@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from fairlead_cli.demo.report.figures import TOLERANCE, Figures, Run, TenantFigures
+from fairlead_cli.demo.report.figures import TOLERANCE, Figures, Run, TenantFigures, off_entitlement
 
 UNCONTENDED = (
     "The tenants never all had jobs waiting at once: there is no share to hold against an entitlement."
@@ -34,6 +34,12 @@ def finding(figures: Figures, runs: Sequence[Run]) -> str:
     parts = [_fifo_gave(figures.tenants), _fairlead_kept(figures.tenants), _urgent_waited(runs[0], runs[1])]
     said = "; ".join(part for part in parts if part)
     return f"{said[0].upper()}{said[1:]}."
+
+
+def off_in_words(figures: Figures) -> str:
+    """Whose share lies further from the entitlement than it may; empty where nobody's does."""
+    off = [tenant.name for tenant in off_entitlement(figures)]
+    return f"Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}." if off else ""
 
 
 def _fifo_gave(tenants: Sequence[TenantFigures]) -> str:

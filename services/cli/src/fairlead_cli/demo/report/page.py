@@ -5,8 +5,8 @@ from html import escape
 from importlib import resources
 
 from fairlead_cli.demo.report.contents import Report
-from fairlead_cli.demo.report.figures import TOLERANCE, Figures, Run, TenantFigures, off_entitlement
-from fairlead_cli.demo.report.findings import JAIN, against_fifo, finding
+from fairlead_cli.demo.report.figures import TOLERANCE, Run, TenantFigures
+from fairlead_cli.demo.report.findings import JAIN, against_fifo, finding, off_in_words
 from fairlead_cli.demo.report.marks import legend
 from fairlead_cli.demo.report.plots import shares_over_time
 from fairlead_cli.demo.report.tracks import shares_against_entitlement, waits_by_tenant
@@ -65,14 +65,9 @@ def _opening(report: Report) -> str:
     """The finding first, then whether it is a good one, then when and with what it was made."""
     made = "" if report.made is None else f'<p class="made">{escape(report.made.in_words())}</p>'
     said = escape(finding(report.figures, report.runs))
-    return f'<h1>Fairlead demo</h1><p class="finding">{said}</p>{_verdict(report.figures)}{made}'
-
-
-def _verdict(figures: Figures) -> str:
-    off = [tenant.name for tenant in off_entitlement(figures)]
-    if off:
-        return f'<p class="bad">Further than {TOLERANCE:.0%} from their entitlement: {escape(", ".join(off))}.</p>'
-    return ""
+    off = off_in_words(report.figures)
+    warning = f'<p class="bad">{escape(off)}</p>' if off else ""
+    return f'<h1>Fairlead demo</h1><p class="finding">{said}</p>{warning}{made}'
 
 
 def _said(text: str) -> str:

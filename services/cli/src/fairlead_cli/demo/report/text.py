@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlead_cli.demo.report.contents import Report
-from fairlead_cli.demo.report.figures import TOLERANCE, Bin, TenantFigures, off_entitlement
-from fairlead_cli.demo.report.findings import JAIN, finding
+from fairlead_cli.demo.report.figures import TOLERANCE, Bin, TenantFigures
+from fairlead_cli.demo.report.findings import JAIN, finding, off_in_words
 from fairlead_cli.demo.report.page import number, waits_cell
 
 COURSE_STEPS = 12
@@ -92,9 +92,8 @@ def _waits(report: Report) -> Table:
 
 def _verdict(report: Report) -> Iterator[Text]:
     figures = report.figures
-    style = "yellow" if figures.jain is None or off_entitlement(figures) else "green"
+    off = off_in_words(figures)
+    style = "yellow" if figures.jain is None or off else "green"
     yield Text(finding(figures, report.runs), style=style)
     counted = f"{figures.submitted} jobs submitted, {figures.finished} finished, {figures.lost} lost."
-    off = [tenant.name for tenant in off_entitlement(figures)]
-    late = f" Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}." if off else ""
-    yield Text(counted + late)
+    yield Text(f"{counted} {off}" if off else counted)
