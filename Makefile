@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes bench pictures settings format lock clean lab-kube lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes bench pictures settings format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -42,8 +42,12 @@ demo: $(STAMP) ## three times more jobs than GPUs: watch them ordered fairly; en
 lab-kube: $(STAMP) ## a real Kubernetes with Kueue on loopback, no Docker, no root; built once with Go
 	@$(BIN)/python -m fairlead_testkit.kubelab up
 
-lab-down: $(STAMP) ## end what lab-kube started
+lab-slurm: $(STAMP) ## a real Slurm on loopback, of Debian's packages; as root with accounting
+	@$(BIN)/python -m fairlead_testkit.slurmlab up
+
+lab-down: $(STAMP) ## end what lab-kube and lab-slurm started
 	@$(BIN)/python -m fairlead_testkit.kubelab down
+	@$(BIN)/python -m fairlead_testkit.slurmlab down
 
 lab-build: $(STAMP) ## only build what lab-kube and the tests of Kueue need
 	@$(BIN)/python -m fairlead_testkit.kubelab build

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_testkit import kubelab_fixtures, lanes, second_try
+from fairlead_testkit import kubelab_fixtures, lanes, second_try, slurmlab_fixtures
 from fairlead_testkit.kubelab_fixtures import kube_kit, kube_lab, kube_labs, pytest_collection_finish
+from fairlead_testkit.slurmlab_fixtures import shared_slurm_lab, slurm_lab, slurm_labs, slurm_programs
 
 if TYPE_CHECKING:
     from fairlead_testkit.container import ContainerNatsServer
@@ -29,6 +30,10 @@ __all__ = [
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "shared_slurm_lab",
+    "slurm_lab",
+    "slurm_labs",
+    "slurm_programs",
 ]
 
 
@@ -63,6 +68,7 @@ def _keep_bytecode() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of real processes get the time, and in CI the second try, that a busy machine asks for."""
     kubelab_fixtures.give_time(items)
+    slurmlab_fixtures.give_time(items)
     second_try.grant(items)
 
 

@@ -1,0 +1,317 @@
+"""A real Slurm on loopback, as plain processes of Debian's packages: no container, no systemd, nothing left behind."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
+from fairlead_testkit.slurmlab import configuration
+from fairlead_testkit.slurmlab.configuration import Layout, SlurmPorts
+from fairlead_testkit.slurmlab.errors import SlurmCommandError
+from fairlead_testkit.slurmlab.options import SlurmOptions
+from fairlead_testkit.slurmlab.packages import ensure, program
+
+READY_SECONDS = 90.0
+"""Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
+COMMAND_SECONDS = 60.0
+MUNGED, MARIADB, SLURMDBD, SLURMCTLD, SLURMRESTD = "munged", "mariadbd", "slurmdbd", "slurmctld", "slurmrestd"
+_LEAST_USER = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+"""slurmrestd refuses to run as root or as SlurmUser."""
+
+
+class SlurmLab:
+    """One lab: munged, slurmctld and some slurmd; as root also MariaDB, slurmdbd and slurmrestd with an account tree.
+
+    Blocking, and without a thread or an event loop of its own; from a coroutine call the slow verbs by
+    `asyncio.to_thread`. All its processes end with `stop`, and its daemons with this object's process, however it ends.
+
+    Args:
+        options: what runs and how.
+        directory: for data and logs, kept; by default a temporary one, removed at the end.
+    """
+
+    def __init__(self, options: SlurmOptions | None = None, directory: Path | None = None) -> None:
+        self.options = options or SlurmOptions()
+        self._temporary = directory is None
+        self.layout = Layout(directory or Path(tempfile.mkdtemp(prefix="slurmlab-")))
+        self.ports = SlurmPorts.free(self.options.nodes)
+        self._guardian: Guardian | None = None
+        self._processes: dict[str, LabProcess] = {}
+
+    # --- start and end
+
+    def start(self) -> Self:
+        """Start all; returns when every node is idle.
+
+        Raises:
+            SlurmMissingError: a package is missing.
+            PartDiedError: a process ended by itself.
+            NeverReadyError: something took too long.
+        """
+        ensure(accounting=self.options.accounting)
+        self._guardian = Guardian()
+        try:
+            self._write_files()
+            self._start_munged()
+            if self.options.accounting:
+                self._start_database()
+            self._start_slurmctld()
+            if self.options.accounting:
+                self._load_accounts()
+            self._start_nodes()
+            if self.options.rest:
+                self._start_rest()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End every process of the lab; a temporary folder goes too."""
+        self._end_jobs()
+        for name in reversed(self._processes):
+            self._processes[name].stop()
+        self._end_jobs()
+        if self._guardian is not None:
+            self._guardian.dismiss()
+        self._processes.clear()
+        if self._temporary:
+            shutil.rmtree(self.layout.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # --- use
+
+    @property
+    def conf(self) -> Path:
+        """Its slurm.conf, for SLURM_CONF."""
+        return self.layout.conf
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment in which Slurm's commands find this lab."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SBATCH"))}
+        return kept | {"SLURM_CONF": str(self.conf)}
+
+    def part(self, name: str) -> LabProcess:
+        """A daemon by its name, as `slurmctld` or `slurmd-n1`: pause it, kill it, start it again."""
+        return self._processes[name]
+
+    def pids(self) -> dict[str, int]:
+        """Pids of the daemons by name."""
+        return {name: process.pid for name, process in self._processes.items() if process.running}
+
+    def run(self, *command: str, user: str | None = None, given: str | None = None) -> str:
+        """A command's standard output; run as the user of that name, where one is given.
+
+        Raises:
+            SlurmCommandError: it failed; carries what it wrote.
+        """
+        before = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        ran = subprocess.run(  # noqa: S603 # a test's own words, never through a shell
+            [*before, program(command[0]), *command[1:]],
+            env=self.environ,
+            cwd=self.layout.folder / "out",
+            input=given or "",
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        if ran.returncode != 0:
+            raise SlurmCommandError(f"{' '.join(command[:3])} ended with {ran.returncode}: {ran.stderr}")
+        return ran.stdout
+
+    def submit(self, account: str, *words: str, seconds: float = 3600, user: str | None = None) -> str:
+        """Submit a job that sleeps; returns its number. `words` are sbatch's own."""
+        script = f"#!/bin/sh\nexec sleep {seconds:g}\n"
+        return self.run(
+            "sbatch",
+            "--parsable",
+            "--output=/dev/null",
+            f"--account={account}",
+            *words,
+            user=user,
+            given=script,
+        ).strip()
+
+    def jobs(self, form: str = "%i", *words: str) -> list[str]:
+        """Lines of squeue, one a task."""
+        return self.run("squeue", "-h", "-r", "-o", form, *words).splitlines()
+
+    def until[T](self, condition: Callable[[], T], what: str, seconds: float = READY_SECONDS) -> T:
+        """Ask until it is true; slurmctld has to live meanwhile."""
+        return until(condition, seconds, what, self._processes[SLURMCTLD])
+
+    def clear(self) -> None:
+        """Cancel every job and return when all nodes are idle: tests of one run share a lab."""
+        numbers = {line.partition("_")[0] for line in self.jobs()}
+        if numbers:
+            self.run("scancel", *numbers)
+        self.until(lambda: not self.jobs(), "every job has ended")
+        self._until_idle()
+
+    # --- parts
+
+    def _write_files(self) -> None:
+        layout, options = self.layout, self.options
+        layout.make()
+        _write_private(layout.folder / "munge" / "key", secrets.token_bytes(128))
+        _write_private(layout.jwt_key, secrets.token_bytes(32))
+        layout.conf.write_text(configuration.slurm_conf(layout, self.ports, options))
+        (layout.conf.parent / "gres.conf").write_text(configuration.gres_conf(layout, options))
+        (layout.conf.parent / "accounts.cfg").write_text(configuration.accounts_file(options))
+        _write_private(
+            layout.conf.parent / "slurmdbd.conf", configuration.slurmdbd_conf(layout, self.ports).encode()
+        )
+        _make_devices(layout.folder / "devices", options.gpus)
+
+    def _start_munged(self) -> None:
+        folder = self.layout.folder / "munge"
+        munged = self._begin(
+            MUNGED,
+            [
+                program("munged"),
+                "--foreground",
+                f"--key-file={folder}/key",
+                f"--socket={self.layout.munge_socket}",
+                f"--pid-file={self.layout.folder}/run/munged.pid",
+                f"--log-file={self.layout.logs}/munged-own.log",
+                f"--seed-file={folder}/seed",
+                "--num-threads=4",
+            ],
+        )
+        until(self.layout.munge_socket.exists, READY_SECONDS, "munged listens", munged)
+
+    def _start_database(self) -> None:
+        layout = self.layout
+        settings = layout.database / "my.cnf"
+        settings.write_text(configuration.my_cnf(layout, self.ports))
+        shutil.chown(layout.database, "mysql")
+        self.run(
+            "mariadb-install-db",
+            f"--defaults-file={settings}",
+            "--auth-root-authentication-method=socket",
+            "--skip-test-db",
+        )
+        mariadb = self._begin(MARIADB, [program("mariadbd"), f"--defaults-file={settings}"])
+        socket = f"--socket={layout.database}/socket"
+        until(
+            lambda: self._succeeds("mariadb-admin", socket, "ping"), READY_SECONDS, "MariaDB answers", mariadb
+        )
+        user = f"{configuration.DATABASE_USER}@'127.0.0.1'"
+        self.run(
+            "mariadb",
+            socket,
+            "-e",
+            f"create database {configuration.DATABASE};"
+            f" create user {user} identified by '{configuration.DATABASE_WORD}';"
+            f" grant all on {configuration.DATABASE}.* to {user}",
+        )
+        slurmdbd = self._begin(SLURMDBD, [program("slurmdbd"), "-D"])
+        until(
+            lambda: self._succeeds("sacctmgr", "-n", "list", "cluster"), READY_SECONDS, "slurmdbd", slurmdbd
+        )
+
+    def _start_slurmctld(self) -> None:
+        slurmctld = self._begin(SLURMCTLD, [program("slurmctld"), "-D"])
+        until(self._answers, READY_SECONDS, "slurmctld answers", slurmctld)
+
+    def _load_accounts(self) -> None:
+        self.run("sacctmgr", "-i", "load", f"file={self.layout.conf.parent}/accounts.cfg")
+
+    def _start_nodes(self) -> None:
+        for number in range(1, self.options.nodes + 1):
+            name = f"n{number}"
+            (self.layout.folder / "spool" / name).mkdir(exist_ok=True)
+            self._begin(f"slurmd-{name}", [program("slurmd"), "-D", "-N", name])
+        self._until_idle()
+
+    def _start_rest(self) -> None:
+        rest = self._begin(
+            SLURMRESTD,
+            [
+                *_LEAST_USER,
+                program("slurmrestd"),
+                "-a",
+                "rest_auth/jwt",
+                "-s",
+                "openapi/v0.0.38,openapi/dbv0.0.38",
+                f"127.0.0.1:{self.ports.slurmrestd}",
+            ],
+            "SLURM_JWT=daemon",
+        )
+        rest.check_alive()
+
+    def _begin(self, name: str, command: Sequence[str], *environ: str) -> LabProcess:
+        assert self._guardian is not None  # noqa: S101 # made by start
+        whole = [program("env"), f"SLURM_CONF={self.conf}", *environ, *command]
+        process = LabProcess(name, whole, self.layout.logs, self._guardian)
+        self._processes[name] = process
+        return process.start()
+
+    def _answers(self) -> bool:
+        return self._succeeds("scontrol", "ping") and "UP" in self.run("scontrol", "ping")
+
+    def _until_idle(self) -> None:
+        def idle() -> bool:
+            states = self.run("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
+            return len({line for line in states if line.endswith(" idle")}) == self.options.nodes
+
+        self.until(idle, "all nodes are idle")
+
+    def _succeeds(self, *command: str) -> bool:
+        try:
+            self.run(*command)
+        except SlurmCommandError:
+            return False
+        return True
+
+    def _end_jobs(self) -> None:
+        """End what Slurm started in sessions of its own: steps and their jobs, which carry this lab's SLURM_CONF."""
+        daemons = set(self.pids().values())
+        marks = (f"SLURM_CONF={self.conf}".encode(),)
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit() or int(folder.name) in {os.getpid(), *daemons}:
+                continue
+            with contextlib.suppress(OSError):
+                if any(mark in (folder / "environ").read_bytes().split(b"\0") for mark in marks) and _is_step(
+                    folder
+                ):
+                    os.kill(int(folder.name), signal.SIGKILL)
+
+
+def _is_step(folder: Path) -> bool:
+    """A job's process, or the slurmstepd above it: not the shell of somebody who exported SLURM_CONF."""
+    environ = (folder / "environ").read_bytes()
+    return b"\0SLURM_JOB_ID=" in environ or b"slurmstepd" in (folder / "cmdline").read_bytes()
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
+def _make_devices(folder: Path, count: int) -> None:
+    """GPUs' device files: as root null devices; else links to terminals, of which each machine has many."""
+    for number in range(count):
+        path = folder / f"gpu{number}"
+        if path.exists():
+            continue
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except PermissionError:
+            path.symlink_to(f"/dev/tty{number}")

@@ -1,0 +1,43 @@
+"""What runs in a Slurm lab, and how."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+CLUSTER = "lab"
+ACCOUNTS = ("vision", "speech", "robots")
+"""The accounts of the default lab; `vision` and `speech` stand under `research`."""
+_TREE = {"research": "root", "vision": "research", "speech": "research", "robots": "root"}
+PEOPLE = {"vision": "games", "speech": "news", "robots": "uucp"}
+"""A plain user of each account: some that each Debian has, so that the lab makes none."""
+OPERATOR = "list"
+"""The user whom Fairlead may run as: Slurm's administration level Operator and no more."""
+
+
+@dataclass(frozen=True)
+class SlurmOptions:
+    """One lab.
+
+    Attributes:
+        accounting: whether MariaDB and slurmdbd run; they need root.
+        rest: whether slurmrestd runs; needs root too.
+        nodes: how many slurmd.
+        cpus: of each node.
+        gpus: of each node.
+        memory: MiB of each node.
+        partitions: lines of slurm.conf; `{nodes}` stands for all nodes.
+        accounts: parent by account.
+        weights: PriorityWeight* of slurm.conf by what follows that word.
+        lines: more lines of slurm.conf.
+    """
+
+    accounting: bool = field(default_factory=lambda: os.geteuid() == 0)
+    rest: bool = False
+    nodes: int = 4
+    cpus: int = 16
+    gpus: int = 8
+    memory: int = 64_000
+    partitions: tuple[str, ...] = ("PartitionName=gpu Nodes={nodes} Default=YES MaxTime=INFINITE State=UP",)
+    accounts: Mapping[str, str] = field(default_factory=lambda: dict(_TREE))
+    weights: Mapping[str, int] = field(default_factory=lambda: {"Age": 1000, "Fairshare": 2000})
+    lines: tuple[str, ...] = ()

@@ -1,0 +1,80 @@
+"""The Slurm lab as pytest fixtures; part of the plugin.
+
+Where Slurm is not installed, tests with the marker `slurm` are skipped with a line that says how to get it; where
+CI=true is set it is installed before the first of them, and they fail where that cannot be.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fairlead_testkit.slurmlab import SlurmLab, SlurmOptions
+
+type SlurmLabFactory = "Callable[[SlurmOptions], SlurmLab]"
+"""Starts a lab of its own for one test; all of them end with the test."""
+
+MARKER = "slurm"
+TIMEOUT_SECONDS = 180
+"""Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
+
+
+def give_time(items: list[pytest.Item]) -> None:
+    """Give tests of the lab the time that a start on a busy machine may take."""
+    for item in items:
+        if item.get_closest_marker(MARKER) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
+
+
+@pytest.fixture(scope="session")
+def slurm_programs() -> None:
+    """Slurm's programs are installed, with a database where this is root."""
+    from fairlead_testkit.slurmlab import SlurmMissingError, SlurmOptions
+    from fairlead_testkit.slurmlab.packages import ensure
+
+    try:
+        ensure(accounting=SlurmOptions().accounting)
+    except SlurmMissingError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def shared_slurm_lab(slurm_programs: None) -> "Iterator[SlurmLab]":
+    """One lab for all tests of a session; take `slurm_lab` instead."""
+    del slurm_programs
+    from fairlead_testkit.slurmlab import SlurmLab
+
+    with SlurmLab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def slurm_lab(shared_slurm_lab: "SlurmLab") -> "Iterator[SlurmLab]":
+    """The session's lab, without jobs. Who restarts, pauses or reconfigures a part takes `slurm_labs` instead."""
+    shared_slurm_lab.clear()
+    yield shared_slurm_lab
+    shared_slurm_lab.clear()
+
+
+@pytest.fixture
+def slurm_labs(slurm_programs: None) -> "Iterator[SlurmLabFactory]":
+    """Starts labs of this test alone, with options."""
+    del slurm_programs
+    from fairlead_testkit.slurmlab import SlurmLab
+
+    started: list[SlurmLab] = []
+
+    def start(options: "SlurmOptions") -> "SlurmLab":
+        lab = SlurmLab(options)
+        started.append(lab)
+        return lab.start()
+
+    try:
+        yield start
+    finally:
+        for lab in started:
+            lab.stop()
