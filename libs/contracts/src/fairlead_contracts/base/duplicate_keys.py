@@ -1,8 +1,4 @@
-"""Keys that a JSON object gives twice: parsers take the last without a word (RFC 8259, 4, leaves it to them).
-
-A key is followed by a colon, and nothing else in JSON is, outside of strings. So as many colons as keys that are known
-to be different prove that none is given twice; that is how a large text is looked over at little cost.
-"""
+"""Keys that a JSON object gives twice: parsers take the last without a word (RFC 8259, 4, leaves it to them)."""
 
 import json
 from collections import Counter
@@ -56,24 +52,6 @@ def gives_twice(text: bytes) -> bool:
         RecursionError: it is nested too deeply.
     """
     return bool(parse_json(text)[1])
-
-
-def surely_gives_once(text: bytes, found: object) -> bool:
-    """Whether the text has no more colons than its values have keys: the quick proof that no key is given twice.
-
-    Args:
-        text: JSON.
-        found: the values in it.
-    """
-    return text.count(b":") == _count_keys(found)
-
-
-def _count_keys(found: object) -> int:
-    if isinstance(found, dict):
-        return len(found) + sum(_count_keys(part) for part in found.values() if isinstance(part, dict | list))
-    if isinstance(found, list):
-        return sum(_count_keys(part) for part in found if isinstance(part, dict | list))
-    return 0
 
 
 def _told(root: object) -> Iterator[FieldError]:

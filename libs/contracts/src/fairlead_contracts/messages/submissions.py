@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
-from fairlead_contracts.base.duplicate_keys import parse_json, surely_gives_once
+from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import (
     SHOWN_CHARACTERS,
     ContractError,
@@ -124,7 +124,6 @@ _EXPECTED = {
 _ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # Values stay as they were written until their field's turn: a number that fits nowhere must not hide the other fields.
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_plain_object = msgspec.json.Decoder(dict[str, object])
 
 
 def peek_id(payload: bytes) -> str | None:
@@ -211,9 +210,12 @@ def unheeded(payload: bytes) -> list[str]:
 
     Unknown fields are taken, so that a sender may be newer than who reads; but one that is misspelt is worth a word.
     """
-    found = _plain_object.decode(payload)
-    unknown = islice((name for name in found if name not in _FIELDS), _MOST_WARNINGS)
-    twice = [] if surely_gives_once(payload, found) else parse_json(payload)[1]
+    names = (name for name in _raw_object.decode(payload) if name not in _FIELDS)
+    unknown = islice(names, _MOST_WARNINGS)
+    try:
+        twice = parse_json(payload)[1]
+    except RecursionError:
+        twice = []  # deeper than any field of a job, in one that counts for nothing: that is told
     return [*map(_unknown, unknown), *(f"{one.field}: {one.reason}" for one in twice[:_MOST_WARNINGS])]
 
 

@@ -2,20 +2,37 @@
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
-from fairlead_contracts.base.errors import FieldError
+from msgspec.structs import replace
+
 from fairlead_contracts.base.exponents import exponent_hint
 from fairlead_contracts.base.instants import Micros, from_seconds
-from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, parse_quantity
-from fairlead_contracts.messages.state import HIGHEST_LEVEL
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_contracts.snapshot.gangs import check_asks, check_gang
 from fairlead_contracts.snapshot.queues import check_level
-from fairlead_contracts.snapshot.quick import Checked, Limits, QuickJobs, UnreadJobs
 from fairlead_contracts.snapshot.tenants import TenantChecks
-from fairlead_contracts.snapshot.types import SnapshotJob, SnapshotRunning, WrittenJob, WrittenRunning
-from fairlead_contracts.snapshot.values import FIRST_SECOND, LAST_SECOND, MAX_NAME, SnapshotValues
+from fairlead_contracts.snapshot.types import (
+    SnapshotJob,
+    SnapshotRunning,
+    WrittenJob,
+    WrittenRunning,
+)
+from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues
+
+_REMEMBERED = 131_072
+"""Different demands: some 50 MB."""
+
+
+class _Names(NamedTuple):
+    """Where a job stands, by names that were checked."""
+
+    pool: str
+    urgency: str
+    cluster: str
+    frontend: str
+    queue: str
 
 
 class JobChecks:
@@ -46,6 +63,8 @@ class JobChecks:
         self._values = values
         self._ids: set[str] = set()
         self._uids: set[str] = set()
+        self._right_names: dict[tuple[str | None, ...], _Names] = {}
+        self._right_demands: dict[tuple[str, str], dict[str, int]] = {}
 
     def running(self, written: Iterable[WrittenRunning]) -> list[SnapshotRunning]:
         """Each running job."""
@@ -79,55 +98,72 @@ class JobChecks:
         counted = self._resources.get(read.pool, set())
         check_asks(read, written.demand, counted, self._on_nodes, self._values.telling(key, at)[1])
 
-    def waiting(self, written: Iterable[WrittenJob], unread: UnreadJobs | None) -> list[SnapshotJob]:
-        """Each waiting job; those that are `unread` yet at once, where they are right beyond doubt."""
-        if unread is None:
-            return [self._job(at, job) for at, job in enumerate(written)]
-        limits = Limits(FIRST_SECOND, LAST_SECOND, MAX_NAME, HIGHEST_LEVEL)
-        quick = QuickJobs(
-            ids=self._ids,
-            uids=self._uids,
-            check=self._closely,
-            resources=self._resources,
-            quantity=_quantity_of,
-            limits=limits,
-        )
-        return quick.read(unread)
-
-    def _closely(self, at: int, job: WrittenJob) -> Checked:
-        known = len(self._values.problems)
-        read = self._job(at, job)
-        # Without a pool it is wrong, although that may be told of its tenant alone.
-        return Checked(read, right=read.pool != "" and len(self._values.problems) == known)
+    def waiting(self, written: Iterable[WrittenJob]) -> list[SnapshotJob]:
+        """Each waiting job."""
+        return [self._job(at, job) for at, job in enumerate(written)]
 
     def _job(self, at: int, job: WrittenJob) -> SnapshotJob:
         known = len(self._values.problems)
         uid = self._uid(at, job)
-        pool = self._place("jobs", at, job)
+        names = self._names(at, job)
         submitted = self._submitted(at, job.submitted)
-        queue_time = self._values.instant(job.queue_time, "jobs", at, "queue_time")
-        pods, gang = check_gang(job.gang, job.annotations, *self._values.telling("jobs", at))
         read = SnapshotJob(
             id=job.id,
             uid=uid,
             tenant=job.tenant,
-            pool=pool,
-            urgency=self._class("jobs", at, job.urgency),
-            demand=self._demand("jobs", at, job.demand, pool),
+            pool=names.pool,
+            urgency=names.urgency,
+            demand=self._demand("jobs", at, job.demand, names.pool),
             submitted=submitted,
-            queue_time=submitted if queue_time is None else queue_time,
-            priority_override=self._override(at, job.priority_override),
+            queue_time=submitted,
+            cluster=names.cluster,
+            frontend=names.frontend,
+            queue=names.queue,
+        )
+        # Of a million jobs, most say nothing of what follows.
+        if job.queue_time is not None or job.level is not None or job.runtime_limit is not None:
+            read = self._with_queue(at, job, read)
+        if job.priority_override is not None:
+            read = replace(read, priority_override=self._override(at, job.priority_override))
+        if job.gang is not None or job.annotations:
+            read = self._with_gang(at, job, read, was_right=len(self._values.problems) == known)
+        return read
+
+    def _with_queue(self, at: int, job: WrittenJob, read: SnapshotJob) -> SnapshotJob:
+        """The job with what its frontend and its queue know of it."""
+        queue_time = self._values.instant(job.queue_time, "jobs", at, "queue_time")
+        return replace(
+            read,
+            queue_time=read.submitted if queue_time is None else queue_time,
+            level=self._level(at, job.level),
+            runtime_limit=self._limit(at, job.runtime_limit),
+        )
+
+    def _with_gang(self, at: int, job: WrittenJob, read: SnapshotJob, *, was_right: bool) -> SnapshotJob:
+        known = len(self._values.problems)
+        pods, gang = check_gang(job.gang, job.annotations, *self._values.telling("jobs", at))
+        read = replace(read, pods=pods, gang=gang)
+        if job.frontend is None and was_right and len(self._values.problems) == known:
+            self._check_asks("jobs", at, job, read)
+        return read
+
+    def _names(self, at: int, job: WrittenJob) -> _Names:
+        """What the job says of where it stands. Jobs are of few tenants, classes and queues: what was right once is right again."""
+        stated = (job.tenant, job.urgency, job.pool, job.cluster, job.frontend, job.queue)
+        found = self._right_names.get(stated)
+        if found is not None:
+            return found
+        known = len(self._values.problems)
+        found = _Names(
+            pool=self._place("jobs", at, job),
+            urgency=self._class("jobs", at, job.urgency),
             cluster=self._values.named("jobs", at, "cluster", job.cluster),
             frontend=self._values.frontend("jobs", at, job.frontend),
             queue=self._values.named("jobs", at, "queue", job.queue),
-            level=self._level(at, job.level),
-            runtime_limit=self._limit(at, job.runtime_limit),
-            pods=pods,
-            gang=gang,
         )
-        if job.frontend is None and len(self._values.problems) == known:
-            self._check_asks("jobs", at, job, read)
-        return read
+        if len(self._values.problems) == known:
+            self._right_names[stated] = found
+        return found
 
     def _uid(self, at: int, job: WrittenJob) -> str:
         known = len(self._values.problems)
@@ -178,9 +214,18 @@ class JobChecks:
         return urgency
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
-        demand = self._values.amounts((key, at, "demand"), found)
+        """Base units, without what is 0. Jobs that ask for the same share one dict, which is read once."""
+        written = pool, str(found)
+        demand = self._right_demands.get(written)
+        if demand is not None:
+            return demand
+        known = len(self._values.problems)
+        amounts = self._values.amounts((key, at, "demand"), found)
         self._values.check_resources((key, at, "demand"), found, pool, self._resources.get(pool))
-        return {resource: amount for resource, amount in demand.items() if amount}
+        demand = {resource: amount for resource, amount in amounts.items() if amount}
+        if len(self._values.problems) == known and len(self._right_demands) < _REMEMBERED:
+            self._right_demands[written] = demand
+        return demand
 
     def _submitted(self, at: int, found: object) -> Micros:
         if found is None:
@@ -194,8 +239,8 @@ class JobChecks:
         check_level("level", found, self._values.telling("jobs", at)[1])
         return found
 
-    def _override(self, at: int, found: float | None) -> float | None:
-        if found is None or self._policy is None:
+    def _override(self, at: int, found: float) -> float | None:
+        if self._policy is None:
             return None
         place = ("jobs", at, "priority_override")
         mode = self._policy.class_mode
@@ -223,12 +268,3 @@ class JobChecks:
         if id in self._ids:
             self._values.fail((key, at, "id"), id, "is another job's, too")
         self._ids.add(id)
-
-
-def _quantity_of(resource: str, value: float | str) -> int | None:
-    if type(value) is int and 0 <= (amount := value * base_units(resource)) <= MAX_QUANTITY:
-        return amount
-    try:
-        return parse_quantity(resource, value)
-    except FieldError:
-        return None

@@ -33,50 +33,40 @@ from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
 from fairlead_contracts.policyfile.read import names_of
 from fairlead_contracts.snapshot.queues import misplaced
-from fairlead_contracts.snapshot.quick import GivenTwiceError, UnreadJobs
-from fairlead_contracts.snapshot.types import (
-    OpenedSnapshot,
-    Snapshot,
-    WrittenSnapshot,
-)
+from fairlead_contracts.snapshot.types import Snapshot, WrittenJob, WrittenSnapshot
 from fairlead_contracts.snapshot.validate import SnapshotChecks
 
-_opened = msgspec.json.Decoder(OpenedSnapshot)
-_around = msgspec.json.Decoder(WrittenSnapshot)
+WRITTEN_BY_HAND = 1024 * 1024
+"""Bytes. A program wrote what is larger, and no program gives a key twice: that is looked for in smaller files alone."""
+_unopened_jobs = msgspec.json.Decoder(WrittenSnapshot[msgspec.Raw])
+_job = msgspec.json.Decoder(WrittenJob)
 
 
 def decode_snapshot(payload: bytes) -> Snapshot:
     """The snapshot in a JSON document. A million jobs take a few seconds.
 
     Raises:
-        DocumentError: with every problem found; a key that an object gives twice is one.
+        DocumentError: with every problem found; up to a megabyte, a key that an object gives twice is one.
     """
     try:
-        return _at_once(payload)
-    except (msgspec.MsgspecError, ValueError, RecursionError, GivenTwiceError):
-        # Told again key by key. Python's own parser reads numbers that fit nowhere, so that their place can be named.
-        return _with_all_problems(payload)
+        if len(payload) > WRITTEN_BY_HAND or not gives_twice(payload):
+            return _decode(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass
+    # Read again value by value. Python's own parser reads numbers that fit nowhere, so that their place can be named.
+    return _with_all_problems(payload)
 
 
-def _at_once(payload: bytes) -> Snapshot:
-    """The snapshot, where its text is in order.
+def _decode(payload: bytes) -> Snapshot:
+    """The snapshot, where its text has the keys and kinds of values that a snapshot has.
 
     Raises:
-        MsgspecError, ValueError, RecursionError: it is not JSON, or has keys or kinds of values that no snapshot has.
-        GivenTwiceError: some object gives a key twice.
+        MsgspecError, ValueError, RecursionError: it has not.
         DocumentError: it does not validate.
     """
-    opened = _opened.decode(payload)
-    around = opened.around()
-    if gives_twice(around):
-        raise GivenTwiceError
-    jobs = None if opened.jobs is None else UnreadJobs(opened.jobs)
-    checks = SnapshotChecks(_around.decode(around), {}, {}, jobs)
+    written = _unopened_jobs.decode(payload)
+    checks = SnapshotChecks(written, map(_job.decode, written.jobs), kept={}, stated={})
     snapshot = checks.snapshot()
-    colons = payload.count(b":") - around.count(b":")
-    # Of a key of the snapshot itself that is given twice, only the last value is in there; of null, nothing.
-    if colons if jobs is None else jobs.give_twice(colons - 1):
-        raise GivenTwiceError
     return _right(snapshot, checks.problems)
 
 
@@ -104,9 +94,9 @@ def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snap
         reason = EMPTY if found is None else "must be a mapping of keys and values"
         raise DocumentError([*unread, FieldError("snapshot", found, reason)])
     reader = StructReader()
-    written = reader.struct(WrittenSnapshot, found, "")
+    written = reader.struct(WrittenSnapshot[WrittenJob], found, "") or WrittenSnapshot[WrittenJob]()
     stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}
-    checks = SnapshotChecks(written or WrittenSnapshot(), reader.kept, stated)
+    checks = SnapshotChecks(written, written.jobs, kept=reader.kept, stated=stated)
     snapshot = checks.snapshot()
     return _right(snapshot, with_unread(unread, reader.problems + checks.problems))
 

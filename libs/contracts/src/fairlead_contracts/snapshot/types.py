@@ -174,8 +174,8 @@ class WrittenJob(Strict, frozen=True, kw_only=True, rename={"urgency": "class"})
     annotations: dict[str, str] | None = None
 
 
-class WrittenSnapshot(Strict, frozen=True, kw_only=True):
-    """A snapshot as it is written."""
+class WrittenSnapshot[Job](Strict, frozen=True, kw_only=True):
+    """A snapshot as it is written; its jobs are `WrittenJob`s, or the text of each: there may be a million."""
 
     now: object = None
     policy: dict[str, object] = {}
@@ -185,26 +185,7 @@ class WrittenSnapshot(Strict, frozen=True, kw_only=True):
     queues: list[WrittenQueue] = []
     class_values: list[WrittenClassValue] = []
     running: list[WrittenRunning] = []
-    jobs: list[WrittenJob] = []
-
-
-class OpenedSnapshot(Strict, frozen=True, kw_only=True):
-    """The same, unread but for its keys: there may be a million jobs in it."""
-
-    now: msgspec.Raw = msgspec.Raw()
-    policy: msgspec.Raw = msgspec.Raw()
-    pools: msgspec.Raw = msgspec.Raw()
-    tenants: msgspec.Raw = msgspec.Raw()
-    nodes: msgspec.Raw = msgspec.Raw()
-    queues: msgspec.Raw = msgspec.Raw()
-    class_values: msgspec.Raw = msgspec.Raw()
-    running: msgspec.Raw = msgspec.Raw()
-    jobs: list[msgspec.Raw] | None = None
-
-    def around(self) -> bytes:
-        """All but the jobs, as JSON."""
-        found = ((name, bytes(getattr(self, name))) for name in self.__struct_fields__ if name != "jobs")
-        return b"{" + b",".join(b'"%s":%s' % (name.encode(), part) for name, part in found if part) + b"}"
+    jobs: list[Job] = []
 
 
 # As checked: quantities in base units, instants in microseconds -------------------------------------------------------

@@ -1,6 +1,6 @@
 """The sense of a snapshot: references, quantities, times, and what this release does not act on yet."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -12,7 +12,6 @@ from fairlead_contracts.policyfile.read import names_of, read_document
 from fairlead_contracts.snapshot.gangs import check_node
 from fairlead_contracts.snapshot.jobs import JobChecks
 from fairlead_contracts.snapshot.queues import check_class_value, check_queue
-from fairlead_contracts.snapshot.quick import UnreadJobs
 from fairlead_contracts.snapshot.tenants import TenantChecks
 from fairlead_contracts.snapshot.types import (
     Snapshot,
@@ -20,32 +19,34 @@ from fairlead_contracts.snapshot.types import (
     SnapshotNode,
     SnapshotPool,
     SnapshotQueue,
+    WrittenJob,
     WrittenQueue,
     WrittenSnapshot,
 )
 from fairlead_contracts.snapshot.values import SnapshotValues, listed
 
 
-class SnapshotChecks:
+class SnapshotChecks[Job]:
     """Checks a snapshot whose shape is right, and puts it into base units.
 
     Args:
         written: as far as it could be read.
+        jobs: its jobs.
         kept: by list, the positions in the file of the entries that are in it; by default all are.
         stated: names of pools and tenants that the file has, also of entries that could not be read.
-        unread: the jobs, in place of those in `written`, where their JSON has not been read yet.
     """
 
     def __init__(
         self,
-        written: WrittenSnapshot,
+        written: WrittenSnapshot[Job],
+        jobs: Iterable[WrittenJob],
+        *,
         kept: Mapping[str, list[int]],
         stated: Mapping[str, set[str]],
-        unread: UnreadJobs | None = None,
     ) -> None:
         pools = {pool.name for pool in written.pools} | stated.get("pools", set())
         self._written = written
-        self._unread = unread
+        self._jobs = jobs
         self._stated = stated
         self._values = SnapshotValues(kept, pools)
         self._resources: dict[str, set[str]] = {}
@@ -75,7 +76,7 @@ class SnapshotChecks:
         values = self._class_values([] if policy is None else policy.classes)
         jobs = JobChecks(policy, checks, self._resources, self._on_nodes, self._values)
         running = jobs.running(written.running)
-        waiting = jobs.waiting(written.jobs, self._unread)
+        waiting = jobs.waiting(self._jobs)
         if policy is None:
             return None
         return Snapshot(

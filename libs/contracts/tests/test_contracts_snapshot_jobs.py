@@ -1,16 +1,14 @@
-"""Jobs that are read at once, against the same jobs looked at closely one by one."""
+"""Jobs of a JSON text, against the same jobs as plain values."""
 
 import json
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.snapshot.loaded import Columns, LoadedJob
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
-from fairlead_contracts.snapshot.types import OpenedSnapshot, Snapshot, WrittenJob, WrittenSnapshot
+from fairlead_contracts.snapshot.types import Snapshot
 
 NOW = 1_760_000_000
 AROUND = {
@@ -61,14 +59,14 @@ def outcome(read: Snapshot | DocumentError) -> object:
     return [str(one) for one in read.problems] if isinstance(read, DocumentError) else read
 
 
-def closely(found: dict[str, object]) -> Snapshot | DocumentError:
+def as_values(found: dict[str, object]) -> Snapshot | DocumentError:
     try:
         return read_snapshot(found)
     except DocumentError as error:
         return error
 
 
-def at_once(found: dict[str, object]) -> Snapshot | DocumentError:
+def as_json(found: dict[str, object]) -> Snapshot | DocumentError:
     try:
         return decode_snapshot(json.dumps(found).encode())
     except DocumentError as error:
@@ -81,7 +79,7 @@ def test_both_ways_end_alike(found: list[dict[str, object]], plain: int) -> None
         {"id": f"p{number}", "tenant": "x", "submitted": NOW, "demand": {"cpu": 1}} for number in range(plain)
     ]
     document = {**AROUND, "jobs": [*before, *found]}
-    assert outcome(at_once(document)) == outcome(closely(document))
+    assert outcome(as_json(document)) == outcome(as_values(document))
 
 
 @given(st.lists(jobs(), max_size=30))
@@ -89,10 +87,10 @@ def test_what_is_right_is_the_same_by_both_ways(found: list[dict[str, object]]) 
     taken: list[dict[str, object]] = []
     for number, job in enumerate(found):
         one = job | {"id": f"j{number}"}
-        if isinstance(closely({**AROUND, "jobs": [*taken, one]}), Snapshot):
+        if isinstance(as_values({**AROUND, "jobs": [*taken, one]}), Snapshot):
             taken.append(one)
     document = {**AROUND, "jobs": taken}
-    assert at_once(document) == closely(document)
+    assert as_json(document) == as_values(document)
 
 
 @pytest.mark.parametrize("pools", [AROUND["pools"], [], None])
@@ -109,22 +107,10 @@ def test_jobs_that_are_wrong_alike_end_alike(pools: object) -> None:
     assert outcome(raised.value) == outcome(slowly.value)
 
 
-def test_both_ways_know_the_same_keys() -> None:
-    def names(kind: type[msgspec.Struct]) -> set[tuple[str, bool]]:
-        return {(one.encode_name, one.required) for one in msgspec.structs.fields(kind)}
-
-    assert names(LoadedJob) == names(WrittenJob)
-    assert names(OpenedSnapshot) == names(WrittenSnapshot)
-    assert Columns._fields == LoadedJob.__struct_fields__
-
-
-MANY = 600
-"""Jobs: some are taken one by one as their names are learned, the others many together."""
-PLACES = sorted({*range(120, 137), *range(248, 265), *range(376, 393), 300, 301, MANY - 1})
-"""Around the ends of what is taken together, wherever that begins, and within it."""
+MANY = 20
 odd: dict[str, dict[str, object]] = {
     "an id of another before it": {"id": "j5"},
-    "an id of one beside it": {"id": "j299"},
+    "an id of one beside it": {"id": "j11"},
     "an id of a running job": {"id": "r"},
     "an id that is none": {"id": ""},
     "an id too long": {"id": "j" * 513},
@@ -132,7 +118,7 @@ odd: dict[str, dict[str, object]] = {
     "a uid": {"uid": "u"},
     "a uid that is its id": {"uid": "j0"},
     "a uid that is another's id": {"uid": "j7"},
-    "a uid that is a later one's id": {"uid": "j599"},
+    "a uid that is a later one's id": {"uid": "j19"},
     "a uid of a running job": {"uid": "r"},
     "a uid that is none": {"uid": ""},
     "annotations": {"annotations": {"a": "b"}},
@@ -169,20 +155,11 @@ def many() -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("what", odd)
 def test_an_odd_job_among_many_ends_alike(what: str) -> None:
-    for at in (0, 127, 128, 300, MANY - 1):
+    for at in (0, 10, MANY - 1):
         found = many()
         found[at] |= odd[what]
         document = {**AROUND, "jobs": found}
-        assert outcome(at_once(document)) == outcome(closely(document)), at
-
-
-@pytest.mark.parametrize("what", ["an id of another before it", "a uid that is another's id", "annotations"])
-def test_wherever_an_odd_job_stands_it_ends_alike(what: str) -> None:
-    for at in PLACES:
-        found = many()
-        found[at] |= odd[what]
-        document = {**AROUND, "jobs": found}
-        assert outcome(at_once(document)) == outcome(closely(document)), at
+        assert outcome(as_json(document)) == outcome(as_values(document)), at
 
 
 @given(st.lists(st.tuples(st.integers(0, MANY - 1), st.sampled_from(sorted(odd))), max_size=5))
@@ -191,7 +168,7 @@ def test_some_odd_jobs_among_many_end_alike(changes: list[tuple[int, str]]) -> N
     for at, what in changes:
         found[at] |= odd[what]
     document = {**AROUND, "jobs": found}
-    assert outcome(at_once(document)) == outcome(closely(document))
+    assert outcome(as_json(document)) == outcome(as_values(document))
 
 
 def test_jobs_that_all_say_what_few_say_end_alike() -> None:
@@ -200,11 +177,11 @@ def test_jobs_that_all_say_what_few_say_end_alike() -> None:
         for number, job in enumerate(many())
     ]
     document = {**AROUND, "jobs": found}
-    assert isinstance(at_once(document), Snapshot)
-    assert at_once(document) == closely(document)
+    assert isinstance(as_json(document), Snapshot)
+    assert as_json(document) == as_values(document)
 
 
-@pytest.mark.parametrize("at", [0, 128, 300, MANY - 1])
+@pytest.mark.parametrize("at", [0, 10, MANY - 1])
 @pytest.mark.parametrize("again", ['"tenant": "x"', '"ten\\u0061nt": "x"', '"demand": {"cpu": 1, "cpu": 1}'])
 def test_a_key_given_twice_among_many_is_told(at: int, again: str) -> None:
     texts = [json.dumps(job) for job in many()]
@@ -221,6 +198,6 @@ def test_a_key_given_twice_among_many_is_told(at: int, again: str) -> None:
 @pytest.mark.parametrize("name", ["a:b", "a\\u003ab"])
 def test_a_colon_in_a_name_is_no_key(name: str) -> None:
     texts = [json.dumps(job) for job in many()]
-    texts[300] = texts[300].replace('"j300"', f'"{name}"')
+    texts[10] = texts[10].replace('"j10"', f'"{name}"')
     text = json.dumps(AROUND)[:-1] + f', "jobs": [{", ".join(texts)}]' + "}"
-    assert decode_snapshot(text.encode()).jobs[300].id == "a:b"
+    assert decode_snapshot(text.encode()).jobs[10].id == "a:b"
