@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus
-from fairlead_contracts import subjects
+from fairlead_bus import Bus, bucket_stream
+from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_packed
-from fairlead_contracts.frontend.verbs import DeleteJob
+from fairlead_contracts.frontend.verbs import DELETE_REPLIES, DeleteJob, DeleteJobs, Verdict
 from fairlead_contracts.messages.events import AnyEvent, LevelWritten
+from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
 from fairlead_sim.jobs import SimJob
@@ -139,10 +140,18 @@ async def the_order_is_right(bus: Bus, fleet: Fleet) -> None:
 
 async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
     """What is taken away while it waits or runs does not come back, not even by a crash of the server."""
-    for job in await asyncio.to_thread(simulated_jobs, fleet.store):
-        if job.id.startswith("after-") and job.phase is not Phase.ENDED:
-            verb = subjects.sim(CLUSTER, "delete")
-            await bus.request(verb, to_packed(DeleteJob(scope=job.scope, id=job.id)), timeout=30)
+    unwanted = [
+        DeleteJob(scope=job.scope, id=job.id, uid=job.uid)
+        for job in await asyncio.to_thread(simulated_jobs, fleet.store)
+        if job.id.startswith("after-") and job.phase is not Phase.ENDED
+    ]
+    key = subjects.kv_subject(topology.MEMBERS, subjects.leader_key("admitter", CLUSTER))
+    lease = await eventually(lambda: bus.last(bucket_stream(topology.MEMBERS), key), 30, what="a leader")
+    assert lease is not None
+    epoch = LEADER_LEASE.decode(lease.payload).epoch or lease.seq
+    verb = subjects.frontend(CLUSTER, "delete")
+    asked = await bus.request(verb, to_packed(DeleteJobs(epoch=epoch, jobs=unwanted)), timeout=30)
+    assert {reply.verdict for reply in DELETE_REPLIES.decode(asked).replies} <= {Verdict.DONE, Verdict.GONE}
     await asyncio.to_thread(fleet.server.restart)
     for service in fleet.services.values():
         await service.ready(60)

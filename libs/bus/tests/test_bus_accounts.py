@@ -44,7 +44,7 @@ AIMS = [
     subjects.answer("team-b", "s1"),
     subjects.answer("team-a", "s1"),
     subjects.submit("c1", "team-b"),
-    subjects.sim("c1", "level"),
+    subjects.frontend("c1", "levels"),
     "$JS.API.STREAM.PURGE.state",
     "$JS.FC.state.x",
 ]

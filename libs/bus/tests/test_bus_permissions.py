@@ -255,10 +255,10 @@ TABLE: dict[str, tuple[Operation, str]] = {
     "ask about team-a": (ask(subjects.ask("queue", "team-a")), "person submitter"),
     "ask about all": (ask(subjects.ask("queue")), "person"),
     "ask a shard": (ask(f"{subjects.ROOT}.shard.gpu.0.queue"), "scorer"),
-    "move the sim": (ask(subjects.sim("c1", "level")), "admitter"),
-    "move another sim": (ask(subjects.sim("c2", "level")), ""),
+    "move a frontend": (ask(subjects.frontend("c1", "levels")), "admitter"),
+    "move another frontend": (ask(subjects.frontend("c2", "levels")), ""),
     "hear questions": (listen(subjects.ask_filter("queue")), "scorer"),
-    "hear the sim's orders": (listen(subjects.sim("c1", "level")), "sim"),
+    "hear a frontend's verbs": (listen(subjects.frontend("c1", "levels")), "sim"),
     "mirror dead letters": (mirror("dead", subjects.dead(">")), "person"),
     "hear team-b's answers": (listen(subjects.answer_filter("team-b")), "person"),
     "hear team-a's answers": (listen(subjects.answer_filter("team-a")), "person submitter"),
@@ -293,7 +293,7 @@ async def serve_all(bus: Bus) -> None:
     async def handle(asked: Asked) -> bytes:
         return asked.payload
 
-    for subject in ("ask.*.*", "shard.*.*.*", "sim.*.*"):
+    for subject in ("ask.*.*", "shard.*.*.*", "frontend.*.*"):
         await bus.serve(f"{subjects.ROOT}.{subject}", handle)
 
 

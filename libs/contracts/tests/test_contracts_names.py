@@ -155,7 +155,7 @@ def test_questions_and_requests_fall_into_no_stream(one: str, two: str, number: 
         subjects.ask("queue", one),
         subjects.ask("queue"),
         subjects.shard_question(one, number, "explain"),
-        subjects.sim(two, "create"),
+        subjects.frontend(two, "create"),
         subjects.submit("a cluster that nobody knows", one),
     ):
         assert not takers(subject), subject

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.templates import JobTemplate, read_template
 from fairlead_contracts.messages.submissions import read_submission
-from fairlead_contracts.messages.templates import JobTemplate, read_template
 
 
 def test_a_template_in_full() -> None:

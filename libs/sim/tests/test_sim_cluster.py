@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, SetLevel
+from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, DeleteJob, SetLevel
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import (
@@ -143,7 +143,7 @@ def test_a_withdrawn_head_lets_a_strict_queue_go_on() -> None:
     cluster.create(a_request("head", cards=4), 0)
     cluster.create(a_request("next", cards=2), 0)
     cluster.advance(0)
-    assert cluster.delete(JobName("a", "head"), 1)
+    assert cluster.delete(DeleteJob(scope="a", id="head"), 1)
     cluster.advance(1)
     assert started(cluster) == ["running", "next"]
 
@@ -153,14 +153,22 @@ def test_a_deleted_job_is_cancelled_gives_back_what_it_held_and_stays_known() ->
     cluster.create(a_request("one"), 0)
     cluster.create(a_request("two"), 0)
     cluster.advance(0)
-    assert cluster.delete(JobName("a", "one"), 5)
-    assert not cluster.delete(JobName("a", "one"), 5)
-    assert not cluster.delete(JobName("a", "never-was"), 5)
+    assert cluster.delete(DeleteJob(scope="a", id="one"), 5)
+    assert not cluster.delete(DeleteJob(scope="a", id="one"), 5)
+    assert not cluster.delete(DeleteJob(scope="a", id="never-was"), 5)
     cluster.advance(5)
     changes = cluster.take_changes()
     assert changes.jobs[JobName("a", "one")].outcome is Outcome.CANCELLED
     assert [event.job for event in changes.events if isinstance(event, JobStarted)] == ["one", "two"]
     assert cluster.create(a_request("one"), 6).outcome is CreateOutcome.EXISTS
+
+
+def test_only_the_job_that_is_meant_is_taken_away() -> None:
+    cluster = a_cluster()
+    cluster.create(a_request("one"), 0)
+    assert not cluster.delete(DeleteJob(scope="a", id="one", uid="of-an-earlier-life"), 1)
+    uid = cluster.jobs[JobName("a", "one")].uid
+    assert cluster.delete(DeleteJob(scope="a", id="one", uid=uid), 1)
 
 
 def test_a_job_that_runs_into_its_limit_fails_there() -> None:
@@ -309,7 +317,7 @@ class Naive:
         order = []
         while (chosen := self.choose()) is not None:
             job, queue, _ = self.waiting.pop(chosen)
-            self.running[chosen] = (now + job.run, job, queue)
+            self.running[chosen] = (now + (job.run or 0), job, queue)
             order.append(chosen)
         return order
 
@@ -378,7 +386,7 @@ def apply(step: tuple[object, ...], number: int, cluster: SimCluster, naive: Nai
                 naive.waiting[id_] = (*naive.waiting[id_][:2], level)
         case ("delete", int(which)) if ids:
             id_ = ids[which % len(ids)]
-            assert cluster.delete(JobName("a", id_), now)
+            assert cluster.delete(DeleteJob(scope="a", id=id_), now)
             naive.waiting.pop(id_, None)
             naive.running.pop(id_, None)
         case ("node", str(node), bool(ready)):

@@ -4,13 +4,13 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from fairlead_bus import (
-    Asked,
     Bus,
     BusError,
     ConnectionSettings,
@@ -27,15 +27,20 @@ from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.frontend.verbs import (
     CREATE_REPLIES,
-    CREATE_REPLY,
-    DELETE_REPLY,
-    SET_LEVEL_REPLY,
+    DELETE_REPLIES,
+    FENCED,
+    LEVEL_REPLIES,
     CreateJob,
     CreateJobs,
     CreateOutcome,
     CreateReply,
     DeleteJob,
+    DeleteJobs,
+    DeleteReply,
+    LevelReply,
     SetLevel,
+    SetLevels,
+    Verdict,
 )
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import (
@@ -48,7 +53,7 @@ from fairlead_contracts.messages.state import (
     SyncMark,
     encode_state,
 )
-from fairlead_contracts.subjects import SimVerb
+from fairlead_contracts.subjects import FrontendVerb
 from fairlead_runtime import Metrics, wall_clock
 from fairlead_sim import NodeGroup, SimCluster, StoreError, one_pool, render_config
 from fairlead_sim.instruments import Instruments
@@ -74,7 +79,7 @@ class Rig:
         self.events: dict[str, AnyEvent] = {}
         self.copies = 0
 
-    async def ask(self, verb: SimVerb, message: Message, *, patience: float = 30.0) -> bytes:
+    async def ask(self, verb: FrontendVerb, message: Message, *, patience: float = 30.0) -> bytes:
         """Asks until there is an answer: all verbs are idempotent.
 
         `patience` in seconds: who asks again has the answer of a second time.
@@ -83,7 +88,7 @@ class Rig:
             while True:
                 try:
                     return await self.bus.request(
-                        subjects.sim(CLUSTER, verb), to_packed(message), timeout=patience
+                        subjects.frontend(CLUSTER, verb), to_packed(message), timeout=patience
                     )
                 except RemoteError as error:
                     if error.code != 503:
@@ -93,7 +98,19 @@ class Rig:
                 await asyncio.sleep(0.02)
 
     async def create(self, request: CreateJob, *, patience: float = 30.0) -> CreateReply:
-        return CREATE_REPLY.decode(await self.ask("create", request, patience=patience))
+        asked = CreateJobs(epoch=1, jobs=[request])
+        [reply] = CREATE_REPLIES.decode(await self.ask("create", asked, patience=patience)).replies
+        return reply
+
+    async def set_level(self, level: SetLevel) -> LevelReply:
+        asked = SetLevels(epoch=1, levels=[level])
+        [reply] = LEVEL_REPLIES.decode(await self.ask("levels", asked)).replies
+        return reply
+
+    async def delete(self, id_: str) -> DeleteReply:
+        asked = DeleteJobs(epoch=1, jobs=[DeleteJob(scope="a", id=id_)])
+        [reply] = DELETE_REPLIES.decode(await self.ask("delete", asked)).replies
+        return reply
 
     def job(self, id_: str) -> JobState | None:
         found = self.mirror.values.get(subjects.state(CLUSTER, "job", id_, scope="a"))
@@ -198,7 +215,7 @@ async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_
     with sqlite3.connect(tmp_path / "sim.sqlite") as other:
         other.execute("DROP TABLE outbox")
     running = asyncio.ensure_future(unstarted.run(Deaf()))
-    asked = Asked(subject="s", payload=to_packed(a_request("one")), headers={})
+    asked = [a_request("one")]
     with pytest.raises(Rejected) as refused:
         await unstarted.create(asked)
     assert refused.value.code == 503
@@ -225,7 +242,7 @@ async def test_a_clock_that_is_set_back_makes_nobody_run_in_circles(tmp_path: Pa
 
     service = SimService(cluster, store, Instruments(Metrics("sim")), clock=clock)
     running = asyncio.ensure_future(service.run(Deaf()))
-    await service.create(Asked(subject="s", payload=to_packed(a_request("short", seconds=0.002)), headers={}))
+    await service.create([a_request("short", seconds=0.002)])
     assert cluster.count(Phase.RUNNING) == 1
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
@@ -251,16 +268,15 @@ async def test_verbs_statements_and_events(rig: Rig) -> None:
         await rig.create(a_request(id_, cards=CARDS, seconds=600))
     two = await rig.seen("two", Phase.WAITING)
     write = SetLevel(scope="a", id="two", uid=two.uid, level=7)
-    rev = SET_LEVEL_REPLY.decode(await rig.ask("level", write)).rev
+    rev = (await rig.set_level(write)).rev
     assert rev is not None
     assert rev > two.rev
     # Only now is there a place: however slow all this was, it was taken by nobody.
-    assert DELETE_REPLY.decode(await rig.ask("delete", DeleteJob(scope="a", id="keeper"))).deleted
+    assert (await rig.delete("keeper")).verdict is Verdict.DONE
     assert (await rig.seen("two", Phase.RUNNING)).level == 7  # before "one", which came earlier
-    assert SET_LEVEL_REPLY.decode(await rig.ask("level", write)).rev is None  # it waits no more
+    assert (await rig.set_level(write)).verdict is Verdict.GONE  # it waits no more
     for id_ in ("one", "two"):
-        gone = DeleteJob(scope="a", id=id_)
-        assert DELETE_REPLY.decode(await rig.ask("delete", gone)).deleted
+        assert (await rig.delete(id_)).verdict is Verdict.DONE
         assert (await rig.seen(id_, Phase.ENDED)).outcome is Outcome.CANCELLED
 
     await eventually(lambda: len(rig.events) == 11, what="all events")
@@ -274,25 +290,49 @@ async def test_verbs_statements_and_events(rig: Rig) -> None:
     assert pool.capacity == {"nvidia.com/gpu": CARDS * 1000, "cpu": 64_000}
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        b"\xc1",
-        b"x" * 600_000,
-        to_packed(a_request("")),
-        to_packed(a_request("x" * 2000)),
-        to_packed(msgspec.structs.replace(a_request("x"), demand={"cpu": -1})),
-        to_packed(msgspec.structs.replace(a_request("x"), demand={"cpu": 2**62})),
-        to_packed(msgspec.structs.replace(a_request("x"), run=-1)),
-    ],
-    ids=["malformed", "huge", "no-id", "long-id", "negative", "overflowing", "backwards"],
-)
-async def test_a_request_that_cannot_be_kept_is_refused_and_harms_nobody(
-    unstarted: SimService, payload: bytes
-) -> None:
-    with pytest.raises(Rejected) as refused:
-        await unstarted.create(Asked(subject="s", payload=payload, headers={}))
-    assert refused.value.code == 400
+async def test_what_cannot_be_kept_is_refused_by_itself_and_harms_nobody(unstarted: SimService) -> None:
+    wrong = [
+        a_request(""),
+        a_request("x" * 2000),
+        msgspec.structs.replace(a_request("x"), demand={"cpu": -1}),
+        msgspec.structs.replace(a_request("x"), demand={"cpu": 2**62}),
+        msgspec.structs.replace(a_request("x"), run=-1),
+    ]
+    running = asyncio.ensure_future(unstarted.run(Deaf()))
+    replies = await unstarted.create([*wrong, a_request("right")])
+    assert [reply.outcome for reply in replies] == [CreateOutcome.REFUSED] * 5 + [CreateOutcome.CREATED]
+    assert all(reply.reason for reply in replies[:5])
+    levels = [SetLevel(scope="a", id="right", uid="another", level=level) for level in (2**31, 7)]
+    verdicts = [reply.verdict for reply in await unstarted.set_levels(levels)]
+    assert verdicts == [Verdict.REFUSED, Verdict.GONE]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_leader_of_the_past_is_obeyed_no_more_not_even_after_a_restart(rig: Rig) -> None:
+    await rig.create(a_request("keeper", cards=CARDS))
+    await rig.create(a_request("one", cards=CARDS))
+    one = await rig.seen("one", Phase.WAITING)
+    later = await rig.ask("levels", SetLevels(epoch=2, levels=[]))
+    assert LEVEL_REPLIES.decode(later).replies == []
+    for _ in range(2):
+        with pytest.raises(RemoteError, match="epoch 1 is over: a leader of epoch 2") as refused:
+            await rig.set_level(SetLevel(scope="a", id="one", uid=one.uid, level=7))
+        assert refused.value.code == FENCED
+        rig.process.kill()
+        rig.process.start()
+        await rig.process.ready()
+    again = SetLevels(epoch=2, levels=[SetLevel(scope="a", id="one", uid=one.uid, level=3)])
+    assert LEVEL_REPLIES.decode(await rig.ask("levels", again)).replies[0].verdict is Verdict.DONE
+
+    def stands_at(level: int) -> bool:
+        job = rig.job("one")
+        return job is not None and job.level == level
+
+    for level, stands in ((9, 9), (None, 0)):
+        write = SetLevel(scope="a", id="one", uid=one.uid, level=level)
+        await rig.ask("levels", SetLevels(epoch=3, levels=[write]))
+        await eventually(partial(stands_at, stands))
 
 
 async def test_killed_under_load_it_loses_nothing_and_starts_nothing_twice(rig: Rig) -> None:
@@ -414,8 +454,7 @@ async def test_several_are_made_at_once_and_one_that_is_no_job_harms_no_other(un
     other_body = msgspec.structs.replace(a_request("one"), digest="other")
     wrong = msgspec.structs.replace(a_request("wrong"), demand={"nvidia.com/gpu": -1})
     jobs = [a_request("one"), wrong, a_request("two"), a_request("one"), other_body]
-    asked = Asked(subject="s", payload=to_packed(CreateJobs(jobs=jobs)), headers={})
-    replies = CREATE_REPLIES.decode(await unstarted.create_several(asked)).replies
+    replies = await unstarted.create(jobs)
     assert [reply.outcome for reply in replies] == [
         CreateOutcome.CREATED,
         CreateOutcome.REFUSED,

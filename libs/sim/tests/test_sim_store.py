@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
-from fairlead_contracts.frontend.verbs import CreateJob
+from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
 from fairlead_sim import Changes, JobName, Ledger, Retention, SimCluster, StoreError
 from fairlead_sim.config import DEFAULT
 from fairlead_sim.statements import changed
@@ -35,7 +35,7 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
     for id_ in ("one", "two", "three"):
         cluster.create(a_request(id_), 10)
-    cluster.delete(JobName("team-a", "three"), 11)
+    cluster.delete(DeleteJob(scope="team-a", id="three"), 11)
     cluster.advance(12)
     event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
     store.commit(batch_of(cluster.take_changes(), cluster.ledger, [event]))
@@ -62,7 +62,7 @@ def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Pat
     store = Store(tmp_path / "sim.sqlite", "sim")
     cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
     cluster.create(a_request("one"), 10)
-    cluster.delete(JobName("team-a", "one"), 11)
+    cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
     store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
     cluster.advance(1000)
     changes = cluster.take_changes()
@@ -77,7 +77,7 @@ def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> Non
     store = Store(tmp_path / "sim.sqlite", "sim")
     cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
     cluster.create(a_request("one"), 10)
-    cluster.delete(JobName("team-a", "one"), 11)
+    cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
     cluster.advance(1000)
     cluster.create(a_request("one"), 1000)
     changes = cluster.take_changes()

@@ -1,11 +1,11 @@
 """What fails in one scope keeps no other from its levels, whoever fails and why; what fails everywhere backs off."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from fairlead_admitter.aftermath import Aftermath
-from fairlead_admitter.applying import Application, Applied
+from fairlead_admitter.applying import Application, Applied, WriteResult
 from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereError
 from fairlead_admitter.setbacks import LONGEST_SECONDS, Setbacks
 from fairlead_admitter.steering import LevelWrite
@@ -28,12 +28,13 @@ class Frontend:
         self.bad = set(bad)
         self.asked: list[str] = []
 
-    async def write(self, job: JobState, level: int) -> Landed | None:
-        assert level
-        self.asked.append(job.uid)
-        if {job.scope, job.uid} & self.bad:
-            raise self._failing(f"no right to patch in {job.scope}")
-        return Landed(mark="m")
+    async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
+        [write] = batch
+        assert write.level
+        self.asked.append(write.job.uid)
+        if {write.job.scope, write.job.uid} & self.bad:
+            return [self._failing(f"no right to patch in {write.job.scope}")]
+        return [Landed(mark="m")]
 
 
 class Steering:
@@ -60,7 +61,13 @@ class Steering:
             if not self.written.leaves_alone(job)
         ]
         application = Application(
-            self._frontend, self.written, lambda _: None, in_flight=16, at_once=256, longest=9.0
+            self._frontend,
+            self.written,
+            lambda _: None,
+            queues=dict,
+            in_flight=16,
+            at_once=256,
+            longest=9.0,
         )
         applied = await application.carry_out("p", plan, lambda: True)
         self._aftermath.weigh(applied, self._queued)

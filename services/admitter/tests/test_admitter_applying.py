@@ -1,12 +1,20 @@
 """Carrying plans out, patience with pools, and operators' words: each by itself."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairlead_admitter.applying import Application, Rehearsal, must_follow
-from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
+from fairlead_admitter.applying import Application, Rehearsal, WriteResult
+from fairlead_admitter.barrier import Barrier
+from fairlead_admitter.errors import (
+    AdmitterError,
+    FrontendBalkedError,
+    FrontendDownError,
+    FrontendRefusedError,
+)
 from fairlead_admitter.fronts import Doubt, Unsettled
 from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.patience import Patience
@@ -17,9 +25,10 @@ from fairlead_admitter.steering import GONE, Cause, LevelWrite
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.frontend.capabilities import Capabilities
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_testkit.builders import a_control, a_job
+from fairlead_testkit.builders import a_control, a_job, a_queue
 
 
 def a_write(
@@ -40,26 +49,38 @@ class Frontend:
         self.keeps_order = keeps_order
         self.begun: list[str] = []
         self.go = asyncio.Event()
-        self.trouble: dict[str, Exception] = {}
+        self.batches: list[int] = []
+        self.trouble: dict[str, AdmitterError] = {}
         self.most = 0
         self._now = 0
 
-    async def write(self, job: JobState, level: int) -> Landed | None:
-        assert level
-        self.begun.append(job.id)
+    async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
+        assert all(write.level for write in batch)
+        self.begun += [write.job.id for write in batch]
+        self.batches.append(len(batch))
         self._now += 1
         self.most = max(self.most, self._now)
-        try:
-            await self.go.wait()
-            if job.id in self.trouble:
-                raise self.trouble[job.id]
-        finally:
-            self._now -= 1
+        await self.go.wait()
+        self._now -= 1
+        return [self._result(write.job) for write in batch]
+
+    def _result(self, job: JobState) -> WriteResult:
+        if job.id in self.trouble:
+            return self.trouble[job.id]
         return None if job.id == "j2" else Landed(mark="m", rev=job.rev + 1)
 
 
-def application(frontend: Frontend, written: Written, at_once: int = 100) -> Application:
-    return Application(frontend, written, lambda _: None, in_flight=4, at_once=at_once, longest=9.0)
+def application(frontend: Frontend, written: Written, at_once: int = 100, batch: int = 1) -> Application:
+    queue = a_queue(capabilities=Capabilities(batch=batch))
+    return Application(
+        frontend,
+        written,
+        lambda _: None,
+        queues=lambda: {queue.name: queue},
+        in_flight=4,
+        at_once=at_once,
+        longest=9.0,
+    )
 
 
 async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
@@ -75,6 +96,27 @@ async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
     assert written.level_of(a_job("j0")) == 20
 
 
+async def test_a_frontend_gets_as_many_in_a_request_as_its_queue_says_it_takes() -> None:
+    frontend, written = Frontend(), Written()
+    frontend.go.set()
+    frontend.trouble = {"j7": FrontendRefusedError("no such level"), "j19": FrontendDownError("away")}
+    applied = await application(frontend, written, batch=8).carry_out("p", writes(20), lambda: True)
+    # Behind j7 stood j8 and j9, and they may not pass it.
+    assert frontend.begun == [f"j{number}" for number in range(20) if number not in (8, 9)]
+    assert frontend.batches == [8, 6, 4]
+    assert [write.job.id for write in applied.missed] == ["j7", "j8", "j9", "j19"]
+    assert (len(applied.landed), applied.gone, applied.failed, applied.withheld) == (15, 1, 2, 0)
+    assert written.leaves_alone(a_job("j7"))
+
+
+async def test_between_two_batches_the_right_to_write_is_asked_for_again() -> None:
+    frontend = Frontend()
+    frontend.go.set()
+    asked = iter([True, False])
+    applied = await application(frontend, Written(), batch=8).carry_out("p", writes(20), lambda: next(asked))
+    assert (frontend.batches, applied.withheld) == ([8], 12)
+
+
 async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
     frontend, written = Frontend(), Written()
     frontend.go.set()
@@ -87,7 +129,7 @@ async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
 @pytest.mark.parametrize(
     ("trouble", "left_alone"), [(FrontendDownError("down"), False), (FrontendRefusedError("no"), True)]
 )
-async def test_after_a_failure_nothing_more_is_sent(trouble: Exception, *, left_alone: bool) -> None:
+async def test_after_a_failure_nothing_more_is_sent(trouble: AdmitterError, *, left_alone: bool) -> None:
     frontend, written = Frontend(), Written()
     frontend.go.set()
     frontend.trouble["j0"] = trouble
@@ -185,19 +227,62 @@ def test_a_raise_waits_for_the_lift_of_what_it_could_stop() -> None:
     def to(before: int, level: int) -> LevelWrite:
         return a_write(job=a_job("w"), before=before, level=level)
 
-    assert must_follow(to(0, 10), lift)
-    assert not must_follow(to(0, 9), lift)
-    assert not must_follow(to(20, 15), lift)
-    assert not must_follow(a_lift("other"), lift)
-    assert not must_follow(lift, to(0, 999))
+    barrier = Barrier([lift])
+    assert barrier.stops(to(0, 10))
+    assert not barrier.stops(to(0, 9))
+    assert not barrier.stops(to(20, 15))
+    assert not barrier.stops(a_lift("other"))
+    assert not Barrier([to(0, 999)]).stops(lift)
 
 
 def test_who_is_woken_waits_for_the_lift_even_where_its_level_sinks() -> None:
     def woken(level: int) -> LevelWrite:
         return a_write(job=a_job("w"), before=20, level=level, rank=0, cause=Cause.WAKE)
 
-    assert must_follow(woken(15), a_lift("runs"))
-    assert not must_follow(woken(9), a_lift("runs"))
+    barrier = Barrier([a_lift("runs")])
+    assert barrier.stops(woken(15))
+    assert not barrier.stops(woken(9))
+
+
+def turns_round(write: LevelWrite, earlier: LevelWrite) -> bool:
+    """Whether the pair stands, for a moment, as it stands neither before both writes nor after them.
+
+    By the definition: the later one alone takes effect, and then passes the earlier one that still stands where it was.
+    """
+    if Cause.PROTECT in (write.cause, earlier.cause):
+        stopping = write.level >= earlier.before and (write.level > write.before or write.cause is Cause.WAKE)
+        return write.cause is not Cause.PROTECT and stopping
+
+    def stand(one: LevelWrite, level: int) -> tuple[int, object]:
+        return -level, one.tie
+
+    rises = write.level > write.before
+    if rises is not (earlier.level > earlier.before):
+        return False
+    stays, was, becomes = (
+        stand(earlier, earlier.before),
+        stand(write, write.before),
+        stand(write, write.level),
+    )
+    return becomes < stays < was if rises else was < stays < becomes
+
+
+LEVELS = st.integers(0, 6)
+
+
+@st.composite
+def some_writes(draw: st.DrawFn) -> list[LevelWrite]:
+    causes = st.sampled_from([Cause.FRONT, Cause.FRONT, Cause.WAKE, Cause.PROTECT])
+    return [
+        a_write(job=a_job(f"j{number}"), before=draw(LEVELS), level=draw(LEVELS), cause=draw(causes))
+        for number in draw(st.permutations(range(draw(st.integers(1, 9)))))
+    ]
+
+
+@given(some_writes())
+def test_a_barrier_stops_what_would_turn_a_pair_round_and_nothing_else(plan: list[LevelWrite]) -> None:
+    *missed, write = plan
+    assert Barrier(missed).stops(write) is any(turns_round(write, earlier) for earlier in missed)
 
 
 async def test_a_long_plan_is_carried_out_in_part() -> None:

@@ -218,7 +218,15 @@ def levels(client: KubeClient, lever: Lever = "boost") -> KueueLevels:
 
 
 async def carry_out(writer: KueueLevels, plan: SteeringPlan, written: Written, estate: Estate) -> Applied:
-    application = Application(writer, written, estate.facts.job, in_flight=16, at_once=500, longest=60.0)
+    application = Application(
+        writer,
+        written,
+        estate.facts.job,
+        queues=lambda: estate.facts.queues,
+        in_flight=16,
+        at_once=500,
+        longest=60.0,
+    )
     return await application.carry_out("p", plan.writes, lambda: True)
 
 
@@ -249,11 +257,11 @@ async def test_a_level_that_is_the_base_leaves_no_mark(
     estate.add("a", priority=50)
     job = estate.known("a")
     writer = levels(client, lever)
-    assert await writer.write(job, 1050)
+    assert await writer.set_level(job, 1050)
     boost, noted, priority = estate.marks("a")
     assert (boost, noted, priority) == (("1000", None, 50) if lever == "boost" else (None, "50", 1050))
     assert estate.known("a").base == 50
-    assert await writer.write(estate.known("a"), 50)
+    assert await writer.set_level(estate.known("a"), 50)
     assert estate.marks("a") == (None, None, 50)
 
 
@@ -267,9 +275,9 @@ async def test_another_workload_of_the_same_name_is_not_written_to(
         lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)], 60
     )
     writer = levels(client)
-    assert await writer.write(job, 7) is None
+    assert await writer.set_level(job, 7) is None
     estate.add("a")
-    assert await writer.write(job, 7) is None
+    assert await writer.set_level(job, 7) is None
     assert estate.marks("a") == (None, None, 0)
 
 
@@ -281,11 +289,11 @@ async def test_a_workload_that_was_admitted_meanwhile_waits_no_more(
     estate.finish("blocker")
     await eventually(lambda: estate.admitted() == ["a"], 60)
     writer = levels(client)
-    assert await writer.write(job, 7) is None
+    assert await writer.set_level(job, 7) is None
     # As one that runs it can be lifted.
-    assert await writer.write(estate.known("a"), 9)
+    assert await writer.set_level(estate.known("a"), 9)
     estate.finish("a")
-    assert await writer.write(job, 7) is None
+    assert await writer.set_level(job, 7) is None
 
 
 async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
@@ -293,16 +301,16 @@ async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
 ) -> None:
     estate.add("a")
     job, writer = estate.known("a"), levels(client)
-    first = await writer.write(job, 7)
+    first = await writer.set_level(job, 7)
     mark = estate.lab.audit_mark()
-    again = await writer.write(job, 7)
+    again = await writer.set_level(job, 7)
     assert again is not None
     assert first is not None
     assert (again.stood, again.mark) == (True, first.mark)
     asked = estate.lab.audit_lines(verb="patch", user=ADMITTER, after=mark)
     assert [line for line in asked if line.namespace == estate.name] == []
     estate.lab.api.patch(f"{estate.path}/a", {"metadata": {"annotations": {PRIORITY_BOOST: "1"}}})
-    repaired = await writer.write(job, 7)
+    repaired = await writer.set_level(job, 7)
     assert isinstance(repaired, Landed)
     assert not repaired.stood
     assert estate.marks("a") == ("7", None, 0)
@@ -310,10 +318,10 @@ async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
 
 async def test_the_other_lever_of_before_is_taken_back_on_the_way(estate: Estate, client: KubeClient) -> None:
     estate.add("a", priority=50)
-    assert await levels(client, "priority").write(estate.known("a"), 1000)
-    assert await levels(client, "boost").write(estate.known("a"), 600)
+    assert await levels(client, "priority").set_level(estate.known("a"), 1000)
+    assert await levels(client, "boost").set_level(estate.known("a"), 600)
     assert estate.marks("a") == ("550", None, 50)
-    assert await levels(client, "priority").write(estate.known("a"), 700)
+    assert await levels(client, "priority").set_level(estate.known("a"), 700)
     assert estate.marks("a")[0] is None
     assert estate.known("a").level == 700
 
@@ -333,11 +341,11 @@ async def test_a_priority_that_was_absent_is_absent_again(
     writer = levels(client, "priority")
     for name in "abc":
         for level in (700, 800):
-            assert await writer.write(estate.known(name), level)
+            assert await writer.set_level(estate.known(name), level)
     # By the same admitter, by another one that leads then, by one with the other lever, and by the sweep.
-    assert await writer.write(estate.known("a"), 0)
-    assert await levels(client, "boost").write(estate.known("b"), 5)
-    assert await levels(client, "priority").write(estate.known("b"), 0)
+    assert await writer.set_level(estate.known("a"), 0)
+    assert await levels(client, "boost").set_level(estate.known("b"), 5)
+    assert await levels(client, "priority").set_level(estate.known("b"), 0)
     sweep = KueueSweep(KueueCalls(client), lambda scope, _: scope, {estate.name})
     assert await sweep.sweep([estate.name], lambda: True) == 1
     assert {name: found(name) for name in "abc"} == before
@@ -348,9 +356,9 @@ async def test_a_boost_from_before_does_not_stand_for_a_priority(estate: Estate,
     now: list[Lever] = ["boost"]
     writer = KueueLevels(KueueCalls(client), lambda: now[0], outage=lambda: None)
     job = estate.known("a")
-    assert await writer.write(job, 700)
+    assert await writer.set_level(job, 700)
     now[0] = "priority"
-    landed = await writer.write(job, 700)
+    landed = await writer.set_level(job, 700)
     assert landed is not None
     assert not landed.stood
     assert estate.marks("a") == (None, NO_PRIORITY, 700)
@@ -362,7 +370,7 @@ async def test_a_priority_that_somebody_edited_is_what_the_boost_is_added_to(
     estate.add("a", priority=50)
     job = estate.known("a")
     estate.lab.api.patch(f"{estate.path}/a", {"spec": {"priority": 80}})
-    assert await levels(client).write(job, 1000)
+    assert await levels(client).set_level(job, 1000)
     assert estate.marks("a") == ("920", None, 80)
 
 
@@ -371,9 +379,11 @@ async def test_a_missing_right_is_named_as_one(kube_lab: KubeLab, estate: Estate
     settings = KubeSettings(kubeconfig=str(kube_lab.kubeconfig(WATCHER)))
     async with connect(settings, user_agent="fairlead-test") as client:
         with pytest.raises(FrontendForbiddenError, match="workloads"):
-            await levels(client).write(estate.known("a"), 7)
+            await levels(client).set_level(estate.known("a"), 7)
     with pytest.raises(FrontendForbiddenError, match="not cleared"):
-        await KueueLevels(KueueCalls(client), lambda: None, outage=lambda: None).write(estate.known("a"), 7)
+        await KueueLevels(KueueCalls(client), lambda: None, outage=lambda: None).set_level(
+            estate.known("a"), 7
+        )
 
 
 @pytest.mark.parametrize("lever", LEVERS)
@@ -384,7 +394,7 @@ async def test_a_release_leaves_no_trace_on_anything(
     estate.add(*names)
     other = await asyncio.to_thread(Estate, estate.lab)
     other.add("a")
-    await levels(client, lever).write(other.known("a"), 5)
+    await levels(client, lever).set_level(other.known("a"), 5)
     estate.look()
     written, writer = Written(), levels(client, lever)
     await carry_out(writer, estate.plan(names[::-1], written), written, estate)
@@ -418,9 +428,9 @@ async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(kube_l
         writer = levels(client)
         await asyncio.to_thread(lab.process("kueue").stop)
         with pytest.raises(FrontendDownError):
-            await writer.write(job, 7)
+            await writer.set_level(job, 7)
         await asyncio.to_thread(lab.restart_kueue)
-        assert await writer.write(job, 7)
+        assert await writer.set_level(job, 7)
         assert estate.marks("a") == ("7", None, 0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.applying import must_follow
+from fairlead_admitter.barrier import Barrier
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
 from fairlead_admitter.window import Ranked
@@ -149,7 +149,7 @@ def test_no_pair_that_stood_right_is_turned_round_in_whatever_order_the_allowed_
         ready = [
             (number, write)
             for number, write in open_
-            if not any(must_follow(write, writes[other]) for other, _ in open_ if other < number)
+            if not Barrier(writes[other] for other, _ in open_ if other < number).stops(write)
         ]
         number, write = dice.choice(ready)
         open_.remove((number, write))
@@ -233,7 +233,7 @@ def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int,
         tie = (job.queue_time, job.uid)
         return LevelWrite(job=job, before=levels[0], level=levels[1], rank=0, place=None, tie=tie)
 
-    assert must_follow(moved("later", write), moved("earlier", earlier)) is follows
+    assert Barrier([moved("earlier", earlier)]).stops(moved("later", write)) is follows
 
 
 def test_classes_that_are_not_strict_have_one_band_for_all() -> None:

@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_admitter.applying import must_follow
+from fairlead_admitter.barrier import Barrier
 from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.fronts import Origin
 from fairlead_admitter.merging import Beginning
@@ -212,9 +212,7 @@ def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
     at_once = take_back(cluster.facts, ["main"], cluster.written, at_once=True)
     assert at_once.writes == plan.writes[::-1]
     assert not any(
-        must_follow(write, earlier)
-        for number, write in enumerate(at_once.writes)
-        for earlier in at_once.writes[:number]
+        Barrier(at_once.writes[:number]).stops(write) for number, write in enumerate(at_once.writes)
     )
     for write in plan.writes:
         cluster.set(write.job.uid, level=write.level)

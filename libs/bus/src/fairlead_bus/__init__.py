@@ -6,7 +6,8 @@ once, named in a comment and covered by a test. Errors are typed: `RetryableBusE
 From the ground up: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of
 its API, `bus` is what users have. On it stand `publisher`, `serving`, `bucket`; `feed` replays a stream once, `mirror`
 and `follower` for ever; `worker` takes from a work queue (`turns`, `overtaking`, `settling`). `swap` is compare-and-swap: `owner` and `leadership` claim by
-it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has. `provision` makes streams, `permissions` says who may what.
+it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has, `frontend_endpoints` takes
+what one is asked to do. `provision` makes streams, `permissions` says who may what.
 """
 
 from fairlead_bus import websockets as websockets  # first: before anything imports nats
@@ -46,6 +47,7 @@ from fairlead_bus.errors import (
     WrongRevisionError,
 )
 from fairlead_bus.follower import Follower
+from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints, Obedient
 from fairlead_bus.jetstream import Ack, Stored
 from fairlead_bus.leadership import Leadership
 from fairlead_bus.membership import Membership
@@ -81,8 +83,10 @@ __all__ = [
     "Doors",
     "Endpoint",
     "Entry",
+    "EpochFence",
     "FatalBusError",
     "Follower",
+    "FrontendEndpoints",
     "InvalidMessageError",
     "KeyExistsError",
     "Leadership",
@@ -94,6 +98,7 @@ __all__ = [
     "NotFoundError",
     "NotProvisionedError",
     "NotYetError",
+    "Obedient",
     "Outgoing",
     "OwnedSubject",
     "PayloadTooLargeError",

@@ -54,7 +54,7 @@ def operator() -> Grants:
 
 
 def watcher(cluster: str) -> Grants:
-    """Owns the state of one cluster. The simulated cluster does so in its place, and is asked to act."""
+    """Owns the state of one cluster. A frontend behind the bus does so in its place, and is asked to act."""
     return Grants(
         publish=[
             subjects.state_filter(cluster),
@@ -64,7 +64,7 @@ def watcher(cluster: str) -> Grants:
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.POLICY),
         ],
-        subscribe=[f"{subjects.ROOT}.sim.{encode_token(cluster)}.*"],
+        subscribe=[subjects.frontend_verbs(cluster)],
         answers=True,
     )
 
@@ -103,7 +103,7 @@ def admitter(cluster: str) -> Grants:
             subjects.event_filter(cluster),
             subjects.answer_filter(),
             f"$JS.API.STREAM.MSG.GET.{topology.ANSWER}",  # what a sender was told last, where it sends again
-            f"{subjects.ROOT}.sim.{encode_token(cluster)}.*",
+            subjects.frontend_verbs(cluster),
             *_lead("admitter", cluster),
             f"$KV.{topology.MEMBERS}.member.admitter.*",
             subjects.kv_subject(topology.POLICY, subjects.lever_key(cluster)),

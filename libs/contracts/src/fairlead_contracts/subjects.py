@@ -13,7 +13,7 @@ MAX_REST = 3 * MAX_TOKEN
 
 type StateKind = Literal["node", "pool", "queue", "class", "tenant", "job", "mark"]
 type Question = Literal["answer", "explain", "queue", "tenants"]
-type SimVerb = Literal["create", "creates", "level", "delete"]
+type FrontendVerb = Literal["create", "levels", "delete"]
 
 
 def state(cluster: str, kind: StateKind, name: str, *, scope: str | None = None) -> str:
@@ -125,9 +125,14 @@ def shard_questions(pool: str, shard: int) -> str:
     return f"{ROOT}.shard.{encode_token(pool)}.{shard}.*"
 
 
-def sim(cluster: str, verb: SimVerb) -> str:
-    """To a simulated cluster."""
-    return f"{ROOT}.sim.{encode_token(cluster)}.{verb}"
+def frontend(cluster: str, verb: FrontendVerb) -> str:
+    """To the frontend of a cluster that lives behind the bus."""
+    return f"{ROOT}.frontend.{encode_token(cluster)}.{verb}"
+
+
+def frontend_verbs(cluster: str) -> str:
+    """Where such a frontend listens for all of them."""
+    return f"{ROOT}.frontend.{encode_token(cluster)}.*"
 
 
 _STATE_TOKENS = 4

@@ -8,9 +8,9 @@ import pytest
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import DAY
+from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_contracts.messages.templates import JobTemplate
 from fairlead_contracts.policyfile.document import Aging, Grant, Match, PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Granted, Rulebook
 

@@ -5,13 +5,20 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
+from fairlead_bus import (
+    Announcer,
+    Bus,
+    ConnectionSettings,
+    EpochFence,
+    FrontendEndpoints,
+    Leadership,
+    connect,
+)
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
-from fairlead_sim.doors import SimDoors
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import SimService
 from fairlead_sim.settings import SimSettings
@@ -49,7 +56,9 @@ async def _serve(bus: Bus, service: SimService, cluster: SimCluster, lifecycle: 
         wake=wake,
         next_rev=cluster.next_rev,
         clock=wall_clock,
-        doors=SimDoors(bus, cluster.name, service, leadership),
+        doors=FrontendEndpoints(
+            bus, cluster.name, service, leadership, EpochFence(service.fence, service.obey)
+        ),
         published=service.published,
     )
     lifecycle.readiness.add("leader", announcer.why_not_ready)

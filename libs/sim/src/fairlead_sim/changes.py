@@ -8,10 +8,12 @@ from fairlead_sim.jobs import JobName, SimJob
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counters of a cluster. Both only grow, across restarts too."""
+    """The counters of a cluster. They only grow, across restarts too."""
 
     rev: int = 0
     created: int = 0
+    fence: int = 0
+    """The highest epoch of a leader that was obeyed."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):

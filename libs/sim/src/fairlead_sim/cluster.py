@@ -9,8 +9,8 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, SetLevel
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import lifecycle
 from fairlead_sim.changes import Changes, Known, Ledger, Retention
@@ -21,6 +21,8 @@ from fairlead_sim.pool import Node, SimPool
 
 UID_DIGITS = 12
 """Uids of one cluster sort by creation: a counter of fixed width."""
+UNSTATED_RUN: Micros = 60 * SECOND
+"""How long a job runs whose submission doesn't say."""
 
 
 class SimCluster:
@@ -78,20 +80,21 @@ class SimCluster:
         return CreateReply(outcome=CreateOutcome.CREATED, queue=queue)
 
     def set_level(self, wanted: SetLevel) -> int | None:
-        """Give a waiting job a level; its revision then, or None where no such job waits."""
+        """Give a waiting job a level, or its queue's default; its revision then, or None where no such job waits."""
         job = self.jobs.get(JobName(wanted.scope, wanted.id))
         if job is None or job.uid != wanted.uid or job.phase is not Phase.WAITING:
             return None
-        if job.level != wanted.level:
-            job.level = wanted.level
+        level = self.queues[job.queue].default_level if wanted.level is None else wanted.level
+        if job.level != level:
+            job.level = level
             self._lines[job.queue].relevel(job)
             self._changed(job)
         return job.rev
 
-    def delete(self, name: JobName, now: Micros) -> bool:
+    def delete(self, wanted: DeleteJob, now: Micros) -> bool:
         """Take a job away: a waiting one leaves its queue, a running one is cancelled. False where none lives."""
-        job = self.jobs.get(name)
-        if job is None or job.phase is Phase.ENDED:
+        job = self.jobs.get(JobName(wanted.scope, wanted.id))
+        if job is None or job.phase is Phase.ENDED or wanted.uid not in (None, job.uid):
             return False
         self._end(job, now, Outcome.CANCELLED)
         return True
@@ -153,7 +156,7 @@ class SimCluster:
 
         A job that waits or runs in a queue which the configuration no longer has is cancelled.
         """
-        self.ledger = Ledger(rev=max(self.ledger.rev, ledger.rev), created=ledger.created)
+        self.ledger = Ledger(rev=max(self.ledger.rev, ledger.rev), created=ledger.created, fence=ledger.fence)
         for job in jobs:
             self.jobs[job.name] = job
             self._counts[job.phase] += 1
@@ -215,7 +218,7 @@ class SimCluster:
             submission=wanted.submission,
             submitted=wanted.submitted,
             queue_time=wanted.submitted,
-            run=wanted.run,
+            run=UNSTATED_RUN if wanted.run is None else wanted.run,
             run_limit=wanted.run_limit,
             labels=wanted.labels,
             traceparent=wanted.traceparent,

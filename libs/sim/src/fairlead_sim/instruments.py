@@ -12,9 +12,7 @@ class Instruments:
             "stated", "Jobs that the cluster states, by phase.", unit="jobs", labels=["phase"]
         )
         self.creates = metrics.counter("creates", "Requests to make a job, by outcome.", labels=["outcome"])
-        self.levels = metrics.counter(
-            "level_writes", "Requests to set a level, by outcome.", labels=["outcome"]
-        )
+        self.levels = metrics.counter("level_writes", "Levels asked for, by outcome.", labels=["outcome"])
         self.starts = metrics.counter("starts", "Jobs that started.")
         self.ends = metrics.counter("ends", "Jobs that ended, by outcome.", labels=["outcome"])
         self.commit_seconds = metrics.histogram("commit", "How long a commit to the file took.")

@@ -5,31 +5,28 @@ and announce. Nothing is told to anybody before it is committed; all that comes 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import msgspec
 
-from fairlead_bus import Asked, Outgoing, Rejected
+from fairlead_bus import Outgoing, Rejected
 from fairlead_contracts import subjects
-from fairlead_contracts.base.codec import Codec, Message, to_json, to_packed
+from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.frontend.verbs import (
-    CREATE_JOB,
-    CREATE_JOBS,
-    DELETE_JOB,
-    SET_LEVEL,
+    UNAVAILABLE,
     CreateJob,
     CreateOutcome,
-    CreateReplies,
     CreateReply,
     DeleteJob,
     DeleteReply,
+    LevelReply,
     SetLevel,
-    SetLevelReply,
+    Verdict,
 )
 from fairlead_contracts.messages.events import JobEnded, JobStarted
 from fairlead_contracts.messages.state import HIGHEST_LEVEL, Phase
@@ -37,17 +34,11 @@ from fairlead_sim import statements
 from fairlead_sim.changes import Changes
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.instruments import Instruments
-from fairlead_sim.jobs import JobName
 from fairlead_sim.statements import Statements
 from fairlead_sim.store import Store, batch_of
 
-BAD_REQUEST = 400
-UNAVAILABLE = 503
-"""Retryable: nothing happened."""
 FARTHEST = 2**61
 """Microseconds; sums of two stay within 64 bits."""
-LARGEST_REQUEST = 512 * 1024
-"""Twice a submission's limit; what a job states of itself must fit into a message of NATS, a mebibyte by default."""
 LONGEST_SUBJECT = 1024
 """A subject travels in a protocol line, which NATS bounds at 4,096 bytes."""
 LONGEST_SLEEP = 60.0
@@ -63,10 +54,10 @@ class Audience(Protocol):
 
 
 class _Request(msgspec.Struct):
-    """Something that was asked, and who waits for the reply."""
+    """Something that was asked, and who waits until it is durable."""
 
-    apply: Callable[[Micros], Message]
-    replied: asyncio.Future[bytes]
+    apply: Callable[[Micros], None]
+    done: asyncio.Future[None]
 
 
 class SimService:
@@ -88,7 +79,8 @@ class SimService:
         self._now: Micros = 0
         self._wake = asyncio.Event()
         self._requests: list[_Request] = []
-        self._parked: set[asyncio.Future[bytes]] = set()
+        self._parked: set[asyncio.Future[None]] = set()
+        self._ledger_changed = False
         self._stopped = False
         self._published: list[int] = []
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -100,40 +92,43 @@ class SimService:
 
     # Requests
 
-    async def create(self, asked: Asked) -> bytes:
-        """Handles `create`."""
-        wanted = _read(CREATE_JOB, asked)
-        check_request(self._cluster.name, wanted)
-        return await self._ask(lambda now: self._create(wanted, now))
+    async def create(self, jobs: Sequence[CreateJob]) -> Sequence[CreateReply]:
+        """See `Obedient`."""
+        wrong = [why_unkeepable(self._cluster.name, one) for one in jobs]
+        replies: list[CreateReply] = []
 
-    async def create_several(self, asked: Asked) -> bytes:
-        """Handles `creates`."""
-        wanted = _read(CREATE_JOBS, asked).jobs
-        wrong = [_wrong_with(self._cluster.name, one) for one in wanted]
-
-        def create_each(now: Micros) -> Message:
-            return CreateReplies(
-                replies=[
-                    self._create(one, now)
-                    if problem is None
-                    else CreateReply(outcome=CreateOutcome.REFUSED, reason=problem)
-                    for one, problem in zip(wanted, wrong, strict=True)
-                ]
+        def create_each(now: Micros) -> None:
+            replies.extend(
+                self._create(one, now)
+                if problem is None
+                else CreateReply(outcome=CreateOutcome.REFUSED, reason=problem)
+                for one, problem in zip(jobs, wrong, strict=True)
             )
 
-        return await self._ask(create_each)
+        await self._ask(create_each)
+        return replies
 
-    async def level(self, asked: Asked) -> bytes:
-        """Handles `level`."""
-        wanted = _read(SET_LEVEL, asked)
-        if abs(wanted.level) > HIGHEST_LEVEL:
-            raise Rejected(BAD_REQUEST, f"level {wanted.level} is out of range")
-        return await self._ask(lambda _: self._set_level(wanted))
+    async def set_levels(self, levels: Sequence[SetLevel]) -> Sequence[LevelReply]:
+        """See `Obedient`."""
+        replies: list[LevelReply] = []
+        await self._ask(lambda _: replies.extend(map(self._set_level, levels)))
+        return replies
 
-    async def delete(self, asked: Asked) -> bytes:
-        """Handles `delete`."""
-        wanted = _read(DELETE_JOB, asked)
-        return await self._ask(lambda now: self._delete(wanted, now))
+    async def delete(self, jobs: Sequence[DeleteJob]) -> Sequence[DeleteReply]:
+        """See `Obedient`."""
+        replies: list[DeleteReply] = []
+        await self._ask(lambda now: replies.extend(self._delete(one, now) for one in jobs))
+        return replies
+
+    @property
+    def fence(self) -> int:
+        """The highest epoch of a leader that was obeyed."""
+        return self._cluster.ledger.fence
+
+    def obey(self, epoch: int) -> None:
+        """What is asked from now on is asked by this leader, and by none before it."""
+        self._cluster.ledger.fence = epoch
+        self._ledger_changed = True
 
     def published(self, sequences: list[int]) -> None:
         """These events are on the stream: the next commit lets go of them."""
@@ -154,12 +149,12 @@ class SimService:
         try:
             while True:
                 await self._something_to_do()
-                requests, replies, changes = self._decide()
+                requests, changes = self._decide()
                 stated = statements.changed(self._cluster, changes)
                 outgoing = await self._record(changes)
-                for request, reply in zip(requests, replies, strict=True):
-                    if not request.replied.done():
-                        request.replied.set_result(reply)
+                for request in requests:
+                    if not request.done.done():
+                        request.done.set_result(None)
                 if stated or outgoing:
                     audience.told(stated, outgoing)
                 self._count(changes)
@@ -177,17 +172,19 @@ class SimService:
             return
         self._wake.clear()
 
-    def _decide(self) -> tuple[list[_Request], list[bytes], Changes]:
+    def _decide(self) -> tuple[list[_Request], Changes]:
         now = self._tick()
         requests, self._requests = self._requests, []
-        replies = [to_packed(request.apply(now)) for request in requests]
+        for request in requests:
+            request.apply(now)
         self._cluster.advance(now)
-        return requests, replies, self._cluster.take_changes()
+        return requests, self._cluster.take_changes()
 
     async def _record(self, changes: Changes) -> list[Outgoing]:
         """Commit in the writer's thread: the loop goes on meanwhile. A cancelled service still ends its commit."""
-        if not changes and not self._published:
+        if not changes and not self._published and not self._ledger_changed:
             return []
+        self._ledger_changed = False
         outgoing = [
             Outgoing(
                 seq=self._last_event + number,
@@ -216,30 +213,35 @@ class SimService:
 
     # How
 
-    async def _ask(self, apply: Callable[[Micros], Message]) -> bytes:
+    async def _ask(self, apply: Callable[[Micros], None]) -> None:
         if self._stopped:
             raise _stopping()
-        request = _Request(apply=apply, replied=asyncio.get_running_loop().create_future())
+        request = _Request(apply=apply, done=asyncio.get_running_loop().create_future())
         self._requests.append(request)
-        self._parked.add(request.replied)
+        self._parked.add(request.done)
         self._wake.set()
         try:
-            return await request.replied
+            await request.done
         finally:
-            self._parked.discard(request.replied)
+            self._parked.discard(request.done)
 
     def _create(self, wanted: CreateJob, now: Micros) -> CreateReply:
         reply = self._cluster.create(wanted, now)
         self._instruments.creates.labels(reply.outcome).inc()
         return reply
 
-    def _set_level(self, wanted: SetLevel) -> Message:
-        rev = self._cluster.set_level(wanted)
-        self._instruments.levels.labels("missed" if rev is None else "written").inc()
-        return SetLevelReply(rev=rev)
+    def _set_level(self, wanted: SetLevel) -> LevelReply:
+        if wanted.level is not None and abs(wanted.level) > HIGHEST_LEVEL:
+            reply = LevelReply(verdict=Verdict.REFUSED, reason=f"level {wanted.level} is out of range")
+        else:
+            rev = self._cluster.set_level(wanted)
+            reply = LevelReply(verdict=Verdict.GONE if rev is None else Verdict.DONE, rev=rev)
+        self._instruments.levels.labels(reply.verdict).inc()
+        return reply
 
-    def _delete(self, wanted: DeleteJob, now: Micros) -> Message:
-        return DeleteReply(deleted=self._cluster.delete(JobName(wanted.scope, wanted.id), now))
+    def _delete(self, wanted: DeleteJob, now: Micros) -> DeleteReply:
+        done = self._cluster.delete(wanted, now)
+        return DeleteReply(verdict=Verdict.DONE if done else Verdict.GONE)
 
     def _tick(self) -> Micros:
         self._now = max(self._now, self._clock())
@@ -258,40 +260,19 @@ class SimService:
             self._instruments.jobs.labels(phase).set(self._cluster.count(phase))
 
 
-def check_request(cluster: str, wanted: CreateJob) -> None:
-    """Whether a job of this kind can be kept and stated at all: one that cannot would harm all others.
-
-    Raises:
-        Rejected: it cannot; the text says why.
-    """
+def why_unkeepable(cluster: str, wanted: CreateJob) -> str | None:
+    """Why a job of this kind cannot be kept and stated, as one that cannot would harm all others; None where it can."""
     try:
         subject = subjects.state(cluster, "job", wanted.id, scope=wanted.scope)
     except ContractError as error:
-        raise Rejected(BAD_REQUEST, str(error)) from error
+        return str(error)
     if len(subject) > LONGEST_SUBJECT:
-        raise Rejected(BAD_REQUEST, f"scope and id are too long: {len(subject)} characters as a subject")
+        return f"scope and id are too long: {len(subject)} characters as a subject"
     wrong = [name for name, amount in wanted.demand.items() if not 0 <= amount <= MAX_QUANTITY]
-    wrong += [name for name in ("run", "submitted") if not 0 <= getattr(wanted, name) <= FARTHEST]
-    if wrong:
-        raise Rejected(BAD_REQUEST, f"out of range: {', '.join(wrong)}")
-
-
-def _wrong_with(cluster: str, wanted: CreateJob) -> str | None:
-    try:
-        check_request(cluster, wanted)
-    except Rejected as rejected:
-        return rejected.text
-    return None
+    instants = {"run": wanted.run or 0, "submitted": wanted.submitted}
+    wrong += [name for name, value in instants.items() if not 0 <= value <= FARTHEST]
+    return f"out of range: {', '.join(wrong)}" if wrong else None
 
 
 def _stopping() -> Rejected:
     return Rejected(UNAVAILABLE, "the simulated cluster is stopping; ask again")
-
-
-def _read[T](codec: Codec[T], asked: Asked) -> T:
-    if len(asked.payload) > LARGEST_REQUEST:
-        raise Rejected(BAD_REQUEST, f"a request of {len(asked.payload)} bytes; {LARGEST_REQUEST} are taken")
-    try:
-        return codec.decode(asked.payload)
-    except ContractError as error:
-        raise Rejected(BAD_REQUEST, str(error)) from error

@@ -231,11 +231,14 @@ a_create = Builder(
         run=600 * SECOND,
     )
 )
+a_create_jobs = Builder(verbs.CreateJobs(epoch=1, jobs=[a_create()]))
 a_create_reply = Builder(verbs.CreateReply(outcome=verbs.CreateOutcome.CREATED, queue="main"))
 a_set_level = Builder(verbs.SetLevel(scope="team-a", id="job-1", uid="team-a/job-1", level=10))
-a_set_level_reply = Builder(verbs.SetLevelReply(rev=2))
+a_set_levels = Builder(verbs.SetLevels(epoch=1, levels=[a_set_level()]))
+a_level_reply = Builder(verbs.LevelReply(verdict=verbs.Verdict.DONE, rev=2))
 a_delete = Builder(verbs.DeleteJob(scope="team-a", id="job-1"))
-a_delete_reply = Builder(verbs.DeleteReply(deleted=True))
+a_delete_jobs = Builder(verbs.DeleteJobs(epoch=1, jobs=[a_delete()]))
+a_delete_reply = Builder(verbs.DeleteReply(verdict=verbs.Verdict.DONE))
 
 a_queue_question = Builder(questions.QueueQuestion())
 a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place(), share=0.0, entitled=1.0))

@@ -16,14 +16,16 @@ from fairlead_bus import Asked, Bus, Endpoint, Membership, OwnedSubject, Roster,
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.frontend.verbs import (
-    CREATE_JOB,
     CREATE_JOBS,
-    SET_LEVEL,
+    SET_LEVELS,
     CreateJob,
     CreateOutcome,
     CreateReplies,
     CreateReply,
-    SetLevelReply,
+    LevelReplies,
+    LevelReply,
+    SetLevel,
+    Verdict,
 )
 from fairlead_contracts.messages.decisions import Basis, Decision, Front
 from fairlead_contracts.messages.members import Holding, MemberLease
@@ -50,7 +52,7 @@ DOCUMENT = a_document(shards=SHARDS, window=10)
 
 
 class HandPlayedCluster:
-    """The cluster `c1` with the pool `gpu` and the queue `main`; answers on the simulated cluster's subjects."""
+    """The cluster `c1` with the pool `gpu` and the queue `main`; answers on the subjects of a frontend behind the bus."""
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
@@ -77,9 +79,8 @@ class HandPlayedCluster:
     async def come_up(self) -> None:
         """Begin to answer."""
         self._endpoints = [
-            await self.bus.serve(subjects.sim(CLUSTER, "create"), self._create),
-            await self.bus.serve(subjects.sim(CLUSTER, "creates"), self._create_several),
-            await self.bus.serve(subjects.sim(CLUSTER, "level"), self._level),
+            await self.bus.serve(subjects.frontend(CLUSTER, "create"), self._create),
+            await self.bus.serve(subjects.frontend(CLUSTER, "levels"), self._set_levels),
         ]
 
     async def go_down(self) -> None:
@@ -141,11 +142,6 @@ class HandPlayedCluster:
         self.seq = (await self.bus.publish(subject, to_packed(stated))).seq
 
     async def _create(self, asked: Asked) -> bytes:
-        reply = await self._created(CREATE_JOB.decode(asked.payload))
-        await self.hold_replies.wait()
-        return to_packed(reply)
-
-    async def _create_several(self, asked: Asked) -> bytes:
         replies = [await self._created(order) for order in CREATE_JOBS.decode(asked.payload).jobs]
         await self.hold_replies.wait()
         return to_packed(CreateReplies(replies=replies))
@@ -178,20 +174,24 @@ class HandPlayedCluster:
         await self.state(job)
         return CreateReply(outcome=CreateOutcome.CREATED, queue="main")
 
-    async def _level(self, asked: Asked) -> bytes:
-        order = SET_LEVEL.decode(asked.payload)
+    async def _set_levels(self, asked: Asked) -> bytes:
+        replies = [await self._set_level(order) for order in SET_LEVELS.decode(asked.payload).levels]
+        await self.hold_replies.wait()
+        return to_packed(LevelReplies(replies=replies))
+
+    async def _set_level(self, order: SetLevel) -> LevelReply:
         job = self.jobs.get(order.uid)
         if job is None or job.phase is not Phase.WAITING:
-            return to_packed(SetLevelReply(rev=None))
-        self.writes.append((order.uid, order.level))
+            return LevelReply(verdict=Verdict.GONE)
+        level = order.level or 0
+        self.writes.append((order.uid, level))
         if self.shows_levels:
-            job = await self.state(job, level=order.level)
+            job = await self.state(job, level=level)
         else:
             self._rev += 1
-            job = self.jobs[job.uid] = msgspec.structs.replace(job, rev=self._rev, level=order.level)
+            job = self.jobs[job.uid] = msgspec.structs.replace(job, rev=self._rev, level=level)
         self.changed.set()
-        await self.hold_replies.wait()
-        return to_packed(SetLevelReply(rev=job.rev))
+        return LevelReply(verdict=Verdict.DONE, rev=job.rev)
 
 
 class HandPlayedScorer:

@@ -37,7 +37,7 @@ _SPOILS = (
     *("fairlead.v1.state.sim.pool._.gpu", "fairlead.v1.state.sim.mark._.sync", "fairlead.v1.decision.gpu.0"),
     *(
         "fairlead.v1.event.neighbour.sim.n-1",
-        "fairlead.v1.sim.sim.delete",
+        "fairlead.v1.frontend.sim.delete",
         "fairlead.v1.dead.submit.sim.neighbour",
     ),
 )

@@ -50,9 +50,26 @@ async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
     wake = asyncio.Event()
     async with connect(ConnectionSettings.of(settings), name=ADMITTER, observer=lifecycle.observer) as bus:
         watch = Watch(bus, settings.cluster, wake)
-        async with open_frontend(settings, bus, watch, lifecycle.observer) as frontend:
-            admitter = Admitter(settings, lifecycle, bus, watch=watch, frontend=frontend, wake=wake)
+        lead = Lead()
+        async with open_frontend(
+            settings, bus, watch, lifecycle.observer, epoch=lambda: lead.epoch
+        ) as frontend:
+            admitter = Admitter(
+                settings, lifecycle, bus, watch=watch, frontend=frontend, lead=lead, wake=wake
+            )
             await (admitter.rehearse() if settings.dry_run else admitter.serve())
+
+
+class Lead:
+    """The leadership of this process, for those that are made before it."""
+
+    def __init__(self) -> None:
+        self.leadership: Leadership | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """Ours while we lead and may trust it."""
+        return None if self.leadership is None else self.leadership.epoch
 
 
 class Admitter:
@@ -66,9 +83,11 @@ class Admitter:
         *,
         watch: Watch,
         frontend: Frontend,
+        lead: Lead,
         wake: asyncio.Event,
     ) -> None:
         self._settings = settings
+        self._lead = lead
         self._lifecycle = lifecycle
         self._bus = bus
         self._watch = watch
@@ -101,7 +120,7 @@ class Admitter:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
         await self._require_durables()
         led = asyncio.Event()
-        leadership = self._leadership(led)
+        leadership = self._lead.leadership = self._leadership(led)
 
         def lead() -> int | None:
             return leadership.epoch if self._bus.connected else None
@@ -110,6 +129,7 @@ class Admitter:
             self._frontend.levels,
             self._written,
             self._watch.facts.job,
+            queues=lambda: self._watch.facts.queues,
             in_flight=self._settings.writes_in_flight,
             at_once=self._settings.writes_per_pass,
             longest=self._settings.pass_seconds,

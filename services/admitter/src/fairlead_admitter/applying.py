@@ -1,23 +1,27 @@
-"""Carrying a plan out: writes leave in the plan's order, some of them on the way at once.
+"""Carrying a plan out: writes leave in the plan's order, in batches, some of them on the way at once.
 
 Order matters: raised jobs first, the front first, then lowered ones, the back first; so that no job overtakes one
 that shall stay ahead, not even for a moment. Waiting for each reply before the next write would keep that order at
 the price of a round trip a level.
 
-A frontend that carries out what it is given over one connection in that order is written to in a pipeline: each write
+A frontend that carries out what it is given over one connection in that order is written to in a pipeline: each batch
 is sent after the one before it was *sent*. One that promises no order, as an API server, is written to side by side
-where order does not matter: a write waits only for those before it that it could overtake (see `must_follow`). Where
+where order does not matter: a write waits only for those before it that it could overtake (see `Barrier`). Where
 one of those fails, it is not made either; the others are. The next pass plans around what failed, or makes it again.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import batched
 from typing import Protocol
 
 import msgspec
 
+from fairlead_admitter.barrier import Barrier
 from fairlead_admitter.errors import (
+    AdmitterError,
     FrontendBalkedError,
     FrontendDownError,
     FrontendForbiddenError,
@@ -26,11 +30,20 @@ from fairlead_admitter.errors import (
 )
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Landed, Sighting, Written
-from fairlead_contracts.messages.state import JobState
-from fairlead_policy.levels.ties import Tie
+from fairlead_contracts.messages.state import JobState, QueueState
 
 _ENOUGH_OF_A_SCOPE = 2
 """Writes of one scope that balked, after which a pass tries no more of them."""
+
+
+type WriteResult = Landed | AdmitterError | None
+"""Of one write: the confirmation; None where the job is not in that phase any more: it waited, and waits no more; or
+why it may not have been done.
+
+FrontendDownError: nobody knows whether it was written. FrontendBalkedError: so it is, and others may be written all the
+same. FrontendForbiddenError: the frontend lets us write no levels at all. FrontendForbiddenHereError: so it is for this
+job, and others may be written all the same. FrontendRefusedError: the frontend will not take this level.
+"""
 
 
 class LevelWriter(Protocol):
@@ -38,21 +51,10 @@ class LevelWriter(Protocol):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether writes take effect in the order in which the calls began."""
+        """Whether batches take effect in the order in which the calls began."""
 
-    async def write(self, job: JobState, level: int) -> Landed | None:
-        """Give a job a level.
-
-        Returns:
-            The confirmation; None where the job is not in that phase any more: it waited, and waits no more.
-
-        Raises:
-            FrontendDownError: nobody knows whether it was written.
-            FrontendBalkedError: so it is, and others may be written all the same.
-            FrontendForbiddenError: it lets us write no levels at all.
-            FrontendForbiddenHereError: so it is for this job, and others may be written all the same.
-            FrontendRefusedError: the frontend will not take this level.
-        """
+    async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
+        """Give jobs their levels, in this order; what became of each. No more at once than its queues say they take."""
 
 
 class Applied(msgspec.Struct):
@@ -102,6 +104,25 @@ class Rehearsal:
         return Applied()
 
 
+class _Pass:
+    """One plan on its way."""
+
+    def __init__(self, may_write: Callable[[], bool], requests: int) -> None:
+        self.may_write = may_write
+        self.applied = Applied()
+        self.room = asyncio.Semaphore(requests)
+        self.missed = Barrier()
+        self.balked: Counter[str] = Counter()
+        """By scope."""
+        self.sent: dict[asyncio.Task[None], Barrier] = {}
+        """Batches without a reply."""
+
+    def miss(self, write: LevelWrite) -> None:
+        """It may not have been done, and what must follow it has to wait."""
+        self.applied.missed.append(write)
+        self.missed.add(write)
+
+
 class Application:
     """Carries plans out.
 
@@ -109,7 +130,8 @@ class Application:
         writer: the frontend.
         written: the trail of writes, kept up here.
         newest: the newest state of a job, by uid.
-        in_flight: how many writes may be on the way at once.
+        queues: as their frontend states them, by name: how many levels one request takes.
+        in_flight: how many requests may be on the way at once.
         at_once: how many writes of one plan are carried out; the rest is planned anew from what stands then.
         longest: for how many seconds a plan is carried out: a frontend that is slow, or that we are slow to, shall
             not keep us from looking.
@@ -121,6 +143,7 @@ class Application:
         written: Written,
         newest: Callable[[str], JobState | None],
         *,
+        queues: Callable[[], Mapping[str, QueueState]],
         in_flight: int,
         at_once: int,
         longest: float,
@@ -128,6 +151,7 @@ class Application:
         self._writer = writer
         self._written = written
         self._newest = newest
+        self._queues = queues
         self._in_flight = in_flight
         self._at_once = at_once
         self._longest = longest
@@ -138,89 +162,77 @@ class Application:
         writes: Sequence[LevelWrite],
         may_write: Callable[[], bool],
     ) -> Applied:
-        """Write front to back as long as `may_write` says so; asked before each write."""
-        applied = Applied()
+        """Write front to back as long as `may_write` says so; asked before each batch."""
+        made = _Pass(may_write, self._in_flight)
         end = time.monotonic() + self._longest
-        room = asyncio.Semaphore(self._in_flight)
-        sent: list[tuple[LevelWrite, asyncio.Task[None]]] = []
+        begun = 0
         async with asyncio.TaskGroup() as group:
-            for number, write in enumerate(writes):
-                await room.acquire()
-                spent = number >= self._at_once or time.monotonic() > end
-                if spent or applied.down or not may_write():
-                    applied.withheld += len(writes) - number
-                    room.release()
+            for batch in self._batches(writes[: self._at_once]):
+                await made.room.acquire()
+                if time.monotonic() > end or made.applied.down or not may_write():
+                    made.room.release()
                     break
-                before = self._to_wait_for(write, sent)
+                before = self._to_wait_for(batch, made)
                 # Tasks take their first step in the order of their making: that is the order of sending.
-                task = group.create_task(self._in_turn(write, before, applied, room, may_write))
-                sent.append((write, task))
-        return applied
+                task = group.create_task(self._in_turn(batch, before, made))
+                made.sent[task] = Barrier(batch)
+                task.add_done_callback(made.sent.pop)
+                begun += len(batch)
+        made.applied.withheld += len(writes) - begun
+        return made.applied
 
-    def _to_wait_for(
-        self, write: LevelWrite, sent: Sequence[tuple[LevelWrite, asyncio.Task[None]]]
-    ) -> list[asyncio.Task[None]]:
+    def _batches(self, writes: Sequence[LevelWrite]) -> Iterator[Sequence[LevelWrite]]:
+        queues = self._queues()
+        taken = {write.job.queue for write in writes}
+        return batched(
+            writes,
+            min((queues[name].able.batch for name in taken if name in queues), default=1),
+            strict=False,
+        )
+
+    def _to_wait_for(self, batch: Sequence[LevelWrite], made: _Pass) -> list[asyncio.Task[None]]:
         if self._writer.keeps_order:
             return []
-        return [task for earlier, task in sent if not task.done() and must_follow(write, earlier)]
+        return [task for task, barrier in made.sent.items() if any(map(barrier.stops, batch))]
 
     async def _in_turn(
-        self,
-        write: LevelWrite,
-        before: Sequence[asyncio.Task[None]],
-        applied: Applied,
-        room: asyncio.Semaphore,
-        may_write: Callable[[], bool],
+        self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], made: _Pass
     ) -> None:
         try:
             if before:
                 await asyncio.wait(before)
-            if applied.down or (before and not may_write()):
-                applied.withheld += 1
-            elif self._has_to_wait(write, applied) or not await self._write(write, applied):
-                applied.missed.append(write)
+            if made.applied.down or (before and not made.may_write()):
+                made.applied.withheld += len(batch)
+                return
+            ready = []
+            for write in batch:
+                if self._has_to_wait(write, made):
+                    made.miss(write)
+                else:
+                    ready.append(write)
+            if ready:
+                await self._write(ready, made)
         finally:
-            room.release()
+            made.room.release()
 
-    def _has_to_wait(self, write: LevelWrite, applied: Applied) -> bool:
+    def _has_to_wait(self, write: LevelWrite, made: _Pass) -> bool:
         """Because of what was not written before it, or because its scope fails again and again."""
-        scope = write.job.scope
         return (
             self._written.rests.include(write.job)
-            or sum(balked.job.scope == scope for balked in applied.balked) >= _ENOUGH_OF_A_SCOPE
-            or any(must_follow(write, earlier) for earlier in applied.missed)
+            or made.balked[write.job.scope] >= _ENOUGH_OF_A_SCOPE
+            or made.missed.stops(write)
         )
 
-    async def _write(self, write: LevelWrite, applied: Applied) -> bool:
-        """Returns False where it may not have been done, and what must follow it has to wait."""
-        self._written.send(write.job.uid, write.level)
-        try:
-            landed = await self._writer.write(write.job, write.level)
-        except FrontendDownError as error:
-            applied.failed += 1
-            applied.trouble = str(error)
-            applied.retry_after = max(applied.retry_after, error.retry_after)
-            if isinstance(error, FrontendBalkedError):
-                applied.balked.append(write)
+    async def _write(self, batch: Sequence[LevelWrite], made: _Pass) -> None:
+        for write in batch:
+            self._written.send(write.job.uid, write.level)
+        for write, result in zip(batch, await self._writer.write(batch), strict=True):
+            if isinstance(result, AdmitterError):
+                self._fail(write, result, made)
             else:
-                applied.down = True
-            return False
-        except FrontendForbiddenError as error:
-            applied.failed += 1
-            applied.trouble, applied.forbidden = str(error), True
-            if isinstance(error, FrontendForbiddenHereError):
-                applied.balked.append(write)
-            else:
-                applied.down = True
-            return False
-        except FrontendRefusedError as error:
-            applied.trouble = str(error)
-            if write.cause is Cause.PROTECT:
-                applied.refused_lifts.append(write)
-                return True
-            applied.failed += 1
-            self._land(write, None)
-            return False
+                self._settle(write, result, made.applied)
+
+    def _settle(self, write: LevelWrite, landed: Landed | None, applied: Applied) -> None:
         sighting = self._land(write, landed)
         if sighting is not Sighting.EXPECTED:
             applied.drifted.append((write, sighting))
@@ -228,37 +240,29 @@ class Application:
             applied.gone += 1
         else:
             applied.landed.append((write, landed))
-        return True
+
+    def _fail(self, write: LevelWrite, error: AdmitterError, made: _Pass) -> None:
+        applied = made.applied
+        applied.trouble = str(error)
+        if isinstance(error, FrontendRefusedError) and write.cause is Cause.PROTECT:
+            applied.refused_lifts.append(write)
+            return
+        applied.failed += 1
+        made.miss(write)
+        match error:
+            case FrontendRefusedError():
+                self._land(write, None)
+            case FrontendBalkedError() | FrontendForbiddenHereError():
+                applied.balked.append(write)
+                made.balked[write.job.scope] += 1
+            case _:
+                applied.down = True
+        if isinstance(error, FrontendDownError):
+            applied.retry_after = max(applied.retry_after, error.retry_after)
+        applied.forbidden |= isinstance(error, FrontendForbiddenError)
 
     def _land(self, write: LevelWrite, landed: Landed | None) -> Sighting:
         if write.cause is Cause.PROTECT:
             return Sighting.EXPECTED  # it runs: its state is not compared with what we wrote
         newest = self._newest(write.job.uid) or write.job
         return self._written.land(newest, write.level, landed, time.monotonic())
-
-
-def must_follow(write: LevelWrite, earlier: LevelWrite) -> bool:
-    """Whether a write could turn a pair round, for a moment, if it took effect before an earlier one of its plan.
-
-    Raised jobs come front first: the later one may not pass the earlier one while that still stands where it was,
-    unless it stood before it anyway. Lowered ones come back first: the later one may not fall behind the earlier
-    one. A raised and a lowered job end in the wanted order, whichever of the writes comes first. One that runs stands
-    in no order; but what waits may not reach it while it is not lifted yet, or it could stop it.
-    """
-    if write.cause is Cause.PROTECT:
-        return False
-    raised = write.level > write.before
-    if earlier.cause is Cause.PROTECT:
-        return write.level >= earlier.before and (raised or write.cause is Cause.WAKE)
-    if raised is not (earlier.level > earlier.before):
-        return False
-    if raised:
-        return _stands(earlier, earlier.before) < _stands(write, write.before) and _stands(
-            write, write.level
-        ) < _stands(earlier, earlier.before)
-    return _stands(write, write.before) < _stands(earlier, earlier.before) < _stands(write, write.level)
-
-
-def _stands(write: LevelWrite, level: int) -> tuple[int, Tie]:
-    """Where the job stands at that level among others, the lower the nearer to the front."""
-    return -level, write.tie

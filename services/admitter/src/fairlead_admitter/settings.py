@@ -12,8 +12,9 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
 
     cluster: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "sim"
     """The cluster that it serves; one leads per cluster, the others stand by."""
-    frontend: Literal["sim", "kueue"] = "sim"
-    """The queueing system of the cluster."""
+    frontend: Literal["bus", "kueue"] = "bus"
+    """The way to the cluster's queueing system: Kueue's own API, or the bus, where the simulated cluster and every other
+    frontend take their verbs."""
     kubeconfig: str | None = None
     """Path of the kubeconfig for Kueue; by default $KUBECONFIG, else the pod's own account, else ~/.kube/config."""
     context: str | None = None
@@ -49,13 +50,13 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     tick_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 1.0
     """How long until a pass is made although nothing changed: past the aging cap the order moves by time alone."""
     writes_in_flight: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 16
-    """Level writes that may be on their way to the frontend at once."""
+    """Requests with levels that may be on their way to the frontend at once: Kueue takes one level in each."""
     writes_per_pass: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 256
     """Level writes of one plan before what stands is looked at again."""
     pass_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 1.0
     """How long one plan is carried out before what stands is looked at again."""
     frontend_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 2.0
-    """How long to wait for the simulated cluster's reply to one write or creation."""
+    """How long to wait for the reply of a frontend on the bus to one request."""
     submissions_in_progress: Annotated[int, msgspec.Meta(ge=1, le=2048)] = 64
     """Submissions that are taken in at once."""
     tenant_submits_per_second: Annotated[float, msgspec.Meta(gt=0)] = 1000.0

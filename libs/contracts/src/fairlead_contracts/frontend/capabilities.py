@@ -24,16 +24,18 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it has an order between jobs of one level and one instant in two of its queues; else that is chance."""
     needs_clearance: bool = True
     """Whether levels are written only where somebody gave leave."""
+    batch: int = 1
+    """The most levels that one request to it carries."""
 
 
 KUEUE = Capabilities(ties=TieRule.SECOND, orders_across_queues=False)
 """Within a ClusterQueue the timestamp, in the whole seconds that Kubernetes writes, then the UID (`baseCompareFunc`,
 pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last that is compared
 (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
-SLURM = Capabilities(ties=TieRule.JOB_NUMBER)
+SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256)
 """The submit time, a `time_t`, then the job id and the number of the array's task (`sort_job_queue2`,
 src/slurmctld/job_scheduler.c)."""
-SIMULATED = Capabilities(needs_clearance=False)
+SIMULATED = Capabilities(needs_clearance=False, batch=256)
 """It is nobody's: nothing can be broken there."""
 
 _SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}

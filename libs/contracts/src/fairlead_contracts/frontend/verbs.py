@@ -1,12 +1,21 @@
-"""Requests to a simulated cluster, in the place of an API server: `fairlead.v1.sim.<cluster>.<verb>`.
+"""Requests to a frontend that lives behind the bus: `fairlead.v1.frontend.<cluster>.<verb>`.
 
-MessagePack over request-reply. Every verb is idempotent by its own name; a reply is sent after the change is durable.
+MessagePack over request-reply. A request is a batch and carries the epoch of the leader who sends it: a frontend that
+has obeyed a higher one rejects it as a whole, with the code `FENCED`. Each item is idempotent by its own name and is
+answered by itself, in the order in which it was asked for; the reply is sent after all of it is durable.
 """
 
 import enum
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.templates import JobTemplate
+
+MALFORMED, FENCED, UNAVAILABLE = 400, 409, 503
+"""Codes of a request that is rejected as a whole, as in HTTP. Only the last is worth asking again: nothing happened."""
+MOST_IN_A_REQUEST = 1024
+LARGEST_REQUEST = 512 * 1024
+"""Bytes: twice a submission's limit, half of what a message of NATS may have by default."""
 
 
 class CreateJob(Message, frozen=True, kw_only=True):
@@ -23,9 +32,12 @@ class CreateJob(Message, frozen=True, kw_only=True):
     requested_class: str | None
     submission: str
     submitted: Micros
-    run: Micros
+    run: Micros | None = None
+    """How long it is expected to run; None where its submission does not say."""
     run_limit: Micros | None = None
     labels: dict[str, str] = {}
+    template: JobTemplate | None = None
+    """What to run, where its submission says it."""
     traceparent: str | None = None
 
 
@@ -40,7 +52,7 @@ class CreateOutcome(enum.StrEnum):
     NO_QUEUE = "no-queue"
     """The scope has no queue, or no queue of that name exists."""
     REFUSED = "refused"
-    """It is no job that can be kept. Of one among several; one that is asked for alone is refused as a request."""
+    """It is no job that can be kept."""
 
 
 class CreateReply(Message, frozen=True, kw_only=True):
@@ -50,33 +62,36 @@ class CreateReply(Message, frozen=True, kw_only=True):
     queue: str = ""
     reason: str = ""
     """Why it is refused."""
-
-
-class CreateJobs(Message, frozen=True, kw_only=True):
-    """Make several jobs: each as if it were asked for alone, all of them durable before the reply."""
-
-    jobs: list[CreateJob]
-
-
-class CreateReplies(Message, frozen=True, kw_only=True):
-    """What became of each, in the order in which they were asked for."""
-
-    replies: list[CreateReply]
+    job: str = ""
+    """The name that it has there; empty where it is the one asked for."""
 
 
 class SetLevel(Message, frozen=True, kw_only=True):
-    """Give a waiting job a level."""
+    """Give a waiting job a level, or take it away (None): then it stands as one that nobody labelled."""
 
     scope: str
     id: str
     uid: str
-    level: int
+    level: int | None
 
 
-class SetLevelReply(Message, frozen=True, kw_only=True):
-    """`rev` is the object's revision after the write; None where no such job waits any more."""
+class Verdict(enum.StrEnum):
+    """What became of a level or a deletion."""
 
-    rev: int | None
+    DONE = "done"
+    REFUSED = "refused"
+    """The frontend will not do it; asking again is no use."""
+    GONE = "gone"
+    """No such job is there. Of a level: none that waits."""
+
+
+class LevelReply(Message, frozen=True, kw_only=True):
+    """`rev` is the revision of the job's state that shows the level; None where it is not done, or not known yet."""
+
+    verdict: Verdict
+    rev: int | None = None
+    reason: str = ""
+    """Why it is refused."""
 
 
 class DeleteJob(Message, frozen=True, kw_only=True):
@@ -84,19 +99,64 @@ class DeleteJob(Message, frozen=True, kw_only=True):
 
     scope: str
     id: str
+    uid: str | None = None
+    """None takes whichever job has the name now."""
 
 
 class DeleteReply(Message, frozen=True, kw_only=True):
-    """Whether there was such a job."""
+    """Whether it is away."""
 
-    deleted: bool
+    verdict: Verdict
+    reason: str = ""
+    """Why it is refused."""
 
 
-CREATE_JOB: Codec[CreateJob] = Codec(CreateJob, "create job", packed=True)
-CREATE_REPLY: Codec[CreateReply] = Codec(CreateReply, "create reply", packed=True)
+class FrontendRequest(Message, frozen=True, kw_only=True):
+    """What every batch carries."""
+
+    epoch: int
+    """Of the leader who asks."""
+
+
+class CreateJobs(FrontendRequest, frozen=True, kw_only=True):
+    """Make jobs."""
+
+    jobs: list[CreateJob]
+
+
+class SetLevels(FrontendRequest, frozen=True, kw_only=True):
+    """Set levels, in this order: no job may overtake one, on the way to what is asked for, that shall stay ahead."""
+
+    levels: list[SetLevel]
+
+
+class DeleteJobs(FrontendRequest, frozen=True, kw_only=True):
+    """Take jobs away."""
+
+    jobs: list[DeleteJob]
+
+
+class CreateReplies(Message, frozen=True, kw_only=True):
+    """What became of each."""
+
+    replies: list[CreateReply]
+
+
+class LevelReplies(Message, frozen=True, kw_only=True):
+    """What became of each."""
+
+    replies: list[LevelReply]
+
+
+class DeleteReplies(Message, frozen=True, kw_only=True):
+    """What became of each."""
+
+    replies: list[DeleteReply]
+
+
 CREATE_JOBS: Codec[CreateJobs] = Codec(CreateJobs, "create jobs", packed=True)
 CREATE_REPLIES: Codec[CreateReplies] = Codec(CreateReplies, "create replies", packed=True)
-SET_LEVEL: Codec[SetLevel] = Codec(SetLevel, "set level", packed=True)
-SET_LEVEL_REPLY: Codec[SetLevelReply] = Codec(SetLevelReply, "set level reply", packed=True)
-DELETE_JOB: Codec[DeleteJob] = Codec(DeleteJob, "delete job", packed=True)
-DELETE_REPLY: Codec[DeleteReply] = Codec(DeleteReply, "delete reply", packed=True)
+SET_LEVELS: Codec[SetLevels] = Codec(SetLevels, "set levels", packed=True)
+LEVEL_REPLIES: Codec[LevelReplies] = Codec(LevelReplies, "level replies", packed=True)
+DELETE_JOBS: Codec[DeleteJobs] = Codec(DeleteJobs, "delete jobs", packed=True)
+DELETE_REPLIES: Codec[DeleteReplies] = Codec(DeleteReplies, "delete replies", packed=True)

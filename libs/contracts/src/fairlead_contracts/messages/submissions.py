@@ -27,8 +27,8 @@ from fairlead_contracts.base.errors import (
 from fairlead_contracts.base.instants import Moment
 from fairlead_contracts.base.quantities import base_units, is_extended, parse_quantity
 from fairlead_contracts.base.tokens import encode_token
+from fairlead_contracts.frontend.templates import JobTemplate, read_template
 from fairlead_contracts.messages.state import Outcome
-from fairlead_contracts.messages.templates import JobTemplate, read_template
 
 MAX_PAYLOAD = 256 * 1024
 """Bytes of a submission's body. Larger ones are refused with an answer, up to what the server lets through."""

@@ -1,5 +1,1 @@
-"""Adapters: one module for each frontend, and the only places that know it."""
-
-from fairlead_admitter.frontends.sim import SimFrontend
-
-__all__ = ["SimFrontend"]
+"""Adapters: one for each way to a frontend, and the only places that know it."""

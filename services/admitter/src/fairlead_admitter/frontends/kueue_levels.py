@@ -6,12 +6,19 @@ the level, and the base is noted in an annotation at the first write: it is neve
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
+from fairlead_admitter.applying import WriteResult
+from fairlead_admitter.errors import (
+    AdmitterError,
+    FrontendDownError,
+    FrontendForbiddenError,
+    FrontendRefusedError,
+)
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
+from fairlead_admitter.steering import LevelWrite
 from fairlead_admitter.written import Landed
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.clearance import Lever
@@ -48,8 +55,25 @@ class KueueLevels:
         self._bare: OrderedDict[str, bool] = OrderedDict()
         """Whether there was no priority before us, by uid; of base 0 alone."""
 
-    async def write(self, job: JobState, level: int) -> Landed | None:
-        """Give a waiting or a running Workload a level; see LevelWriter."""
+    async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
+        """Give waiting or running Workloads their levels, one by one; see LevelWriter."""
+        return [await self._try(write.job, write.level) for write in batch]
+
+    async def _try(self, job: JobState, level: int) -> WriteResult:
+        try:
+            return await self.set_level(job, level)
+        except AdmitterError as error:
+            return error
+
+    async def set_level(self, job: JobState, level: int) -> Landed | None:
+        """Give a waiting or a running Workload a level.
+
+        Returns:
+            The confirmation; None where it is not in that phase any more.
+
+        Raises:
+            AdmitterError: it may not have been done; see WriteResult.
+        """
         lever = self._lever()
         if lever is None:
             raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.templates import is_steering
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_contracts.messages.templates import is_steering
 
 LONGEST_NAME = 63
 """Of a Job, and of a pod with its index: both become labels and host names (RFC 1123)."""

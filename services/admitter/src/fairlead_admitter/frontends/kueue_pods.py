@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from fairlead_admitter.frontends.kueue_names import check_key, is_value
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_contracts.messages.templates import JobTemplate
 
 type Document = dict[str, object]
 

@@ -9,6 +9,7 @@ import msgspec
 from fairlead_admitter.applying import LevelWriter
 from fairlead_admitter.creation import JobCreator
 from fairlead_admitter.doors import door_for
+from fairlead_admitter.frontends.bus import BusFrontend
 from fairlead_admitter.frontends.kueue_calls import KueueCalls
 from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
 from fairlead_admitter.frontends.kueue_levels import KueueLevels
@@ -16,7 +17,6 @@ from fairlead_admitter.frontends.kueue_lever import KueueLever
 from fairlead_admitter.frontends.kueue_objections import KueueObjections
 from fairlead_admitter.frontends.kueue_rights import FreshRefusals
 from fairlead_admitter.frontends.kueue_sweep import KueueSweep
-from fairlead_admitter.frontends.sim import SimFrontend
 from fairlead_admitter.lever_watch import LeverProbing
 from fairlead_admitter.objecting import Speaker
 from fairlead_admitter.observing import Watch
@@ -26,6 +26,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_kube import KubeClient, KubeObserver, KubeSettings, Throttle
 from fairlead_kube import connect as connect_kube
+from fairlead_policy.levels.withholding import unsteered_level
 
 _EVENTS_QPS, _EVENTS_BURST = 5.0, 25
 """As client-go holds its Events back."""
@@ -57,17 +58,35 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def open_frontend(
-    settings: AdmitterSettings, bus: Bus, watch: Watch, observer: KubeObserver
+    settings: AdmitterSettings,
+    bus: Bus,
+    watch: Watch,
+    observer: KubeObserver,
+    *,
+    epoch: Callable[[], int | None],
 ) -> AsyncIterator[Frontend]:
     """The frontend until the block ends. Nothing is sent to it yet.
+
+    Args:
+        settings: name it.
+        bus: the connection.
+        watch: what is seen.
+        observer: counts calls to an API server.
+        epoch: of our leadership; None while we do not lead.
 
     Raises:
         ConfigurationError: the way to the cluster is not known.
     """
     match settings.frontend:
-        case "sim":
-            sim = SimFrontend(bus, settings.cluster, patience_seconds=settings.frontend_timeout_seconds)
-            yield Frontend(levels=sim, jobs=sim)
+        case "bus":
+            behind = BusFrontend(
+                bus,
+                settings.cluster,
+                epoch=epoch,
+                unsteered=lambda job: unsteered_level(job, watch.facts.queues.get(job.queue)),
+                patience_seconds=settings.frontend_timeout_seconds,
+            )
+            yield Frontend(levels=behind, jobs=behind)
         case "kueue":
             async with connect_kube(
                 _kube_settings(settings), user_agent="fairlead-admitter", observer=observer
