@@ -15,6 +15,7 @@ import bench_kueue_order
 import bench_order
 import bench_recovery
 import bench_stack
+import bench_steps
 import bench_trees
 
 BENCHES = {
@@ -30,6 +31,7 @@ BENCHES = {
     "intake": bench_intake.intake,
     "idle": bench_stack.idle,
     "stack": bench_stack.stack,
+    "steps": bench_steps.steps,
     "recovery": bench_recovery.recovery,
     "growth": bench_growth.growth,
     "kueue": bench_kueue.kueue,

@@ -105,6 +105,22 @@ async def test_a_limit_cuts_the_beginning_and_still_counts_all(arena: Arena) -> 
     assert pool.waiting == 8
 
 
+async def test_the_first_of_a_queue_are_exact_though_each_shard_tells_only_its_part(arena: Arena) -> None:
+    """Three of four first places are team-a's: more than it tells when it is asked first."""
+    await arena.state(
+        *(a_job(f"c{number:02}", submitted=NOW + 100 + number) for number in range(80)),
+        *(a_job(f"d{number:02}", scope="team-b", submitted=NOW + 100 + number) for number in range(80)),
+    )
+    await arena.settled()
+    [whole] = (await ask_queue(arena, QueueQuestion(limit=0))).pools
+    assert len(whole.places) == 168
+    for limit in (9, 20, 150):
+        [pool] = (await ask_queue(arena, QueueQuestion(limit=limit))).pools
+        assert [place.place.id for place in pool.places] == [place.place.id for place in whole.places[:limit]]
+        assert [place.why for place in pool.places] == [place.why for place in whole.places[:limit]]
+        assert (pool.waiting, pool.more) == (168, 168 - limit)
+
+
 async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_asked_for(
     arena: Arena,
 ) -> None:

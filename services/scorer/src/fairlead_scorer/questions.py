@@ -3,7 +3,8 @@
 One scorer of a queue group answers; it asks the owners of all shards and puts their parts together exactly.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from fairlead_bus import Asked, Rejected
@@ -23,6 +24,7 @@ from fairlead_contracts.messages.questions import (
     QueueReply,
     RankedPlace,
     ShardQuestion,
+    ShardReply,
     TenantLine,
     TenantsReply,
 )
@@ -36,9 +38,13 @@ from fairlead_scorer.foreseeing import concealed_place
 from fairlead_scorer.ledger import Ledger
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.shard_answers import MOST_PLACES
-from fairlead_scorer.shard_asking import ShardAsker
+from fairlead_scorer.shard_asking import Part, ShardAsker
 from fairlead_scorer.steering import SteeringView
 
+_SPARE_PLACES = 8
+"""That each shard tells beyond twice its even part."""
+_RANKED_AT_ONCE = 20
+"""Places worked out for an answer before others of this process have their turn: some five milliseconds."""
 _MOST_RANKED = 200
 """Places of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
 
@@ -117,21 +123,44 @@ class Questions:
 
     async def _order(self, pool: Pool, at: Micros, limit: int) -> PoolQueue:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)
-        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=wanted))
-        places = merge_places([reply.places for reply in part.replies], pool.rules, at)[:wanted]
+        part, places = await self._first_places(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
             more=max(0, waiting - len(places)),
             most=MOST_PLACES,
-            places=[
-                self._ranked(rank, place, pool.rules, _why_behind(places, rank, pool.rules, at))
-                for rank, place in enumerate(places)
-            ],
+            places=[place async for place in self._all_ranked(places, pool.rules, at)],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
         )
+
+    async def _first_places(self, pool: Pool, at: Micros, wanted: int) -> tuple[Part, list[Place]]:
+        """The first places of the pool, and what its shards said.
+
+        Each shard tells a little more than its part of them. Where that leaves the merge uncertain, as with a tenant
+        that has nearly all that waits, each is asked for as many as are wanted of all.
+        """
+        least = min(wanted, 2 * wanted // pool.shards + _SPARE_PLACES)
+        part, merged = await self._merged(pool, at, least)
+        if least < wanted and _certain(part.replies, merged) < wanted:
+            part, merged = await self._merged(pool, at, wanted)
+        return part, merged[:wanted]
+
+    async def _merged(self, pool: Pool, at: Micros, of_each: int) -> tuple[Part, list[Place]]:
+        part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
+        # Of values that do not change. Thousands take 50 ms, and decisions must not wait for that.
+        parts = [reply.places for reply in part.replies]
+        return part, await asyncio.to_thread(merge_places, parts, pool.rules, at)
+
+    async def _all_ranked(
+        self, places: Sequence[Place], rules: PoolRules, at: Micros
+    ) -> AsyncIterator[RankedPlace]:
+        """A few at a time: each takes exact fractions, and decisions must not wait for two thousand of them."""
+        for rank, place in enumerate(places):
+            if rank % _RANKED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            yield self._ranked(rank, place, rules, _why_behind(places, rank, rules, at))
 
     async def _order_of_tenant(self, pool: Pool, at: Micros, limit: int, tenant: str) -> PoolQueue:
         """The tenant's places with their ranks in the whole pool: its own shard lists them, all shards count."""
@@ -175,6 +204,12 @@ class Questions:
             known = ", ".join(sorted(self._ledger.pools)) or "none yet"
             refuse("pool", name, f"is not a pool; pools are {known}")
         return [self._ledger.pools[name]]
+
+
+def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
+    """How many places of a merge of beginnings nothing can come between: up to the last of a shard that has more."""
+    last = {reply.places[-1].uid for reply in replies if 0 < len(reply.places) < reply.waiting}
+    return next((rank for rank, place in enumerate(merged, start=1) if place.uid in last), len(merged))
 
 
 def _why_behind(places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:

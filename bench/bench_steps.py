@@ -1,0 +1,108 @@
+"""How long one step of a service's event loop takes: whatever arrives meanwhile waits for its end."""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench_lines import cpu_seconds, say
+from bench_stack import CONFIG, POLICY, TENANTS, URGENT, WAITING
+
+from fairlead_bus import Bus
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fleet import Fleet, submit_all, whole_queue
+
+AIM_MS = 20.0
+EVENT_SECONDS = 20.0
+QUESTIONS = 20
+
+
+async def steps() -> None:
+    """15 k jobs wait while cards turn over: the longest step of each service; then the same while people look."""
+    with tempfile.TemporaryDirectory() as folder, _noting(Path(folder) / "steps") as notes:
+        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        async with fleet.running() as bus:
+            await _fill(bus)
+            async with _phase("events", fleet, notes):
+                await _events(bus)
+            async with _phase("events_and_questions", fleet, notes):
+                asking = asyncio.create_task(_look(bus))
+                await _events(bus)
+                await asking
+
+
+class _noting:  # noqa: N801 # reads as a verb where it is used
+    """Every service that starts meanwhile notes its long steps in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._before = os.environ.get("PYTHONPATH")
+
+    def __enter__(self) -> Path:
+        self._folder.mkdir()
+        os.environ["BENCH_STEPS"] = str(self._folder)
+        os.environ["PYTHONPATH"] = str(Path(__file__).parent / "steps")
+        return self._folder
+
+    def __exit__(self, *_: object) -> None:
+        del os.environ["BENCH_STEPS"]
+        os.environ.pop("PYTHONPATH")
+        if self._before is not None:
+            os.environ["PYTHONPATH"] = self._before
+
+
+@asynccontextmanager
+async def _phase(name: str, fleet: Fleet, notes: Path) -> AsyncIterator[None]:
+    services = {service.name: service.pid for service in fleet.services.values()}
+    before, start = {one: cpu_seconds(pid) for one, pid in services.items()}, time.time()
+    yield
+    took = time.time() - start
+    for one, pid in services.items():
+        noted = [line.split(maxsplit=2) for line in (notes / f"{pid}.log").read_text().splitlines()]
+        found = [float(taken) for at, taken, _ in noted if float(at) >= start]
+        say(
+            f"steps_{name}",
+            service=one,
+            longest_ms=max(found, default=0.0),
+            above_aim=sum(taken > AIM_MS for taken in found),
+            aim_ms=AIM_MS,
+            core=(cpu_seconds(pid) - before[one]) / took,
+        )
+
+
+async def _fill(bus: Bus) -> None:
+    for number, tenant in enumerate(TENANTS):
+        jobs = [
+            {
+                "id": f"{tenant}-{n}",
+                "demand": {"nvidia.com/gpu": 1},
+                "run_seconds": 2.0 + 0.01 * ((n * 7 + number) % 20),
+            }
+            for n in range(WAITING // len(TENANTS) + 100)
+        ]
+        await submit_all(bus, tenant, jobs)
+
+    async def queued() -> bool:
+        await asyncio.sleep(1.0)  # the answer is a long one
+        return (await whole_queue(bus, "gpu")).waiting >= WAITING
+
+    await eventually(queued, 240, what="the backlog is queued")
+    await asyncio.sleep(15.0)  # the rest of it
+
+
+async def _events(bus: Bus) -> None:
+    end = time.monotonic() + EVENT_SECONDS
+    while time.monotonic() < end:
+        name = f"soon-{time.monotonic_ns()}"
+        job = {"id": name, "class": "urgent", "demand": {"nvidia.com/gpu": 2}, "run_seconds": 0.2}
+        await submit_all(bus, URGENT, [job])
+        await asyncio.sleep(0.1)
+
+
+async def _look(bus: Bus) -> None:
+    for _ in range(QUESTIONS):
+        await whole_queue(bus, "gpu")
+        await asyncio.sleep(EVENT_SECONDS / QUESTIONS)
