@@ -3,6 +3,9 @@
 import asyncio
 import gc
 import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from fairlead_runtime.garbage import collect_fully
 from fairlead_testkit import eventually
@@ -13,15 +16,38 @@ class _Knot:
         self.itself = self
 
 
-async def test_old_garbage_is_found_by_a_full_collection() -> None:
+@pytest.fixture(autouse=True)
+def by_itself() -> Iterator[None]:
+    """Python looks for no garbage by itself, and nothing stays out of its sight afterwards."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+async def collecting(whole_every: int, until: Callable[[], bool], what: str) -> None:
+    task = asyncio.create_task(collect_fully(every=0.01, whole_every=whole_every))
+    try:
+        await eventually(until, what=what)
+    finally:
+        task.cancel()
+
+
+async def test_what_fell_apart_since_the_last_time_is_found() -> None:
     knot = _Knot()
     dead = weakref.ref(knot)
     gc.collect()  # old now
-    gc.disable()
-    collecting = asyncio.create_task(collect_fully(every=0.01))
-    try:
-        del knot
-        await eventually(lambda: dead() is None, what="the knot is found")
-    finally:
-        collecting.cancel()
-        gc.enable()
+    del knot
+    await collecting(1000, lambda: dead() is None, "the knot is found")
+
+
+async def test_what_stands_is_looked_through_once_and_then_only_with_all() -> None:
+    knot = _Knot()
+    dead = weakref.ref(knot)
+    await collecting(1000, lambda: gc.get_freeze_count() > 0, "it was looked at")
+    assert not any(isinstance(one, _Knot) for one in gc.get_objects())
+    del knot
+    gc.collect()
+    assert dead() is not None
+    await collecting(2, lambda: dead() is None, "the knot is found with all")
