@@ -62,6 +62,21 @@ def test_one_that_is_handled_again_is_counted_once() -> None:
     assert label(pressure.objection("a", a_delivery(2))) == "rate"
 
 
+def test_it_is_known_for_two_minutes_after_it_was_handled_last() -> None:
+    """The memory is that of the last two minutes, however many were taken in before."""
+    clock = [0.0]
+    limits = Limits(a_second=1, burst=1000, waiting=100)
+    pressure = Pressure(CLUSTER, limits, waiting=lambda _: 0, full=lambda: None, clock=lambda: clock[0])
+    parked = a_delivery(10_000)
+    for second in range(600):
+        clock[0] = second
+        assert pressure.objection("a", a_delivery(second)) is None
+        assert pressure.objection("a", parked) is None
+    assert pressure.remembered == 122
+    spent = a_pressure(burst=1)
+    assert [label(spent.objection("a", parked)) for _ in range(3)] == [None] * 3
+
+
 @given(
     moments=st.lists(st.integers(0, 60), max_size=60),
     a_second=st.sampled_from([0.25, 1.0, 3.0]),

@@ -5,6 +5,7 @@ back is not taken for a flood. Jobs that wait are counted as the cluster states 
 taken in within the last second or so.
 """
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -17,6 +18,9 @@ from fairlead_contracts.messages.submissions import RefusalReason
 
 _REMEMBERED = 65_536
 """Tenants and submissions of which it is known."""
+_REMEMBERED_SECONDS = 120.0
+"""For so long after a submission was last handled: as long as NATS knows a repeated message for one. One that comes later
+counts once more."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,7 @@ class Pressure:
         limits: of each tenant.
         waiting: how many jobs of a tenant wait in the cluster.
         full: why nothing more is taken in from anybody; None where there is room.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -59,18 +64,21 @@ class Pressure:
         *,
         waiting: Callable[[str], int],
         full: Callable[[], str | None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
         self._limits = limits
         self._waiting = waiting
         self._full = full
+        self._clock = clock
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        self._passed: OrderedDict[int, None] = OrderedDict()
-        """Submissions that were let through, by their place in the stream: they may be handled several times."""
+        self._passed: OrderedDict[int, float] = OrderedDict()
+        """Submissions that were let through, by their place in the stream, and when: they may be handled several times."""
 
     def objection(self, tenant: str, delivery: Delivery) -> Objection | None:
         """Why this submission of the tenant is not taken; None where it is, which counts."""
         if delivery.stream_seq in self._passed:
+            self._remember(delivery.stream_seq)
             return None
         if (full := self._full()) is not None:
             return Objection(FieldError("cluster", self._cluster, full), "storage")
@@ -81,10 +89,22 @@ class Pressure:
         if not self._spend(tenant, delivery.at):
             reason = f"submits more than the {self._limits.a_second:g} jobs a second that a tenant may in the long run; send it again later"
             return Objection(FieldError("tenant", tenant, reason), "rate")
-        self._passed[delivery.stream_seq] = None
-        if len(self._passed) > _REMEMBERED:
-            self._passed.popitem(last=False)
+        self._remember(delivery.stream_seq)
         return None
+
+    @property
+    def remembered(self) -> int:
+        """How many submissions it knows for ones that it has let through."""
+        return len(self._passed)
+
+    def _remember(self, seq: int) -> None:
+        now = self._clock()
+        self._passed[seq] = now
+        self._passed.move_to_end(seq)
+        while len(self._passed) > _REMEMBERED or (
+            next(iter(self._passed.values())) < now - _REMEMBERED_SECONDS
+        ):
+            self._passed.popitem(last=False)
 
     def _spend(self, tenant: str, at: Micros) -> bool:
         """One of the tenant's tokens, where it has one."""
