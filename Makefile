@@ -8,7 +8,7 @@ STAMP      := $(VENV)/.installed
 MEMBERS    := $(patsubst %/pyproject.toml,%,$(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml)))
 PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
 NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
-CODE       := $(MEMBERS) tests bench
+CODE       := $(MEMBERS) tests bench deploy
 WORKERS    ?= 3
 FLOOR      := 73
 TEST       := $(BIN)/python -m pytest -n $(WORKERS) -m "not deep" --durations 25 --durations-min 5
@@ -20,10 +20,10 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes bench pictures settings format lock clean lab-kube lab-slurm lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures settings format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## install everything into .venv, where `fairlead` then is
 
@@ -91,6 +91,9 @@ bytes: $(STAMP) ## whether orders, levels, decisions and explanations of all rec
 
 abuse: $(STAMP) ## a million mutated messages of a hostile tenant beside a neighbour, under the shipped accounts
 	FAIRLEAD_ABUSE_MESSAGES=$${FAIRLEAD_ABUSE_MESSAGES:-1000000} $(BIN)/python -m pytest --timeout 7200 -s tests/abuse
+
+images-check: $(STAMP) ## build the image, start docker-compose.yml with it on a local engine, look, and end it
+	$(BIN)/python deploy/images/check.py
 
 bench: $(STAMP) ## figures, a JSON object a line
 	$(BIN)/python bench/run.py

@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from fairlead_testkit.kubelab import Kit, KubeLab, KubeLabError, LabOptions
+    from fairlead_testkit.kubelab.toolsets import Toolset
 
 type LabFactory = "Callable[[LabOptions], KubeLab]"
 """Starts a lab of its own for one test; all of them end with the test."""
@@ -49,16 +50,39 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def kube_kit(pytestconfig: pytest.Config) -> "Kit":
     """The lab's binaries."""
+    from fairlead_testkit.kubelab.toolsets import CURRENT
+
+    if _FAILED in pytestconfig.stash:
+        return _missing(pytestconfig.stash[_FAILED])
+    return _built(CURRENT)
+
+
+@pytest.fixture(scope="session")
+def deploy_kit() -> "Kit":
+    """docker-compose, and the kinds that manifests use beside Kubernetes' own. Give the first test time to build it."""
+    from fairlead_testkit.kubelab.toolsets import DEPLOY
+
+    return _built(DEPLOY)
+
+
+def _built(toolset: "Toolset") -> "Kit":
     from fairlead_testkit.kubelab import GoMissingError, build
 
     try:
-        if _FAILED in pytestconfig.stash:
-            raise pytestconfig.stash[_FAILED]
-        return build()
+        return build(toolset)
     except GoMissingError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+        return _missing(error)
+
+
+def _missing(error: "KubeLabError") -> "Kit":
+    """Skip where Go is missing; anything else is a failure, and so is that in CI."""
+    from fairlead_testkit.kubelab import GoMissingError
+
+    if not isinstance(error, GoMissingError):
+        raise error
+    if os.environ.get("CI") == "true":
+        pytest.fail(str(error), pytrace=False)
+    pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_testkit import kubelab_fixtures, lanes, second_try, slurmlab_fixtures
-from fairlead_testkit.kubelab_fixtures import kube_kit, kube_lab, kube_labs, pytest_collection_finish
+from fairlead_testkit.kubelab_fixtures import (
+    deploy_kit,
+    kube_kit,
+    kube_lab,
+    kube_labs,
+    pytest_collection_finish,
+)
 from fairlead_testkit.slurmlab_fixtures import shared_slurm_lab, slurm_lab, slurm_labs, slurm_programs
 
 if TYPE_CHECKING:
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from fairlead_testkit.nats_server import NatsServer
 
 __all__ = [
+    "deploy_kit",
     "kube_kit",
     "kube_lab",
     "kube_labs",

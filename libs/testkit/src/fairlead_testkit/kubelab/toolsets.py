@@ -38,7 +38,7 @@ class Toolset:
 
     Attributes:
         folder: beside this file.
-        kueue: the version of Kueue in it.
+        kueue: the version of Kueue in it, where it is a lab's.
         binaries: package by the name of the binary.
         stamps: values of variables that are set at link time.
         manifests: files that belong to the binaries.
@@ -90,3 +90,29 @@ CURRENT = Toolset(
         ),
     ),
 )
+
+DEPLOY = Toolset(
+    folder="compose",
+    kueue="",
+    binaries={"docker-compose": "github.com/docker/compose/v2/cmd"},
+    manifests=(
+        *(
+            Manifests(
+                "kinds",
+                "github.com/prometheus-operator/prometheus-operator",
+                f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml",
+                "v0.85.0",
+                "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
+            )
+            for kind in ("podmonitors", "prometheusrules")
+        ),
+        Manifests(
+            "kinds",
+            "github.com/kedacore/keda/v2",
+            "config/crd/bases/keda.sh_scaledobjects.yaml",
+            "v2.21.0",
+            "h1:R6z2HZvstK4RLUMxroNACzBj74xGxt3kG59b5Xc+Xps=",
+        ),
+    ),
+)
+"""What the files that people deploy with are checked by: docker-compose, and the kinds that are not Kubernetes' own."""

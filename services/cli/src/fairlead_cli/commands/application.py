@@ -37,7 +37,7 @@ app = App(
 )
 
 _GROUPS: dict[Group, tuple[Callable[..., object], ...]] = {
-    RUN: (running.demo, running.up, guarding.watchdog),
+    RUN: (running.demo, running.up, running.feed, guarding.watchdog),
     USE: (submitting.submit, asking.queue, asking.tenants, asking.explain, asking.top),
     TRY: (ordering.order, ordering.snapshot),
     CHECK: (checking.doctor,),

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from fairlead_cli.options import HERE, Reach
+
 
 def up(
     *,
@@ -121,3 +123,26 @@ def demo(
         seconds=seconds, trace=trace, weights=weights, scorers=scorers, seed=seed, report=report, as_json=json
     )
     return run(run_demo(flags))
+
+
+def feed(
+    *,
+    cluster: str = "sim",
+    seconds: Annotated[float | None, Parameter(validator=Number(gte=5, lte=3600))] = None,
+    reach: Reach = HERE,
+) -> int:
+    """Publish the demo's jobs on a running Fairlead, lap after lap, until Ctrl-C: something to see on a dashboard.
+
+    The simulated cluster and the policy are to be the demo's, as `docker compose up` has them.
+
+    Parameters
+    ----------
+    cluster:
+        The simulated cluster that the jobs are for.
+    seconds:
+        For how long the jobs of a lap keep the pool busy; 240 unless given.
+    """
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.demo import feed as keep_feeding
+
+    return run(keep_feeding(reach.nats, cluster=cluster, seconds=seconds))

@@ -1,0 +1,178 @@
+"""Builds the image and starts docker-compose.yml with a local engine, looks at what runs, and takes it away again.
+
+    make images-check
+
+Needs an engine (`docker info`), and a base image with Python 3.13: where none can be pulled, `deploy/images/base.sh`
+makes one by hand. docker-compose is the one on the PATH, else that which the tests build with Go. Of the monitoring
+profile only what the engine has images of is started. Prints a line for each thing seen; exit 1 where one is not so.
+
+FAIRLEAD_BASE: the base image. BUILD_OPTIONS: more options of `docker build`, as `--network host`.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROJECT = "fairlead-images-check"
+IMAGE = "fairlead:images-check"
+MONITORING = {"tempo": "TEMPO_IMAGE", "prometheus": "PROMETHEUS_IMAGE", "grafana": "GRAFANA_IMAGE"}
+WAIT_SECONDS = 300
+DECIDED_SECONDS = 60
+
+
+class Failed(Exception):  # noqa: N818 # what is printed, not what is caught by callers
+    """Something is not as it should be."""
+
+
+def main() -> int:
+    """All of it, in order."""
+    try:
+        size = build()
+        say("image", f"{size / 1e6:.0f} MB beside its base")
+        services = start()
+        try:
+            for look in (not_root, read_only_and_healthy, ordered):
+                look(services)
+        finally:
+            compose("down", "--volumes", "--timeout", "20")
+    except Failed as error:
+        sys.stderr.write(f"images-check: {error}\n")
+        return 1
+    return 0
+
+
+def build() -> int:
+    """The image; gives its size without the base's, bytes."""
+    base = os.environ.get("FAIRLEAD_BASE", "python:3.13-slim")
+    if shutil.which("docker") is None or run("docker", "info", check=False).returncode:
+        raise Failed("no engine answers `docker info`: start one, or name it in DOCKER_HOST")
+    if run("docker", "image", "inspect", base, check=False).returncode:
+        pulled = run("docker", "pull", base, check=False)
+        if pulled.returncode:
+            raise Failed(f"no base image: {pulled.stderr.strip()}; deploy/images/base.sh makes one by hand")
+    began = time.monotonic()
+    more = shlex.split(os.environ.get("BUILD_OPTIONS", ""))
+    run("docker", "build", *more, "--build-arg", f"BASE={base}", "--tag", IMAGE, str(ROOT))
+    say("built", f"{time.monotonic() - began:.0f} s")
+    return size_of(IMAGE) - size_of(base)
+
+
+def size_of(image: str) -> int:
+    """Bytes of all layers."""
+    return int(run("docker", "image", "inspect", "--format", "{{.Size}}", image).stdout)
+
+
+def start() -> dict[str, dict[str, object]]:
+    """Start what can be started and wait until all is healthy; gives docker's own account of each container."""
+    names = json.loads(compose("config", "--format", "json").stdout)["services"]
+    absent = {
+        name
+        for name in MONITORING
+        if name in names and run("docker", "image", "inspect", names[name]["image"], check=False).returncode
+    }
+    for name in sorted(absent):
+        say("not run", f"{name}: no image {names[name]['image']}")
+    wanted = sorted(set(names) - absent)
+    began = time.monotonic()
+    compose("up", "--detach", "--no-build", *wanted)
+    until_healthy(began)
+    say("healthy", f"{time.monotonic() - began:.0f} s after the start")
+    listed = run(
+        "docker", "ps", "--quiet", "--filter", f"label=com.docker.compose.project={PROJECT}"
+    ).stdout.split()
+    found = json.loads(run("docker", "inspect", *listed).stdout)
+    return {one["Name"].strip("/"): one for one in found}
+
+
+def until_healthy(began: float) -> None:
+    """Until every container that has a health check passes it."""
+    while True:
+        states = [json.loads(line) for line in compose("ps", "--format", "json").stdout.splitlines()]
+        waiting = [
+            one["Name"] for one in states if one["Health"] not in {"", "healthy"} or one["State"] != "running"
+        ]
+        if states and not waiting:
+            return
+        if time.monotonic() - began > WAIT_SECONDS:
+            raise Failed(f"not healthy: {', '.join(waiting)}\n{compose('logs', '--tail', '20').stdout}")
+        time.sleep(1)
+
+
+def not_root(services: dict[str, dict[str, object]]) -> None:
+    """Every process of every container belongs to somebody else than root."""
+    for name in services:
+        users = run("docker", "top", name, "-eo", "pid,uid,args").stdout.splitlines()[1:]
+        if not users or any(line.split()[1] == "0" for line in users):
+            raise Failed(f"{name} runs as root: {users}")
+    say("users", f"no process of {len(services)} containers is root's")
+
+
+def read_only_and_healthy(services: dict[str, dict[str, object]]) -> None:
+    """Nothing can be written where the image's files are."""
+    for name in services:
+        written = run("docker", "exec", name, "touch", "/opt/x", check=False)
+        if written.returncode == 0 or "Read-only" not in written.stderr:
+            raise Failed(f"{name}: its root file system can be written: {written.stderr}")
+    say("files", "all root file systems are read-only")
+
+
+def ordered(services: dict[str, dict[str, object]]) -> None:
+    """Jobs of the demo are waiting in an order, and the command says so with an operator's key."""
+    del services
+    began = time.monotonic()
+    while True:
+        asked = compose("run", "--rm", "-T", "fairlead", "queue", "-o", "json", check=False)
+        if asked.returncode == 0 and (
+            jobs := sum(pool["waiting"] for pool in json.loads(asked.stdout)["pools"])
+        ):
+            say("queue", f"{jobs} jobs wait in an order, {time.monotonic() - began:.0f} s later")
+            return
+        if time.monotonic() - began > DECIDED_SECONDS:
+            raise Failed(f"no queue: {asked.stdout[-500:]} {asked.stderr[-500:]}")
+        time.sleep(1)
+
+
+def compose(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """docker-compose on our file, as a project of its own."""
+    environ = {"FAIRLEAD_IMAGE": IMAGE, "FAIRLEAD_NATS_PORT": "0", "FAIRLEAD_PROMETHEUS_PORT": "0"}
+    environ |= {"FAIRLEAD_GRAFANA_PORT": "0"}
+    return run(program(), "--project-name", PROJECT, *words, check=check, environ=environ)
+
+
+def program() -> str:
+    """The docker-compose of this machine, or the tests' own."""
+    found = shutil.which("docker-compose")
+    if found is not None:
+        return found
+    from fairlead_testkit.kubelab.building import build as build_kit  # only here
+    from fairlead_testkit.kubelab.toolsets import DEPLOY
+
+    return str(build_kit(DEPLOY).binary("docker-compose"))
+
+
+def run(
+    *words: str, check: bool = True, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One command; what it said is shown where it must not fail and does."""
+    done = subprocess.run(
+        words, cwd=ROOT, env=os.environ | (environ or {}), capture_output=True, text=True, check=False
+    )
+    if check and done.returncode:
+        raise Failed(f"{shlex.join(words)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done
+
+
+def say(what: str, how: str) -> None:
+    """A line of the report."""
+    sys.stdout.write(f"{what:<9} {how}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""docker-compose.yml and the image: what can be told without an engine. `make images-check` builds and starts them."""
+
+import importlib.metadata
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from fairlead_admitter.settings import AdmitterSettings
+from fairlead_runtime import ServiceSettings, describe
+from fairlead_scorer.settings import ScorerSettings
+from fairlead_sim import demo_workload, load_cluster
+from fairlead_sim.settings import SimSettings
+from fairlead_testkit.kubelab import Kit
+from fairlead_watcher.settings import WatcherSettings
+
+ROOT = Path(__file__).parents[2]
+COMPOSE = ROOT / "docker-compose.yml"
+SETTINGS: dict[str, type[ServiceSettings]] = {
+    "fairlead_watcher": WatcherSettings,
+    "fairlead_scorer": ScorerSettings,
+    "fairlead_admitter": AdmitterSettings,
+    "fairlead_sim": SimSettings,
+}
+ONCE = {"accounts", "provision", "setup"}
+BUILD_SECONDS = 1800
+"""docker-compose is built with Go where that was not done before."""
+
+type Service = dict[str, Any]
+
+
+def config(kit: Kit, *profiles: str, **variables: str) -> dict[str, Service]:
+    """The services of a profile, as docker-compose itself reads the file."""
+    done = subprocess.run(
+        [
+            str(kit.binary("docker-compose")),
+            f"--project-directory={ROOT}",
+            *(f"--profile={one}" for one in profiles),
+            *("config", "--format", "json"),
+        ],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr.lower(), done.stderr
+    found: dict[str, Service] = json.loads(done.stdout)["services"]
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(BUILD_SECONDS)
+def test_compose_takes_the_file_and_every_container_is_locked_down(deploy_kit: Kit) -> None:
+    services = config(deploy_kit, "*")
+    assert set(config(deploy_kit)) == {
+        *ONCE, "nats", "scorer", "sim", "sim-admitter", "jobs", "tempo", "prometheus", "grafana",
+    }  # fmt: skip
+    assert {"watcher", "admitter"} <= set(config(deploy_kit, COMPOSE_PROFILES="kube"))
+    assert "sim" not in config(deploy_kit, COMPOSE_PROFILES="kube")
+    for name, service in services.items():
+        assert not service["user"].startswith(("0", "root")), name
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert re.fullmatch(r"[\w./-]+:(?!latest)[\w.]+", service["image"]), name
+        assert all(port["host_ip"] == "127.0.0.1" for port in service.get("ports", [])), name
+        secrets = [key for key in service.get("environment", {}) if re.search("PASSWORD|TOKEN|SECRET", key)]
+        assert secrets == [], name
+        if name not in ONCE | {"fairlead"}:
+            assert service["restart"] == "unless-stopped", name
+    assert services["scorer"]["deploy"]["replicas"] == 2
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(BUILD_SECONDS)
+def test_services_start_when_what_they_need_is_healthy_and_are_told_what_they_know(deploy_kit: Kit) -> None:
+    services = config(deploy_kit, "*")
+    for name, service in services.items():
+        module = (service.get("command") or [""])[-1]
+        if module in SETTINGS:
+            known = {setting.variable() for setting in describe(SETTINGS[module])}
+            assert {key for key in service["environment"] if key not in known} == set(), name
+            after = {other: one["condition"] for other, one in service["depends_on"].items()}
+            assert after == {"setup": "service_completed_successfully", "nats": "service_healthy"}, name
+        for mount in service.get("volumes", []):
+            if mount["type"] == "bind" and mount["source"] != "/dev/null":
+                assert Path(mount["source"]).exists(), (name, mount)
+        for needed in service.get("depends_on", {}):
+            assert set(services[needed].get("profiles", [])) <= set(service.get("profiles", [])), name
+
+
+def test_the_simulated_cluster_is_the_demos() -> None:
+    path = ROOT / "deploy" / "compose" / "cluster.yaml"
+    assert load_cluster(str(path)) == demo_workload().cluster
+
+
+def test_prometheus_reads_its_configuration() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is missing: it comes with Prometheus (Debian: apt install prometheus)")
+    path = ROOT / "deploy" / "monitoring" / "prometheus" / "prometheus.yml"
+    done = subprocess.run(
+        [promtool, "check", "config", str(path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_grafana_finds_its_files_where_compose_puts_them() -> None:
+    provisioned = ROOT / "deploy" / "monitoring" / "grafana" / "provisioning"
+    [provider] = yaml.safe_load((provisioned / "dashboards" / "fairlead.yaml").read_text())["providers"]
+    assert provider["options"]["path"] == "/etc/fairlead-monitoring/grafana/dashboards"
+    sources = yaml.safe_load((provisioned / "datasources" / "fairlead.yaml").read_text())["datasources"]
+    assert [source["uid"] for source in sources] == ["prometheus", "tempo"]
+
+
+def test_the_image_installs_what_its_members_need_and_nothing_else() -> None:
+    locked = _locked()
+    found = locked.entries((ROOT / "requirements.lock").read_text())
+    chosen = set(locked.needed(found, (), ["fairlead-testkit"]))
+    members = [
+        path.parent.name for part in ("libs", "services") for path in ROOT.glob(f"{part}/*/pyproject.toml")
+    ]
+    wanted = _closure({f"fairlead-{name}" for name in members if name != "testkit"})
+    assert wanted <= chosen
+    assert chosen & {"pytest", "mypy", "ruff", "hypothesis", "testcontainers"} == set()
+    assert set(locked.needed(found, ["hatchling"])) >= {
+        "hatchling",
+        "pathspec",
+        "pluggy",
+        "trove-classifiers",
+    }
+    assert all("--hash=sha256:" in found[name] for name in chosen)
+
+
+def _locked() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("locked", ROOT / "deploy" / "images" / "locked.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _closure(names: set[str]) -> set[str]:
+    """What is installed here because of these members; extras as they are asked for."""
+    open_names, seen = set(names), set[str]()
+    while open_names:
+        name = open_names.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for requirement in importlib.metadata.requires(name) or []:
+            if "extra ==" not in requirement:
+                open_names.add(re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-"))
+        open_names = {one for one in open_names if _installed(one)}
+    return {name for name in seen if not name.startswith("fairlead-")}
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False  # for another system
+    return True
