@@ -38,7 +38,9 @@ async def test_spans_are_exported_before_the_end_and_lines_carry_their_trace(
 
     async def exported() -> bool:
         """False where the machine stood still for longer than the end waits: it is told, and tried again."""
-        with ServiceProcess("demo", tmp_path, {"otel_endpoint": endpoint}, module="demo_service") as process:
+        with ServiceProcess(
+            "demo", tmp_path, {"otel_endpoint": endpoint, "otel_sample_ratio": 1}, module="demo_service"
+        ) as process:
             line = await process.logged("serving")
             trace_id = str(line["trace_id"])
             assert len(trace_id) == 32
@@ -56,7 +58,7 @@ async def test_a_collector_that_is_gone_does_not_keep_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    settings = {"otel_endpoint": "http://127.0.0.1:1"}
+    settings = {"otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1}
     with ServiceProcess("demo", tmp_path, settings, module="demo_service") as process:
         await process.logged("serving")
         assert await process.stop() == 0

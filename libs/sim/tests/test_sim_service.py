@@ -200,7 +200,7 @@ async def rig(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Rig]:
 def unstarted(tmp_path: Path) -> Iterator[SimService]:
     store = Store(tmp_path / "sim.sqlite", CLUSTER)
     cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
-    yield SimService(cluster, store, Instruments(Metrics("sim")), clock=wall_clock)
+    yield SimService(cluster, store, Instruments(Metrics("sim")), clock=wall_clock, happened=lambda _: None)
     store.close()
 
 
@@ -240,7 +240,7 @@ async def test_a_clock_that_is_set_back_makes_nobody_run_in_circles(tmp_path: Pa
             circles.set()
         return next(times, 0)
 
-    service = SimService(cluster, store, Instruments(Metrics("sim")), clock=clock)
+    service = SimService(cluster, store, Instruments(Metrics("sim")), clock=clock, happened=lambda _: None)
     running = asyncio.ensure_future(service.run(Deaf()))
     await service.create([a_request("short", seconds=0.002)])
     assert cluster.count(Phase.RUNNING) == 1

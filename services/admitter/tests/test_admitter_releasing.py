@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 
+from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.setbacks import Setbacks
 from fairlead_contracts.messages.clearance import Lever
-from fairlead_runtime import Metrics
+from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 
 
@@ -30,7 +31,9 @@ class SlowSweep:
 
 async def test_a_pool_that_is_steered_again_while_another_is_swept_is_let_go() -> None:
     sweep = SlowSweep()
-    release = Release(sweep, Record(Metrics("admitter"), "c1"), Setbacks(time.monotonic, 30.0))
+    lifecycle = Lifecycle("admitter", "one")
+    record = Record(lifecycle.metrics, "c1", JobTraces(lifecycle.spans, "c1"))
+    release = Release(sweep, record, Setbacks(time.monotonic, 30.0))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(release.run())
         release.wanted("a", ["qa"], lambda: True)

@@ -8,7 +8,7 @@ import pytest
 from fairlead_bus import Roster
 from fairlead_contracts.messages.state import subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_runtime import Metrics, wall_clock
+from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.record import Record
 from fairlead_scorer.router import Router
@@ -26,7 +26,8 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
     async with Arena.open(nats_server, tmp_path) as arena:
-        wake, record = asyncio.Event(), Record(Metrics("scorer"))
+        lifecycle = Lifecycle("scorer", "s1")
+        wake, record = asyncio.Event(), Record(lifecycle.metrics)
         scene = Scene(arena.bus, wake, record, wall_clock)
         scorer = Scorer(
             arena.bus,
@@ -38,6 +39,7 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
             replica="s1",
             wake=wake,
             now=lambda: NOW,
+            spans=lifecycle.spans,
         )
         held = ShardName("c1/gpu", 12)
         scene.ledger.adopt(PolicyDocument(tenants=[], shards=16), 1)

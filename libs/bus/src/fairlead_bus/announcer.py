@@ -105,6 +105,7 @@ class Announcer:
         story: Story = nothing_happened,
         missing: Callable[[], str | None] = nothing_is_missing,
         published: Callable[[list[int]], None] | None = None,
+        taken_over: Callable[[Mapping[str, State]], None] | None = None,
     ) -> None:
         """Say nothing yet, and nothing before the first `told`.
 
@@ -120,11 +121,13 @@ class Announcer:
                 the transition is sent, so that one is told even if this process dies in between.
             missing: why what was told is not all there is. Without all, nothing is reconciled and no mark given.
             published: told which events of the outbox are acked.
+            taken_over: told once in each epoch what stood on NATS when it began.
         """
         self._bus, self._leadership, self._cluster, self._wake = bus, leadership, cluster, wake
         self._next_rev, self._clock = next_rev, clock
         self._doors: Doors = doors or NoDoors()
         self._story, self._missing, self._published = story, missing, published
+        self._taken_over = taken_over
         self._putting_back = PuttingBack(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
         self._publisher = Publisher(bus, acked=self._putting_back.foreign.wrote)
         self._events = Publisher(bus)
@@ -243,6 +246,8 @@ class Announcer:
         outbox, self._outbox = self._outbox, []
         if self._said_in != epoch:
             self._said, self._said_in = compared.found, epoch
+            if self._taken_over is not None:
+                self._taken_over(compared.found)
         # An object that is right on NATS may have a step untold: what was acked to us is the measure of that.
         wrong = compared.wrong | self._unsaid | differing(self._said, self._truth)
         self._unsaid.clear()

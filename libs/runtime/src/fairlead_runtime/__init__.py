@@ -15,6 +15,7 @@ This library knows nothing of NATS: the `nats_*` settings and the observer fit t
 
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.errors import PortTakenError, ServiceError, SettingsError, TaskEndedError
+from fairlead_runtime.frontend_spans import FrontendSpans
 from fairlead_runtime.health import Check, HealthReport, HealthServer, Readiness, ask_health
 from fairlead_runtime.lifecycle import Lifecycle, Tasks
 from fairlead_runtime.logs import configure_logging
@@ -31,13 +32,15 @@ from fairlead_runtime.settings import (
     redacted,
 )
 from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
-from fairlead_runtime.tracing import Tracing, configure_tracing
+from fairlead_runtime.spans import Spans
+from fairlead_runtime.tracing import Tracing, configure_tracing, within
 from fairlead_runtime.waiting import pause_after, wake_or_timeout
 
 __all__ = [
     "LATENCY_BUCKETS",
     "PREFIX",
     "Check",
+    "FrontendSpans",
     "HealthReport",
     "HealthServer",
     "Lifecycle",
@@ -51,6 +54,7 @@ __all__ = [
     "ServiceSettings",
     "Setting",
     "SettingsError",
+    "Spans",
     "TaskEndedError",
     "Tasks",
     "Tracing",
@@ -68,4 +72,5 @@ __all__ = [
     "run_service",
     "wake_or_timeout",
     "wall_clock",
+    "within",
 ]

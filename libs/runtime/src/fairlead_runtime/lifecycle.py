@@ -14,6 +14,7 @@ import structlog
 from fairlead_runtime.errors import TaskEndedError
 from fairlead_runtime.health import Readiness
 from fairlead_runtime.metrics import Metrics, MetricsObserver
+from fairlead_runtime.spans import Spans
 
 type Work = Coroutine[object, object, object]
 
@@ -60,6 +61,7 @@ class Lifecycle:
         readiness: where `main` names what `/readyz` asks. A service that names nothing never becomes ready.
         metrics: where `main` declares metrics.
         observer: counts and logs what the bus tells.
+        spans: where finished spans are told.
     """
 
     def __init__(self, service: str, replica: str) -> None:
@@ -69,6 +71,10 @@ class Lifecycle:
         self.readiness = Readiness()
         self.metrics = Metrics(service)
         self.observer = MetricsObserver(self.metrics)
+        told = self.metrics.of("trace").counter(
+            "spans", "Spans told, by what became of them.", labels=["outcome"]
+        )
+        self.spans = Spans(service, replica, lambda outcome, number: told.labels(outcome).inc(number))
         self._waiting = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

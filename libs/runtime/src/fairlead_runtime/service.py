@@ -61,8 +61,9 @@ def run_service[S: ServiceSettings](
         sys.exit(_check_health(settings))
     replica = new_replica(settings)
     configure_logging(settings.log_level, service, replica)
-    tracing = configure_tracing(settings, service, replica)
-    living = _live(settings, main, Lifecycle(service, replica), tracing, (ServiceError, *foreseen))
+    lifecycle = Lifecycle(service, replica)
+    tracing = configure_tracing(settings, service, replica, lifecycle.spans)
+    living = _live(settings, main, lifecycle, tracing, (ServiceError, *foreseen))
     put_off_full_collections()
     sys.exit(asyncio.run(living))
 

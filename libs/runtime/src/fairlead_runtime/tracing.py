@@ -1,16 +1,21 @@
 """Tracing: OpenTelemetry set up once, off without an endpoint.
 
 Off means free: the API's no-op tracer stays, and neither SDK nor exporter is imported (a quarter of a second).
-Spans leave by OTLP/HTTP in batches from a thread; at the end they are flushed with a deadline, so that a collector
-that is gone cannot keep a process from ending.
+Spans leave by OTLP/HTTP in batches from a thread (see `exporting`); at the end they are flushed with a deadline, so
+that a collector that is gone cannot keep a process from ending.
 """
 
 import asyncio
 import contextlib
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from opentelemetry import trace
+
+from fairlead_contracts.messages.job_traces import TraceContext
 from fairlead_runtime.settings import ServiceSettings
+from fairlead_runtime.spans import Spans
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -57,27 +62,39 @@ class Tracing:
             return False
 
 
-def configure_tracing(settings: ServiceSettings, service: str, replica: str | None = None) -> Tracing:
-    """Set the process's tracing up, if the settings name a collector; call it once."""
+def configure_tracing(
+    settings: ServiceSettings, service: str, replica: str | None = None, spans: Spans | None = None
+) -> Tracing:
+    """Set the process's tracing up, if the settings name a collector; call it once.
+
+    Args:
+        settings: where the collector is, and which part of the traces is kept.
+        service: its name.
+        replica: of this process.
+        spans: where the service tells finished spans: sent from now on.
+    """
     if not settings.otel_endpoint:
         return Tracing()
-    # Imported here: they cost a quarter of a second, and most processes do not trace.
-    from opentelemetry import trace
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
-
-    attributes = {"service.namespace": "fairlead", "service.name": f"fairlead-{service}"}
-    if replica is not None:
-        attributes["service.instance.id"] = replica
-    provider = TracerProvider(
-        resource=Resource.create(attributes),
-        sampler=ParentBasedTraceIdRatio(settings.otel_sample_ratio),
-        shutdown_on_exit=False,  # its exit hook waits without a deadline; the service flushes with one
+    from fairlead_runtime import (
+        exporting,  # here: it costs a quarter of a second, and most processes do not trace
     )
-    exporter = OTLPSpanExporter(endpoint=settings.otel_endpoint.rstrip("/") + "/v1/traces")
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return Tracing(provider)
+
+    return Tracing(
+        exporting.begin(settings.otel_endpoint, settings.otel_sample_ratio, service, replica, spans)
+    )
+
+
+@contextlib.contextmanager
+def within(context: TraceContext | None) -> Iterator[None]:
+    """Have a kept span be the current one: log lines and messages that leave meanwhile carry it."""
+    if context is None or not context.kept:
+        yield
+        return
+    current = trace.SpanContext(
+        int(context.trace_id, 16),
+        int(context.span_id, 16),
+        is_remote=False,
+        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
+    )
+    with trace.use_span(trace.NonRecordingSpan(current)):
+        yield

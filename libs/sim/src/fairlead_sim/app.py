@@ -15,13 +15,14 @@ from fairlead_bus import (
     connect,
 )
 from fairlead_contracts.base.instants import from_seconds
-from fairlead_runtime import Lifecycle, wall_clock
+from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
 from fairlead_sim.changes import Retention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.service import SimService
 from fairlead_sim.settings import SimSettings
+from fairlead_sim.statements import everything
 from fairlead_sim.store import Store
 
 ROLE = "watcher"
@@ -41,12 +42,17 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
                 names=from_seconds(settings.names_keep_seconds),
             ),
         )
-        service = SimService(cluster, store, Instruments(lifecycle.metrics), clock=wall_clock)
+        traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
+        service = SimService(
+            cluster, store, Instruments(lifecycle.metrics), clock=wall_clock, happened=traces.happened
+        )
         async with connect(ConnectionSettings.of(settings), name="sim", observer=lifecycle.observer) as bus:
-            await _serve(bus, service, cluster, lifecycle)
+            await _serve(bus, service, cluster, lifecycle, traces)
 
 
-async def _serve(bus: Bus, service: SimService, cluster: SimCluster, lifecycle: Lifecycle) -> None:
+async def _serve(
+    bus: Bus, service: SimService, cluster: SimCluster, lifecycle: Lifecycle, traces: FrontendSpans
+) -> None:
     wake = asyncio.Event()
     leadership = Leadership(bus, role=ROLE, cluster=cluster.name, replica=lifecycle.replica, wake=wake)
     announcer = Announcer(
@@ -60,6 +66,7 @@ async def _serve(bus: Bus, service: SimService, cluster: SimCluster, lifecycle: 
             bus, cluster.name, service, leadership, EpochFence(service.fence, service.obey)
         ),
         published=service.published,
+        taken_over=lambda stood: traces.taken_over(stood, everything(cluster)),
     )
     lifecycle.readiness.add("leader", announcer.why_not_ready)
     async with lifecycle.supervise() as tasks:

@@ -28,7 +28,7 @@ from fairlead_contracts.frontend.verbs import (
     SetLevel,
     Verdict,
 )
-from fairlead_contracts.messages.events import JobEnded, JobStarted
+from fairlead_contracts.messages.events import Event, JobEnded, JobStarted
 from fairlead_contracts.messages.state import HIGHEST_LEVEL, Phase
 from fairlead_sim import statements
 from fairlead_sim.changes import Changes
@@ -63,7 +63,15 @@ class _Request(msgspec.Struct):
 class SimService:
     """Owns the cluster and its file."""
 
-    def __init__(self, cluster: SimCluster, store: Store, instruments: Instruments, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: SimCluster,
+        store: Store,
+        instruments: Instruments,
+        *,
+        clock: Clock,
+        happened: Callable[[Sequence[Event]], None],
+    ) -> None:
         """Take over what the file keeps.
 
         Args:
@@ -71,11 +79,13 @@ class SimService:
             store: its file.
             instruments: counts.
             clock: now; a clock that is set back stands still here until it is past.
+            happened: hears of each event once it is committed.
         """
         self._cluster = cluster
         self._store = store
         self._instruments = instruments
         self._clock = clock
+        self._happened = happened
         self._now: Micros = 0
         self._wake = asyncio.Event()
         self._requests: list[_Request] = []
@@ -157,6 +167,7 @@ class SimService:
                         request.done.set_result(None)
                 if stated or outgoing:
                     audience.told(stated, outgoing)
+                self._happened(changes.events)
                 self._count(changes)
         finally:
             self._stop()

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fairlead_testkit.jaeger import Jaeger
     from fairlead_testkit.kubelab import Kit, KubeLab, KubeLabError, LabOptions
     from fairlead_testkit.kubelab.toolsets import Toolset
 
@@ -20,7 +23,8 @@ type LabFactory = "Callable[[LabOptions], KubeLab]"
 MARKER = "kube"
 TIMEOUT_SECONDS = 180
 """Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
-_FAILED: pytest.StashKey["KubeLabError"] = pytest.StashKey()
+_FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
+"""By folder of the tool set."""
 
 
 def give_time(items: list[pytest.Item]) -> None:
@@ -33,18 +37,31 @@ def give_time(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing, where a test of the lab was selected."""
     config = session.config
-    if config.option.collectonly or not any(item.get_closest_marker(MARKER) for item in session.items):
+    if config.option.collectonly:
+        return
+    wanted = _wanted(session.items)
+    if not wanted:
         return
     from fairlead_testkit.kubelab import Kit, KubeLabError, build
 
-    if Kit.found() is not None:
-        return
     capture = config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        try:
-            build()
-        except KubeLabError as error:  # said by each test that wants the lab; the others can run
-            config.stash[_FAILED] = error
+    failed = config.stash.setdefault(_FAILED, {})
+    for toolset in wanted:
+        if Kit.found(toolset) is not None:
+            continue
+        with capture.global_and_fixture_disabled():
+            try:
+                build(toolset)
+            except KubeLabError as error:  # said by each test that wants it; the others can run
+                failed[toolset.folder] = error
+
+
+def _wanted(items: list[pytest.Item]) -> "list[Toolset]":
+    from fairlead_testkit.kubelab.toolsets import CURRENT, JAEGER
+
+    wanted = [CURRENT] if any(item.get_closest_marker(MARKER) for item in items) else []
+    traced = any("jaeger" in getattr(item, "fixturenames", ()) for item in items)
+    return [*wanted, JAEGER] if traced else wanted
 
 
 @pytest.fixture(scope="session")
@@ -52,9 +69,22 @@ def kube_kit(pytestconfig: pytest.Config) -> "Kit":
     """The lab's binaries."""
     from fairlead_testkit.kubelab.toolsets import CURRENT
 
-    if _FAILED in pytestconfig.stash:
-        return _missing(pytestconfig.stash[_FAILED])
-    return _built(CURRENT)
+    return _kit(pytestconfig, CURRENT)
+
+
+@pytest.fixture
+def jaeger(pytestconfig: pytest.Config, tmp_path: "Path") -> "Iterator[Jaeger]":
+    """A running Jaeger of this test alone."""
+    from fairlead_testkit.jaeger import Jaeger
+    from fairlead_testkit.kubelab.toolsets import JAEGER
+
+    with Jaeger(tmp_path, _kit(pytestconfig, JAEGER)) as found:
+        yield found
+
+
+def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
+    failed = config.stash.get(_FAILED, {})
+    return _missing(failed[toolset.folder]) if toolset.folder in failed else _built(toolset)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ import pytest
 from fairlead_testkit import kubelab_fixtures, lanes, second_try, slurmlab_fixtures
 from fairlead_testkit.kubelab_fixtures import (
     deploy_kit,
+    jaeger,
     kube_kit,
     kube_lab,
     kube_labs,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "deploy_kit",
+    "jaeger",
     "kube_kit",
     "kube_lab",
     "kube_labs",

@@ -14,6 +14,7 @@ from fairlead_admitter.event_log import EventLog
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
 from fairlead_admitter.intake import IntakeLane
 from fairlead_admitter.intake_watch import IntakeWatch
+from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.lanes import Lane, LeaderLanes, share_of_a_tenant
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.lever_watch import LeverProbing, LeverWatch
@@ -93,7 +94,8 @@ class Admitter:
         self._watch = watch
         self._frontend = frontend
         self._wake = wake
-        self._record = Record(lifecycle.metrics, settings.cluster)
+        self._traces = JobTraces(lifecycle.spans, settings.cluster)
+        self._record = Record(lifecycle.metrics, settings.cluster, self._traces)
         self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
         self._reservations = ReservationRecord(lifecycle.metrics, settings.cluster)
@@ -200,10 +202,11 @@ class Admitter:
             self._adherence,
             carrier,
             self._written,
-            events=LevelEvents(self._log, self._watch.policy),
+            events=LevelEvents(self._log, self._watch.policy, self._traces),
             reservations=self._reservations,
             reserve_events=ReserveEvents(self._log, self._watch.policy),
             record=self._record,
+            traces=self._traces,
             patience=self._patience,
             setbacks=self._setbacks,
             lead=lead,
@@ -265,6 +268,7 @@ class Admitter:
             self._desk,
             known=self._watch.wait_known,
             taken=self._record.taken,
+            traces=self._traces,
         )
         return Lane(
             self._bus,

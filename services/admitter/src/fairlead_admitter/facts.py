@@ -124,6 +124,10 @@ class ClusterFacts:
         """Every job that waits or is held."""
         return (job for job in self._jobs if job.phase in _QUEUED)
 
+    def all_jobs(self) -> Iterator[JobState]:
+        """Every job that is stated."""
+        return iter(self._jobs)
+
     def running_jobs(self) -> Iterator[JobState]:
         """Every job that runs."""
         return (job for job in self._jobs if job.phase is Phase.RUNNING)

@@ -6,24 +6,23 @@ is refused for the admitter's own ignorance: as long as cluster or policy are no
 deliveries are held. What is wrong with a submission never changes by retrying, so a refused one is acked too.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import structlog
-from opentelemetry import trace
 
 from fairlead_admitter.admission import Admission, Refusal
 from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
 from fairlead_admitter.desk import Desk, Sender
 from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.pressure import Pressure
 from fairlead_bus import Delivery, PoisonError
-from fairlead_bus.trace import extract, inject
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.job_traces import TraceContext
 from fairlead_contracts.messages.submissions import Accepted, Refused, Submission, unheeded
-
-_tracer = trace.get_tracer("fairlead.admitter")
+from fairlead_runtime import within
 
 
 class IntakeLane:
@@ -37,6 +36,7 @@ class IntakeLane:
         desk: answers the senders.
         known: returns once cluster and policy are known completely.
         taken: hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal.
+        traces: begins the trace of each job.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class IntakeLane:
         *,
         known: Callable[[], Awaitable[None]],
         taken: Callable[[str], None],
+        traces: JobTraces,
     ) -> None:
         self._cluster = cluster
         self._admission = admission
@@ -57,6 +58,7 @@ class IntakeLane:
         self._desk = desk
         self._known = known
         self._taken = taken
+        self._traces = traces
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
 
     async def handle(self, delivery: Delivery) -> None:
@@ -73,25 +75,21 @@ class IntakeLane:
             subjects.answer(*sender)
         except FieldError as error:
             raise PoisonError(f"its sender cannot be answered: {error}") from error
-        with _tracer.start_as_current_span(
-            "process submit.{cluster}.{tenant}",
-            context=extract(_carrier(delivery, ruled)),
-            kind=trace.SpanKind.CONSUMER,
-            attributes={"messaging.system": "nats", "fairlead.cluster": self._cluster},
-        ):
-            if isinstance(ruled, Refusal):
-                async with self._desk.turn(ruled.sender):
-                    await self._refuse(delivery, ruled)
-            else:
-                await self._take(delivery, ruled)
+        caller = self._traces.caller(delivery, ruled)
+        if isinstance(ruled, Refusal):
+            async with self._desk.turn(ruled.sender):
+                await self._refuse(delivery, ruled)
+            return
+        root = self._traces.submitted(ruled, delivery.at, caller)
+        with within(root):
+            await self._take(delivery, ruled, root)
 
-    async def _take(self, delivery: Delivery, ruled: Submission) -> None:
-        traceparent = (inject() or {}).get("traceparent")
+    async def _take(self, delivery: Delivery, ruled: Submission, root: TraceContext | None) -> None:
         order = JobOrder(
             submission=ruled,
             submitted=delivery.at,
             urgency=self._admission.urgency_of(ruled),
-            traceparent=traceparent,
+            traceparent=None if root is None else root.traceparent,
         )
         sender = Sender(ruled.tenant, ruled.id)
         # Before the job is there: no start may be told with an earlier instant than its acceptance.
@@ -107,6 +105,8 @@ class IntakeLane:
             except FrontendRefusedError as error:
                 await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
             else:
+                if created.outcome in (Creation.CREATED, Creation.EXISTS):
+                    self._traces.taken(ruled, delivery.at, root, self._traces.caller(delivery, ruled))
                 await self._answer(delivery, sender, order, created, at)
 
     async def _is_known(self, sender: Sender) -> bool:
@@ -165,16 +165,10 @@ class IntakeLane:
             reason=refusal.reason,
         )
         await self._desk.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
+        self._traces.refused(refusal, self._traces.caller(delivery, refusal))
         if refusal.label == "tenant":  # an operator's business; all else is the sender's, who is told
             self._log.warning("submission refused", tenant=answer.tenant, id=answer.id, why=answer.reason)
         self._taken(refusal.label)
-
-
-def _carrier(delivery: Delivery, ruled: Submission | Refusal) -> Mapping[str, str]:
-    """The trace that a submission came with: in its headers, else in its body."""
-    if "traceparent" in delivery.headers or isinstance(ruled, Refusal) or ruled.traceparent is None:
-        return delivery.headers
-    return {"traceparent": ruled.traceparent}
 
 
 def _now() -> datetime:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from fairlead_admitter.event_log import EventLog
+from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.policy_view import PolicyView
 from fairlead_admitter.steering import LevelWrite
 from fairlead_contracts.messages.decisions import Decision
@@ -10,15 +11,18 @@ from fairlead_contracts.messages.events import LevelWritten
 
 
 class LevelEvents:
-    """Logs an event for each level written."""
+    """Logs an event for each level written, and tells it to the job's trace."""
 
-    def __init__(self, log: EventLog, policy: PolicyView) -> None:
+    def __init__(self, log: EventLog, policy: PolicyView, traces: JobTraces) -> None:
         self._log = log
+        self._traces = traces
         self._policy = policy
 
     async def log(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
         """Log one write."""
-        await self._log.put(self._event(pool, write, mark, decision))
+        event = self._event(pool, write, mark, decision)
+        self._traces.wrote(event, decision)
+        await self._log.put(event)
 
     def _event(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> LevelWritten:
         job = write.job
@@ -31,7 +35,7 @@ class LevelEvents:
             job=job.id,
             uid=job.uid,
             submission=job.submission,
-            traceparent=job.traceparent or (decision.traceparent if decision is not None else None),
+            traceparent=job.traceparent,
             before=write.before,
             level=write.level,
             pool=pool,

@@ -7,10 +7,12 @@ import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
 from fairlead_admitter.fronts import Unsettled, Verdict
+from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.restraints import Restraints
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Sighting
 from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.job_traces import exemplar_of
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import AnyAnswer, RefusalReason
 from fairlead_runtime import Metrics
@@ -21,7 +23,8 @@ _REFUSALS: frozenset[str] = frozenset(get_args(RefusalReason.__value__))
 class Record:
     """The admitter's metrics and log. Labels are few and known: pools, reasons, kinds; never a job or a tenant."""
 
-    def __init__(self, metrics: Metrics, cluster: str) -> None:
+    def __init__(self, metrics: Metrics, cluster: str, traces: JobTraces) -> None:
+        self._traces = traces
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
         self.leading: Gauge = metrics.gauge("leading", "1 while this replica leads for its cluster.")
         self._written: Counter = metrics.counter("levels_written", "Levels written.", labels=["pool", "kind"])
@@ -160,7 +163,7 @@ class Record:
 
     def reacted(self, seconds: float, traceparent: str | None) -> None:
         """A state change became levels."""
-        self._latency.observe(seconds, exemplar=_trace_id(traceparent))
+        self._latency.observe(seconds, exemplar=exemplar_of(traceparent))
 
     def wrote(self, pool: str, write: LevelWrite) -> None:
         """A level was written."""
@@ -180,6 +183,7 @@ class Record:
         self._gone.inc(gone)
         if failed:
             self._log.warning("levels not written", pool=pool, failed=failed, why=trouble)
+            self._traces.failed(pool, failed, trouble)
 
     def taken(self, outcome: str) -> None:
         """A submission was handled: "accepted", "repeated", or the reason of its refusal."""
@@ -216,12 +220,6 @@ _KINDS = {
     Cause.PROTECT: "protected",
     Cause.WAKE: "woken",
 }
-
-
-def _trace_id(traceparent: str | None) -> dict[str, str] | None:
-    """The exemplar: the second part of a W3C traceparent."""
-    parts = (traceparent or "").split("-")
-    return {"trace_id": parts[1]} if len(parts) == 4 else None  # noqa: PLR2004 # version, trace, span, flags
 
 
 def _told(write: LevelWrite) -> dict[str, object]:

@@ -12,6 +12,7 @@ from typing import Protocol
 from fairlead_admitter.adherence import AdherenceWatch
 from fairlead_admitter.aftermath import Aftermath
 from fairlead_admitter.applying import Applied
+from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.observing import Sight, Watch
@@ -52,6 +53,7 @@ class Steersman:
         reservations: what happened to promises and passes.
         reserve_events: logs that there, too.
         record: metrics and log.
+        traces: of jobs.
         patience: how long pools have lacked an order.
         setbacks: how long to leave the frontend alone.
         lead: the epoch under which this replica leads and may trust it, else None; asked before each write.
@@ -71,6 +73,7 @@ class Steersman:
         reservations: ReservationRecord,
         reserve_events: ReserveEvents,
         record: Record,
+        traces: JobTraces,
         patience: Patience,
         setbacks: Setbacks,
         lead: Callable[[], int | None],
@@ -86,11 +89,14 @@ class Steersman:
         self._reservations = reservations
         self._reserve_events = reserve_events
         self._record = record
+        self._traces = traces
         self._patience = patience
         self._setbacks = setbacks
         self._aftermath = Aftermath(written.rests, setbacks)
         self._lead = lead
         self._epoch: int | None = None
+        self._took_over = False
+        """Whether this replica leads anew, and has not told the traces of what it found."""
         self._wake = wake
         self._tick = tick
         self._arrivals = Arrivals()
@@ -121,6 +127,7 @@ class Steersman:
             self._adherence.lose_sight()
             return
         self._adherence.observe(sight, pools)
+        self._trace(sight)
         plans = {
             pool: self._planner.decide(pool, queues, self._permit(pool, queues))
             for pool, queues in pools.items()
@@ -169,6 +176,7 @@ class Steersman:
             self._planner.lead(epoch)
             self._adherence.begin_anew(time.monotonic(), leads=epoch is not None)
             self._record.lead(epoch)
+            self._took_over = epoch is not None
 
     def _take_note(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
         for decision, verdict in sight.judged:
@@ -201,6 +209,12 @@ class Steersman:
 
     def _pools(self) -> dict[str, frozenset[str]]:
         return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
+
+    def _trace(self, sight: Sight) -> None:
+        if self._took_over:
+            self._took_over = False
+            self._traces.took_over(self._epoch or 0, self._watch.facts.all_jobs())
+        self._traces.admitted(sight.jobs)
 
     # --- apply
 

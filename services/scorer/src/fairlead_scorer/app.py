@@ -60,6 +60,7 @@ async def _score(
         replica=lifecycle.replica,
         wake=wake,
         now=wall_clock,
+        spans=lifecycle.spans,
     )
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
     steering = SteeringView(scene.ledger, scene.words, roster)

@@ -410,6 +410,10 @@ class Ledger:
         """
         return [job for job in self._jobs if name in _names(job)]
 
+    def job(self, uid: str) -> JobState | None:
+        """A job that waits or runs, as it is counted."""
+        return self._counted(uid)
+
     def owner_of(self, uid: str) -> str | None:
         """What a counted job was made for, where it was made for something else."""
         job = self._counted(uid)

@@ -8,10 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from opentelemetry.trace import get_tracer
-
 from fairlead_bus import Asked, Bus, Membership, OwnedSubject, Rejected, Roster
-from fairlead_bus.trace import inject
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError
@@ -19,9 +16,10 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime import Spans, wake_or_timeout
 from fairlead_scorer import deciding, shard_answers
 from fairlead_scorer.deciding import Stamp
+from fairlead_scorer.pass_traces import PassTraces
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.record import Record
 from fairlead_scorer.rota import Rota
@@ -35,7 +33,6 @@ _LONGEST_SLEEP = 60.0
 """Seconds between two passes at most: clocks are set right now and then, and timers of the far future with them."""
 _CONFIRMS_PER_SECOND = 50.0
 _KINDS: dict[str, subjects.Question] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
-_tracer = get_tracer("fairlead.scorer")
 
 
 class Scorer:
@@ -51,6 +48,7 @@ class Scorer:
         replica: our name.
         wake: set whenever something changed that a pass looks at.
         now: the wall clock.
+        spans: where passes, and stages of jobs, are told.
     """
 
     def __init__(
@@ -65,12 +63,14 @@ class Scorer:
         replica: str,
         wake: asyncio.Event,
         now: Callable[[], Micros],
+        spans: Spans,
     ) -> None:
         self._bus = bus
         self._scene = scene
         self._roster = roster
         self._router = router
         self._record = record
+        self._traces = PassTraces(record, spans, scene.ledger.job, replica, now)
         self._settings = settings
         self._replica = replica
         self._wake = wake
@@ -201,9 +201,8 @@ class Scorer:
         started = time.perf_counter()
         pool, now = self._scene.ledger.pools[shard.pool], self._now()
         pool.dirty.discard(shard.number)
-        with _tracer.start_as_current_span("decide decision.{pool}.{shard}"):
-            content = deciding.decide(pool, shard.number, now, limit=limit)
-            flip = pool.next_flip(shard.number, now)
+        content = deciding.decide(pool, shard.number, now, limit=limit)
+        flip = pool.next_flip(shard.number, now)
         if content.kept is not None and content.kept.at > now:
             self._record.clock_ahead(*shard, ours=True)
         if flip is None:
@@ -233,7 +232,7 @@ class Scorer:
             at=self._now(),
             state_seq=decided.state_seq,
             clusters=decided.clusters,
-            traceparent=(inject() or {}).get("traceparent"),
+            traceparent=self._traces.begin(shard, decided.content, epoch, turn),
         )
         return deciding.write(decided.content, stamp)
 
@@ -278,7 +277,7 @@ class Scorer:
             shard,
             lambda: OwnedSubject(self._bus, stream=DECISION, subject=subject, owner=self._replica),
             self,
-            self._record,
+            self._traces,
             pace=self._settings.pace_seconds,
             rest=self._settings.step_down_seconds,
             confirm_after=self._confirm_after,

@@ -8,9 +8,10 @@ from msgspec import to_builtins
 
 from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
 from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.messages.events import Event
 from fairlead_kube import KubeClient, KubeSettings
 from fairlead_kube import connect as connect_kube
-from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
+from fairlead_runtime import FrontendSpans, Lifecycle, MetricsObserver, wall_clock
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.kinds import Kinds
@@ -72,6 +73,7 @@ class Parts:
         lever = LeverSource(bus, settings.cluster, self._view.boosts, wake=self._news)
         self._sources = Sources([*kinds.all(), lever])
         self._instruments.heard(self._sources.ages())
+        self._traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
     async def serve(self) -> None:
         """Stand for the lead; while leading, state the cluster."""
@@ -90,8 +92,9 @@ class Parts:
             wake=led,
             next_rev=Revisions(wall_clock).next,
             clock=wall_clock,
-            story=Chronicle(self._view, wall_clock, self._instruments.told).story,
+            story=Chronicle(self._view, wall_clock, self._told).story,
             missing=self._sources.missing,
+            taken_over=self._traces.taken_over,
         )
         self._instruments.role(lambda: leadership.epoch is not None)
         watcher = self._watcher(announcer, lambda: "standby" if leadership.epoch is None else "leader")
@@ -102,6 +105,10 @@ class Parts:
             tasks.start("announcer", announcer.run())
             tasks.start("sources", self._sources.run())
             tasks.start("watcher", watcher.run())
+
+    def _told(self, event: Event) -> None:
+        self._instruments.told(event)
+        self._traces.happened([event])
 
     async def rehearse(self) -> None:
         """Watch, and say in the log what would be stated."""

@@ -6,7 +6,7 @@ import sys
 from fairlead_testkit.kubelab import building, detached
 from fairlead_testkit.kubelab.errors import KubeLabError
 from fairlead_testkit.kubelab.furnishing import REPOSITORY
-from fairlead_testkit.kubelab.toolsets import CURRENT, KUBERNETES
+from fairlead_testkit.kubelab.toolsets import CURRENT, JAEGER, KUBERNETES
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,7 +40,8 @@ def _status() -> int:
 
 
 def _build() -> int:
-    _say(str(building.build().folder))
+    for toolset in (CURRENT, JAEGER):
+        _say(str(building.build(toolset).folder))
     return 0
 
 

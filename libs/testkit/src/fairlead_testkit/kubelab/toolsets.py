@@ -91,6 +91,13 @@ CURRENT = Toolset(
     ),
 )
 
+JAEGER = Toolset(
+    folder="jaeger",
+    kueue="",
+    binaries={"jaeger": "github.com/jaegertracing/jaeger/cmd/all-in-one"},
+)
+"""A place for traces, with a query API; its pages are not in the Go module."""
+
 DEPLOY = Toolset(
     folder="compose",
     kueue="",

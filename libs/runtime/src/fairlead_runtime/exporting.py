@@ -1,0 +1,145 @@
+"""Sending spans by OTLP/HTTP: the one module that imports OpenTelemetry's SDK, loaded where tracing is on."""
+
+from collections.abc import Sequence
+from typing import override
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+from fairlead_contracts.messages.job_traces import Span, TraceContext
+from fairlead_runtime.spans import Outcome, Spans
+
+QUEUED = 8192
+"""Spans that wait to be sent; more are dropped and counted."""
+_AT_ONCE = 512
+_EVERY_MILLIS = 500
+"""How long a span waits for others: what a killed process has not sent is lost, or told again by who takes over."""
+_NANOS = 1000
+_SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+_SCOPE = InstrumentationScope("fairlead")
+
+
+def begin(
+    endpoint: str, ratio: float, service: str, replica: str | None, spans: Spans | None
+) -> TracerProvider:
+    """Set OpenTelemetry up for this process, and have `spans` sent.
+
+    Args:
+        endpoint: base URL of the collector.
+        ratio: which part of the traces that begin here is kept.
+        service: its name.
+        replica: of this process.
+        spans: where the service tells finished spans; None where it tells none.
+    """
+    attributes = {"service.namespace": "fairlead", "service.name": f"fairlead-{service}"}
+    if replica is not None:
+        attributes["service.instance.id"] = replica
+    resource = Resource.create(attributes)
+    provider = TracerProvider(
+        resource=resource,
+        sampler=ParentBasedTraceIdRatio(ratio),
+        shutdown_on_exit=False,  # its exit hook waits without a deadline; the service flushes with one
+    )
+    queue = BoundedQueue(OTLPSpanExporter(endpoint=endpoint.rstrip("/") + "/v1/traces"), spans)
+    provider.add_span_processor(queue)
+    trace.set_tracer_provider(provider)
+    if spans is not None:
+        spans.send_to(lambda span: queue.put(_readable(span, resource)), ratio)
+    return provider
+
+
+class BoundedQueue(SpanProcessor):
+    """Spans that wait to be sent by a thread of OpenTelemetry's. Never waits itself.
+
+    Args:
+        exporter: sends them.
+        spans: hears how many were sent and how many failed.
+    """
+
+    def __init__(self, exporter: SpanExporter, spans: Spans | None) -> None:
+        self._counting = _Counting(exporter, spans)
+        self._batches = BatchSpanProcessor(
+            self._counting,
+            max_queue_size=QUEUED,
+            schedule_delay_millis=_EVERY_MILLIS,
+            max_export_batch_size=_AT_ONCE,
+        )
+        self._taken = 0
+
+    def put(self, span: ReadableSpan) -> bool:
+        """Take a span; False where there is no room."""
+        if self._taken - self._counting.settled >= QUEUED - _AT_ONCE:
+            return False
+        self._taken += 1
+        self._batches.on_end(span)
+        return True
+
+    @override
+    def on_end(self, span: ReadableSpan) -> None:
+        self.put(span)
+
+    @override
+    def shutdown(self) -> None:
+        self._batches.shutdown()  # type: ignore[no-untyped-call] # the SDK's own gap
+
+    @override
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._batches.force_flush(timeout_millis)
+
+
+class _Counting(SpanExporter):
+    """Counts what the exporter could send. `settled` is written by the sending thread alone, `_taken` by all others."""
+
+    def __init__(self, exporter: SpanExporter, spans: Spans | None) -> None:
+        self._exporter = exporter
+        self._spans = spans
+        self.settled = 0
+
+    @override
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        outcome: Outcome = "failed"
+        try:
+            result = self._exporter.export(spans)
+            if result is SpanExportResult.SUCCESS:
+                outcome = "exported"
+        finally:
+            self.settled += len(spans)
+            if self._spans is not None:
+                self._spans.settled(outcome, len(spans))
+        return result
+
+    @override
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    @override
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
+def _readable(span: Span, resource: Resource) -> ReadableSpan:
+    """A span as the SDK hands it to exporters: its own tracers make ids by chance, and ours are hashes."""
+    return ReadableSpan(
+        span.name,
+        context=_context(span.context),
+        parent=None if span.parent is None else _context(span.parent),
+        resource=resource,
+        attributes=span.attributes,
+        links=[trace.Link(_context(link)) for link in span.links],
+        kind=trace.SpanKind.INTERNAL,
+        status=trace.Status(trace.StatusCode.ERROR, span.error) if span.error else trace.Status(),
+        start_time=span.start * _NANOS,
+        end_time=span.end * _NANOS,
+        instrumentation_scope=_SCOPE,
+    )
+
+
+def _context(context: TraceContext) -> trace.SpanContext:
+    return trace.SpanContext(
+        int(context.trace_id, 16), int(context.span_id, 16), is_remote=False, trace_flags=_SAMPLED
+    )

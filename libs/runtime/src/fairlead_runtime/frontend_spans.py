@@ -1,0 +1,52 @@
+"""What the owner of a cluster's state tells of its jobs' traces: that they were observed, started, ended."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.events import Event
+from fairlead_contracts.messages.job_traces import newest_instant, spans_of_event, spans_told_again
+from fairlead_contracts.messages.state import JobState, State
+from fairlead_runtime.spans import Spans
+
+TOLD_AGAIN: Micros = 10 * SECOND
+"""How far before the last thing that the owner before us stated: its last spans may have died with it."""
+
+
+class FrontendSpans:
+    """Tells the stages of a cluster's jobs.
+
+    Args:
+        spans: where they are told.
+        clock: now.
+        cluster: whose owner this is.
+    """
+
+    def __init__(self, spans: Spans, clock: Callable[[], Micros], cluster: str) -> None:
+        self._spans = spans
+        self._clock = clock
+        self._cluster = cluster
+
+    def happened(self, events: Iterable[Event]) -> None:
+        """These events are told of jobs."""
+        if self._spans.on:
+            now, ratio = self._clock(), self._spans.ratio
+            for event in events:
+                self._spans.tell(spans_of_event(event, ratio, now))
+
+    def taken_over(self, stood: Mapping[str, State], truth: Mapping[str, State | None] | None = None) -> None:
+        """This process leads from now on: the last stages are told again, as the same spans.
+
+        Args:
+            stood: what was stated on NATS: up to there whoever led before had come.
+            truth: all that is so, where this is known by itself; else `stood` is taken for it.
+        """
+        if not self._spans.on:
+            return
+        since = max(map(newest_instant, _jobs(stood)), default=0) - TOLD_AGAIN
+        self._spans.trouble("take over", {"fairlead.cluster": self._cluster, "fairlead.role": "watcher"})
+        for job in _jobs(stood if truth is None else truth):
+            self._spans.tell(spans_told_again(job, since, self._spans.ratio))
+
+
+def _jobs(states: Mapping[str, State | None]) -> list[JobState]:
+    return [state for state in states.values() if isinstance(state, JobState)]

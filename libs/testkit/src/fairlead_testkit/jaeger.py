@@ -1,0 +1,184 @@
+"""A Jaeger of a test's own: takes spans by OTLP/HTTP, and is asked for traces as its pages would ask.
+
+All in one process and in memory, built once from its Go module beside the lab's binaries.
+"""
+
+import os
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from fairlead_testkit.free_ports import await_listening, free_ports
+from fairlead_testkit.kubelab import Kit
+
+_FLAGS = (
+    "--collector.otlp.http.host-port",
+    "--query.http-server.host-port",
+    "--collector.otlp.grpc.host-port",
+    "--query.grpc-server.host-port",
+    "--admin.http.host-port",
+    "--collector.grpc-server.host-port",
+    "--collector.http-server.host-port",
+)
+_START_SECONDS = 60.0
+_ANSWER_SECONDS = 30.0
+
+
+class Reference(msgspec.Struct, rename="camel", frozen=True):
+    """From one span to another: `CHILD_OF` its parent, `FOLLOWS_FROM` a link."""
+
+    ref_type: str
+    span_id: str = msgspec.field(name="spanID")
+    trace_id: str = msgspec.field(name="traceID")
+
+
+class Tag(msgspec.Struct, frozen=True):
+    """An attribute."""
+
+    key: str
+    value: object
+
+
+class FoundSpan(msgspec.Struct, rename="camel", frozen=True):
+    """A span as Jaeger gives it. Times in microseconds."""
+
+    span_id: str = msgspec.field(name="spanID")
+    trace_id: str = msgspec.field(name="traceID")
+    operation_name: str
+    start_time: int
+    duration: int
+    process_id: str = msgspec.field(name="processID")
+    references: list[Reference] = []
+    tags: list[Tag] = []
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the span above it."""
+        return next((found.span_id for found in self.references if found.ref_type == "CHILD_OF"), None)
+
+    @property
+    def links(self) -> list[str]:
+        """The traces that it is linked to."""
+        return [found.trace_id for found in self.references if found.ref_type == "FOLLOWS_FROM"]
+
+    @property
+    def said(self) -> dict[str, object]:
+        """Its attributes."""
+        return {tag.key: tag.value for tag in self.tags}
+
+
+class Process(msgspec.Struct, rename="camel", frozen=True):
+    """Whose spans they are."""
+
+    service_name: str
+
+
+class FoundTrace(msgspec.Struct, rename="camel", frozen=True):
+    """A trace as Jaeger gives it."""
+
+    trace_id: str = msgspec.field(name="traceID")
+    spans: list[FoundSpan]
+    processes: dict[str, Process]
+
+    def service(self, span: FoundSpan) -> str:
+        """Who sent a span."""
+        return self.processes[span.process_id].service_name
+
+    def names(self) -> set[str]:
+        """Of its spans."""
+        return {span.operation_name for span in self.spans}
+
+    def orphans(self) -> list[FoundSpan]:
+        """Spans whose parent is not there."""
+        ids = {span.span_id for span in self.spans}
+        return [span for span in self.spans if span.parent is not None and span.parent not in ids]
+
+    def roots(self) -> set[str]:
+        """The ids of spans without a parent."""
+        return {span.span_id for span in self.spans if span.parent is None}
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[FoundTrace] | None = None
+
+
+class Jaeger:
+    """One process, on ports of its own; killed by its pid at the end.
+
+    Args:
+        directory: where its log goes.
+        kit: its binary.
+    """
+
+    def __init__(self, directory: Path, kit: Kit) -> None:
+        self._log = directory / "jaeger.log"
+        self._binary = kit.binary("jaeger")
+        self._ports = free_ports(len(_FLAGS))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """Where spans go."""
+        return f"http://127.0.0.1:{self._ports[0]}"
+
+    def start(self) -> Self:
+        """Start it, and return once it takes spans and answers."""
+        addresses = [f"{flag}=127.0.0.1:{port}" for flag, port in zip(_FLAGS, self._ports, strict=True)]
+        environ = {**os.environ, "SPAN_STORAGE_TYPE": "memory"}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 # our own binary and arguments
+                [str(self._binary), "--log-level=error", *addresses],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environ,
+            )
+        for port in self._ports[:2]:
+            await_listening(port, _START_SECONDS)
+        return self
+
+    def stop(self) -> None:
+        """Kill it; what it knew is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def trace(self, trace_id: str) -> FoundTrace | None:
+        """One trace; None where nobody sent any of it."""
+        return next(iter(self._ask(f"/api/traces/{trace_id}")), None)
+
+    def traces(
+        self,
+        service: str,
+        operation: str | None = None,
+        *,
+        tags: dict[str, str] | None = None,
+        limit: int = 1000,
+    ) -> list[FoundTrace]:
+        """The newest traces with a span of a service, of that name and with these attributes."""
+        query = {"service": service, "limit": str(limit), "lookback": "1h"}
+        query |= {"operation": operation} if operation is not None else {}
+        query |= {"tags": msgspec.json.encode(tags).decode()} if tags else {}
+        return self._ask(f"/api/traces?{urllib.parse.urlencode(query)}")
+
+    def _ask(self, path: str) -> list[FoundTrace]:
+        request = f"http://127.0.0.1:{self._ports[1]}{path}"
+        try:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as reply:  # our own server
+                return msgspec.json.decode(reply.read(), type=_Answer).data or []
+        except urllib.error.HTTPError as error:
+            if error.code == 404:  # noqa: PLR2004 # nobody knows this trace
+                return []
+            raise
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,156 @@
+"""Traces of scoring: each decision that is kept is a trace of its own, linked to the jobs whose place it changed.
+
+A job's stage `scored` ends with the first decision that gives it a place at the front. Nothing of a trace decides.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.job_traces import (
+    SCORED,
+    Attributes,
+    Span,
+    TraceContext,
+    about_job,
+    new_trace,
+    stage_span,
+    trace_of_job,
+)
+from fairlead_contracts.messages.state import JobState
+from fairlead_runtime import Spans
+from fairlead_scorer.deciding import Content
+from fairlead_scorer.tenure import Decided, Diary, ShardName
+
+_LINKS = 32
+"""Jobs that a pass is linked to: more than that nobody looks through."""
+
+
+class _Pass(NamedTuple):
+    """A decision that is on its way."""
+
+    context: TraceContext
+    began: Micros
+    epoch: int
+    turn: int
+    places: Mapping[str, Place]
+    entered: list[tuple[JobState, TraceContext]]
+    """Kept jobs that were not at the front before."""
+    moved: list[TraceContext]
+
+
+class PassTraces:
+    """Tells passes as they are published; hears of tenures in the place of the diary, and hands everything on.
+
+    Args:
+        diary: counts and logs.
+        spans: where spans are told.
+        job: a waiting job, by its uid.
+        replica: our name.
+        clock: now.
+    """
+
+    def __init__(
+        self,
+        diary: Diary,
+        spans: Spans,
+        job: Callable[[str], JobState | None],
+        replica: str,
+        clock: Callable[[], Micros],
+    ) -> None:
+        self._diary = diary
+        self._spans = spans
+        self._job = job
+        self._replica = replica
+        self._clock = clock
+        self._fronts: dict[ShardName, Mapping[str, Place]] = {}
+        """What each shard's last decision placed: as much as a decision holds, and no more shards than were ours."""
+        self._passes: dict[ShardName, _Pass] = {}
+
+    def begin(self, shard: ShardName, content: Content, epoch: int, turn: int) -> str | None:
+        """A decision is about to be published; gives the trace that it carries: None where it is not kept."""
+        if not self._spans.on:
+            return None
+        places = {place.uid: place for front in content.fronts for place in front.places}
+        before = self._fronts.get(shard, {})
+        entered = [kept for uid in places.keys() - before.keys() if (kept := self._kept(uid)) is not None]
+        moved = [root for _, root in entered]
+        moved += [kept[1] for uid in _overtaken(before, places) if (kept := self._kept(uid)) is not None]
+        context = new_trace("pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio)
+        context = context._replace(kept=context.kept or bool(entered))
+        self._passes[shard] = _Pass(context, self._clock(), epoch, turn, places, entered, moved[:_LINKS])
+        return context.traceparent if context.kept else None
+
+    def _kept(self, uid: str) -> tuple[JobState, TraceContext] | None:
+        job = self._job(uid)
+        if job is None or (job.traceparent is None and not self._spans.ratio):
+            return None
+        root = trace_of_job(uid, job.traceparent, self._spans.ratio)
+        return (job, root) if root.kept else None
+
+    # The diary ----------------------------------------------------------------------------------------------------
+
+    def claimed(self, shard: ShardName, epoch: int) -> None:
+        """We own the shard; whoever owned it before may have died before it told its last passes."""
+        self._diary.claimed(shard, epoch)
+        begun = self._passes.get(shard)
+        said = self._about(shard) | {"fairlead.epoch": epoch, "fairlead.role": "scorer"}
+        self._spans.trouble("take over", said, links=() if begun is None else begun.moved)
+
+    def lost(self, shard: ShardName) -> None:
+        """Somebody else has claimed it."""
+        self._diary.lost(shard)
+        self._fronts.pop(shard, None)
+        self._passes.pop(shard, None)
+
+    def published(self, shard: ShardName, decided: Decided) -> None:
+        """A decision was acknowledged."""
+        self._diary.published(shard, decided)
+        done = self._passes.pop(shard, None)
+        if done is not None:
+            self._fronts[shard] = done.places
+            self._spans.tell(self._told(shard, done))
+
+    def failed(self, shard: ShardName, error: Exception) -> None:
+        """A decision could not be published now."""
+        self._diary.failed(shard, error)
+        begun = self._passes.get(shard)
+        links = () if begun is None else (begun.context,)
+        self._spans.trouble("publish", self._about(shard), links=links, error=str(error))
+
+    def _told(self, shard: ShardName, done: _Pass) -> Iterator[Span]:
+        now = self._clock()
+        about = self._about(shard) | {"fairlead.epoch": done.epoch, "fairlead.turn": done.turn}
+        yield Span(
+            name="pass",
+            context=done.context,
+            start=done.began,
+            end=now,
+            attributes=about | {"fairlead.placed": len(done.places), "fairlead.entered": len(done.entered)},
+            links=tuple(done.moved),
+        )
+        for job, root in done.entered:
+            place = done.places[job.uid]
+            said: Attributes = {
+                "fairlead.tenant": place.tenant,
+                "fairlead.class": place.urgency,
+                "fairlead.tag": place.tag,
+                "fairlead.dominant": place.dominant,
+            }
+            of_job = about_job(job.cluster, job.scope, job.id, job.uid)
+            yield stage_span(root, SCORED, done.began, now, of_job | about | said, links=(done.context,))
+
+    def _about(self, shard: ShardName) -> Attributes:
+        return {
+            "fairlead.pool": shard.pool,
+            "fairlead.shard": shard.number,
+            "fairlead.replica": self._replica,
+        }
+
+
+def _overtaken(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
+    """Of the jobs that stood at the front before, those that stand elsewhere among each other now."""
+    stood = [uid for uid in before if uid in after]
+    stand = [uid for uid in after if uid in before]
+    return [uid for uid, other in zip(stand, stood, strict=True) if uid != other]

@@ -1,0 +1,141 @@
+"""One trace tells a job's life: real services, a real Jaeger, and each service killed while jobs are on their way."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, Follower
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.events import EVENT, JobEnded
+from fairlead_contracts.messages.job_traces import read_traceparent
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_testkit import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.jaeger import FoundTrace, Jaeger
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+GPU = "nvidia.com/gpu"
+TENANTS = ("team-a", "team-b")
+POLICY = PolicyDocument(
+    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
+)
+CONFIG = {
+    "nodes": [{"name": "node", "count": 1, "allocatable": {GPU: 2}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys(TENANTS, "main"),
+}
+STAGES = {"submit", "observed", "scored", "level", "admitted", "started", "ended"}
+SENT_BY = {
+    "submit": "fairlead-admitter",
+    "observed": "fairlead-sim",
+    "scored": "fairlead-scorer",
+    "level": "fairlead-admitter",
+    "admitted": "fairlead-admitter",
+    "started": "fairlead-sim",
+    "ended": "fairlead-sim",
+}
+
+
+async def traces_of(bus: Bus, jobs: Iterable[str]) -> dict[str, str]:
+    """The trace of each job, by its id, once all of them have ended."""
+    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
+    left, found = set(jobs), {}
+    async with asyncio.timeout(120):
+        async for delivery in follower:
+            event = EVENT.decode(delivery.payload)
+            if isinstance(event, JobEnded) and event.job in left:
+                context = read_traceparent(event.traceparent)
+                assert context is not None, f"{event.job} carries no trace"
+                found[event.job] = context.trace_id
+                left.discard(event.job)
+            if not left:
+                break
+    return found
+
+
+async def whole_trace(jaeger: Jaeger, trace_id: str, stages: set[str]) -> FoundTrace:
+    """The trace, once it has these stages."""
+
+    def complete() -> FoundTrace | None:
+        found = jaeger.trace(trace_id)
+        return found if found is not None and stages <= found.names() else None
+
+    def seen() -> str:
+        found = jaeger.trace(trace_id)
+        return f"the trace {trace_id} has {sorted(stages)}; it has {sorted(found.names()) if found else None}"
+
+    try:
+        found = await eventually(complete, 30, what="a trace has every stage")
+    except Exception as error:
+        error.add_note(seen())
+        raise
+    assert found is not None
+    return found
+
+
+def check_connected(trace: FoundTrace) -> None:
+    """One root, and nothing that hangs on what is not there."""
+    assert not trace.orphans()
+    assert len(trace.roots()) == 1
+
+
+async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path, jaeger: Jaeger) -> None:
+    settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
+    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=2, settings=settings)
+    async with fleet.running() as bus:
+        # Both fill the pool, so that those behind wait and get levels.
+        jobs = await submit_all(bus, "team-a", equal_jobs("first", 4, run_seconds=1))
+        jobs += await submit_all(bus, "team-b", equal_jobs("second", 4, run_seconds=1))
+        traces = await traces_of(bus, jobs)
+        assert len(set(traces.values())) == len(jobs)
+        waited = 0
+        for trace_id in traces.values():
+            found = await whole_trace(jaeger, trace_id, STAGES - {"level", "scored"})
+            check_connected(found)
+            waited += found.names() >= STAGES
+            for span in found.spans:
+                assert found.service(span) == SENT_BY[span.operation_name]
+        assert waited >= 2, "those that waited were placed, and got a level"
+        await check_pass(jaeger, traces)
+
+
+async def check_pass(jaeger: Jaeger, traces: dict[str, str]) -> None:
+    """The stage `scored` names shard and decision, and the pass of that decision is linked to the job."""
+    scored = [
+        (span, trace_id)
+        for trace_id in traces.values()
+        if (found := jaeger.trace(trace_id)) is not None
+        for span in found.spans
+        if span.operation_name == "scored"
+    ]
+    assert scored
+    for span, trace_id in scored:
+        assert {"fairlead.shard", "fairlead.epoch", "fairlead.turn", "fairlead.tag"} <= span.said.keys()
+        [link] = span.links
+        passed = jaeger.trace(link)
+        assert passed is not None
+        assert trace_id in {linked for one in passed.spans for linked in one.links}
+
+
+@pytest.mark.chaos
+async def test_a_kill_of_each_service_in_turn_leaves_one_story(tmp_path: Path, jaeger: Jaeger) -> None:
+    settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
+    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=1, settings=settings)
+    async with fleet.running() as bus:
+        jobs: list[str] = []
+        for name, service in list(fleet.services.items()):
+            jobs += await submit_all(bus, "team-a", equal_jobs(f"before-{name}", 3, run_seconds=0.5))
+            service.kill()
+            jobs += await submit_all(bus, "team-b", equal_jobs(f"during-{name}", 2, run_seconds=0.5))
+            await service.start().ready()
+            jobs += await submit_all(bus, "team-a", equal_jobs(f"after-{name}", 2, run_seconds=0.5))
+        traces = await traces_of(bus, jobs)
+        for trace_id in traces.values():
+            found = await whole_trace(jaeger, trace_id, STAGES - {"level", "scored"})
+            check_connected(found)
+            assert len({span.span_id for span in found.spans if span.operation_name == "started"}) == 1
+        takeovers = jaeger.traces("fairlead-scorer", "take over")
+        assert takeovers, "a shard that changed hands is told in a trace of its own"
