@@ -213,7 +213,8 @@ async def _answers(ledger: Ledger, snapshot: Snapshot, now: Micros) -> bytes:
     leaders = NoLeaders()
     asker = ShardAsker(NobodyElse(), lambda _: True, patience=1.0)
     steering = SteeringView(ledger, OperatorWords(), leaders)
-    explainer = Explainer(ledger, asker, lambda _: [], steering, ReserveView(ledger, leaders))
+    reserved = ReserveView(ledger, leaders)
+    explainer = Explainer(ledger, asker, lambda _: [], steering, reserved, traced=0.0)
     questions = Questions(ledger, asker, explainer, steering, lambda: now)
     subject = subjects.ask("explain", None)
 

@@ -8,8 +8,10 @@ import pytest
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import EVENT, JobEnded
 from fairlead_contracts.messages.job_traces import read_traceparent
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
@@ -91,6 +93,9 @@ async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path,
         jobs += await submit_all(bus, "team-b", equal_jobs("second", 4, run_seconds=1))
         traces = await traces_of(bus, jobs)
         assert len(set(traces.values())) == len(jobs)
+        question = to_json(ExplainQuestion(job=jobs[-1]))
+        explained = EXPLAIN_REPLY.decode(await bus.request(subjects.ask("explain"), question, timeout=10.0))
+        assert [found.trace for found in explained.found] == [traces[jobs[-1]]]
         waited = 0
         for trace_id in traces.values():
             found = await whole_trace(jaeger, trace_id, STAGES - {"level", "scored"})

@@ -192,10 +192,12 @@ def test_an_explanation_shows_all_terms() -> None:
         ahead=[AheadOf(tenant="team-b", jobs=3)],
         refused_class="approved",
         reasons=["its tenant holds a quarter"],
+        trace="4bf92f3577b34da6a3ce929d0e0e4736",
     )
     text = shown(explain_view(ExplainReply(at=NOW, found=[found])))
     for part in (
         "team-a/train",
+        "4bf92f3577b34da6a3ce929d0e0e4736",
         "5 of 9",
         "0.25",
         "3 of team-b",

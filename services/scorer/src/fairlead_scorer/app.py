@@ -64,14 +64,13 @@ async def _score(
     )
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
     steering = SteeringView(scene.ledger, scene.words, roster)
-    explainer = Explainer(scene.ledger, asker, scene.unmarked, steering, ReserveView(scene.ledger, roster))
-    desk = Desk(
-        bus,
-        Questions(scene.ledger, asker, explainer, steering, wall_clock),
-        ToldAnswers(bus),
-        record,
-        lambda: scene.why_no_state() or scene.why_no_policy(),
+    reserved = ReserveView(scene.ledger, roster)
+    explainer = Explainer(
+        scene.ledger, asker, scene.unmarked, steering, reserved, traced=lifecycle.spans.ratio
     )
+    questions = Questions(scene.ledger, asker, explainer, steering, wall_clock)
+    why_not = lambda: scene.why_no_state() or scene.why_no_policy()  # noqa: E731 # one line of wiring
+    desk = Desk(bus, questions, ToldAnswers(bus), record, why_not)
     lifecycle.readiness.add(
         "members", lambda: None if roster.complete else "the live scorers are not known yet"
     )

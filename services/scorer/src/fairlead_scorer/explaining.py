@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_scorer import words
@@ -31,6 +32,7 @@ class Explainer:
         unmarked: the clusters that hold a pool's order up.
         steering: where levels are written.
         reserved: what was promised to whom.
+        traced: which part is kept of the traces that begin here.
     """
 
     def __init__(
@@ -40,7 +42,10 @@ class Explainer:
         unmarked: Callable[[str], list[str]],
         steering: SteeringView,
         reserved: ReserveView,
+        *,
+        traced: float,
     ) -> None:
+        self._traced = traced
         self._ledger = ledger
         self._asker = asker
         self._unmarked = unmarked
@@ -72,6 +77,7 @@ class Explainer:
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
         pool = self._ledger.queue_leads_to(job.cluster, job.queue)
         misfit = misfit_of(job, self._ledger, None if pool is None else self._ledger.pools.get(pool))
+        trace = trace_of_job(job.uid, job.traceparent, self._traced)
         return Explanation(
             cluster=job.cluster,
             scope=job.scope,
@@ -95,6 +101,7 @@ class Explainer:
             no_quota=misfit.no_quota,
             no_room=misfit.no_room,
             shortfalls=misfit.shortfalls,
+            trace=trace.trace_id if trace.kept else msgspec.UNSET,
         )
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:

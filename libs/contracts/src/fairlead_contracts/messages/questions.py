@@ -220,6 +220,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     where that is not known."""
     shortfalls: list[Shortfall] = []
     """The numbers of these three."""
+    trace: str | msgspec.UnsetType = msgspec.UNSET
+    """The id of its trace; left out where that is not kept."""
 
 
 class ExplainReply(Message, frozen=True, kw_only=True):

@@ -261,8 +261,7 @@ def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
     yield "level", str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)"
     if found.steering is not None:
         yield from _steering_facts(found.steering)
-    if found.said:
-        yield "last said", found.said
+    yield from ((name, told) for name, told in (("last said", found.said), ("trace", found.trace)) if told)
 
 
 def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
