@@ -61,7 +61,7 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
             {"name": "c", "weight": 1e-9, "parent": "root", "pool": "nowhere"},
             5,
         ],
-        "pools": [{"name": "p", "members": []}, {"name": "p", "members": ["x", "/y", "c/q", "c/q"]}, {"name": "c/z", "members": ["c/y"]}],
+        "pools": [{"name": "p", "members": []}, {"name": "p", "members": ["x", "/y", "c/q", "c/q"]}, {"name": "c/z", "members": ["c/y"], "hardware": "shared"}],
         "grants": [{"tenant": "ghost", "classes": ["royal"]}],
     }  # fmt: skip
     assert set(problems_of(found)) == {
@@ -70,7 +70,7 @@ def test_every_problem_is_told_at_once_with_its_place() -> None:
         "aging.cap_days", "aging.entitlement_per_day", "aging.speed", "resource_weights.cpu", "resource_weights.memory",
         "tenants[0].name", "tenants[0].weight", "tenants[1].name", "tenants[2].weigth", "tenants[2].match.scopes",
         "tenants[3].name", "tenants[3].weight", "tenants[3].parent", "tenants[3].pool", "tenants[4]",
-        "pools[0].members", "pools[1].name", "pools[1].members", "pools[2].name",
+        "pools[0].members", "pools[1].name", "pools[1].members", "pools[2].name", "pools[2].hardware",
         "grants[0].tenant", "grants[0].classes",
     }  # fmt: skip
 

@@ -2,11 +2,12 @@
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.state import Phase, State, subject_of
+from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.deciding import Content, decide
 from fairlead_scorer.ledger import Ledger
@@ -29,6 +30,12 @@ DOCUMENTS = [
         pools=[Pool(name="all", members=["c1/gpu", "c2/gpu"])],
         unlisted_weight=1.0,
         shards=3,
+    ),
+    PolicyDocument(
+        tenants=[Tenant(name="team-a"), Tenant(name="team-b")],
+        pools=[Pool(name="same", members=["c1/gpu", "c2/gpu"], hardware="shared")],
+        unlisted_weight=1.0,
+        shards=2,
     ),
     PolicyDocument(
         tenants=[Tenant(name="team-b", match=Match(queues=["side"])), Tenant(name="team-a", pool="far")],
@@ -130,6 +137,91 @@ def test_a_pool_lacks_the_marks_of_every_cluster_that_the_policy_joins_even_one_
     assert ledger.unmarked("all", "server-2") == ["c1", "c2"]
 
 
+def test_of_shared_hardware_there_is_as_much_as_one_cluster_has() -> None:
+    ledger = a_ledger(
+        a_pool(capacity={"cpu": 1000, "memory": 3}),
+        a_pool(cluster="c2", capacity={"cpu": 500, "memory": 7}),
+        document=DOCUMENTS[2],
+    )
+    assert ledger.pools["same"].shape.capacity == {"cpu": 1000, "memory": 7}
+
+
+SAME = (*CLUSTER, a_pool(cluster="c2"), a_queue(cluster="c2"))
+
+
+def test_on_shared_hardware_a_job_and_the_one_that_carries_it_out_count_once() -> None:
+    carried = a_job("slurm", uid="s", phase=Phase.RUNNING, gpu=2)
+    carrier = a_job("pod", uid="p", cluster="c2", phase=Phase.RUNNING, gpu=2, carries="s")
+    used = a_demand(cpu=8, memory_gib=32, gpu=2)
+    for document, pool, sides in ((DOCUMENTS[2], "same", 1), (DOCUMENTS[1], "all", 2)):
+        ledger = a_ledger(*SAME, carrier, carried, document=document)
+        assert use(ledger, pool, "team-a") == {name: amount * sides for name, amount in used.items()}
+    ledger = a_ledger(*SAME, carrier, document=DOCUMENTS[2])
+    assert use(ledger, "same", "team-a") == used, "nobody knows the job that it names"
+    ledger.learn(facts(carried))
+    assert use(ledger, "same", "team-a") == used
+    ledger.learn({subject_of(carrier): None})
+    assert use(ledger, "same", "team-a") == used
+
+
+def a_carrier(**changes: object) -> State:
+    carrier = a_job("pod", uid="p", cluster="c2", phase=Phase.RUNNING, scope="team-a", carries="s")
+    return msgspec.structs.replace(carrier, **changes)
+
+
+@pytest.mark.parametrize(
+    ("carrier", "phase"),
+    [
+        (a_carrier(scope="team-b"), Phase.RUNNING),
+        (a_carrier(cluster="c1"), Phase.RUNNING),
+        (a_carrier(), Phase.WAITING),
+        (a_carrier(), Phase.ENDED),
+        (a_carrier(carries="somebody"), Phase.RUNNING),
+    ],
+    ids=["another-tenant", "the-same-cluster", "it-waits", "it-ended", "unknown"],
+)
+def test_who_only_says_that_it_carries_a_job_out_counts(carrier: State, phase: Phase) -> None:
+    carried = a_job("slurm", uid="s", phase=phase, scope="team-a")
+    ledger = a_ledger(*SAME, carried, carrier, document=DOCUMENTS[2])
+    tenants = {"team-a", "team-b"}
+    running = sum(bool(use(ledger, "same", tenant)) for tenant in tenants)
+    counted = sum(use(ledger, "same", tenant).get("nvidia.com/gpu", 0) for tenant in tenants)
+    assert running
+    assert counted == (2000 if phase is Phase.RUNNING else 1000)
+
+
+def test_of_two_that_say_they_carry_one_job_out_one_counts_as_it() -> None:
+    ledger = a_ledger(
+        *SAME,
+        a_job("slurm", uid="s", phase=Phase.RUNNING),
+        *(a_job(n, uid=n, cluster="c2", phase=Phase.RUNNING, carries="s") for n in ("a", "b")),
+        document=DOCUMENTS[2],
+    )
+    assert use(ledger, "same", "team-a")["nvidia.com/gpu"] == 2000
+
+
+def test_of_an_array_the_tasks_inside_its_window_have_a_place_each() -> None:
+    array = a_job("7", uid="s-7", gpu=1, array=JobArray(tasks=200, window=[3, 4, 9]))
+    ledger = a_ledger(*CLUSTER, array, a_job("9", submitted=NOW + 1))
+    assert order(ledger, "c1/gpu") == ["7_3", "7_4", "7_9", "9"]
+    # One is split off, gets a level and starts; the window moves on.
+    ledger.learn(facts(a_job("7_3", uid="s-7_3", rev=2, phase=Phase.RUNNING, gpu=1)))
+    assert order(ledger, "c1/gpu") == ["7_4", "7_9", "9"]
+    ledger.learn(facts(a_job("7", uid="s-7", rev=3, array=JobArray(tasks=199, window=[4, 9, 10]))))
+    assert order(ledger, "c1/gpu") == ["7_10", "7_4", "7_9", "9"]
+    assert use(ledger, "c1/gpu", "team-a")["nvidia.com/gpu"] == 1000
+    ledger.learn({subject_of(array): None})
+    assert order(ledger, "c1/gpu") == ["9"]
+
+
+def test_who_may_start_in_several_queues_is_ranked_in_the_first_and_runs_where_it_runs() -> None:
+    side = a_queue(name="side", pool="cpu")
+    ledger = a_ledger(*CLUSTER, a_pool(name="cpu"), side, a_job("a", queue="main", queues=["side", "main"]))
+    assert (order(ledger, "c1/cpu"), order(ledger, "c1/gpu")) == (["a"], [])
+    ledger.learn(facts(a_job("a", rev=2, phase=Phase.RUNNING, queue="main", queues=["side", "main"])))
+    assert use(ledger, "c1/gpu", "team-a")
+
+
 def test_only_the_tenants_shard_is_dirty_after_its_jobs_change() -> None:
     ledger = a_ledger(*CLUSTER, a_job("a"), a_job("b", scope="team-b"))
     pool = ledger.pools["c1/gpu"]
@@ -222,6 +314,9 @@ jobs = st.builds(
     gpu=st.sampled_from([0.5, 1, 4]),
     submitted=st.integers(NOW - 7_200_000_000, NOW),
     requested_class=st.sampled_from([None, "urgent"]),
+    queues=st.sampled_from([[], ["main", "side"], ["side", "main"]]),
+    array=st.sampled_from([None, None, JobArray(tasks=9, window=[0, 3])]),
+    carries=st.sampled_from([None, None, "c1-1-x", "c2-2-x", "c1-3-x_3"]),
 )
 queues = st.builds(
     a_queue, cluster=clusters, name=st.sampled_from(["main", "side"]), pool=st.sampled_from(["gpu", "cpu"])

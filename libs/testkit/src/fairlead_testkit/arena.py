@@ -30,7 +30,7 @@ from fairlead_contracts.topology import MEMBERS, topology
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.order.positions import merge_places
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.from_state import cards_by_pool, part_capacity
+from fairlead_policy.snapshot.from_state import cards_by_pool, joined_capacity, part_capacity
 from fairlead_runtime import Lifecycle, ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
@@ -189,11 +189,12 @@ class Arena:
         book = Rulebook(self.document, self.revision)
         states = self.known.values()
         cards = cards_by_pool(states, book).get(pool)
-        capacity: dict[str, int] = {}
-        for found in states:
-            if isinstance(found, PoolState) and book.pool_of(found.cluster, found.name) == pool:
-                for resource, amount in part_capacity(found, cards).items():
-                    capacity[resource] = capacity.get(resource, 0) + amount
+        parts = [
+            (found.cluster, part_capacity(found, cards))
+            for found in states
+            if isinstance(found, PoolState) and book.pool_of(found.cluster, found.name) == pool
+        ]
+        capacity = joined_capacity(parts, shared=book.shares_hardware(pool))
         leads = {
             (queue.cluster, queue.name): book.pool_of(queue.cluster, queue.pool)
             for queue in states

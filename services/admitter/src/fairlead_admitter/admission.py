@@ -114,9 +114,9 @@ class Admission:
         return None
 
     def _open_queue(self, name: str | None) -> str | None:
-        """A queue that every tenant may name, where the frontend has such queues. Kueue's are entered by doors alone."""
+        """A queue that every tenant may name, where the frontend has such queues."""
         queue = self._facts.queues.get(name) if name is not None else None
-        return queue.name if queue is not None and queue.frontend != "kueue" else None
+        return queue.name if queue is not None and queue.able.open_queues else None
 
     def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
         """Of the pool behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""

@@ -42,8 +42,6 @@ from fairlead_runtime import Lifecycle, wall_clock
 _REHEARSAL = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
 _ANSWERS_IN_PROGRESS = 64
-_PREEMPTED = "Preempted"
-"""Kueue's reason for an eviction in favour of another Workload."""
 
 
 async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
@@ -317,8 +315,9 @@ class Admitter:
     def _note_eviction(self, event: JobEvicted) -> None:
         """Counts preemptions: whoever lets levels be written where the frontend preempts wants to know."""
         job = self._watch.facts.job(event.uid)
-        pool = None if job is None else self._watch.pool_of(job.queue)
-        if pool is not None and event.reason == _PREEMPTED:
+        queue = None if job is None else self._watch.facts.queues.get(job.queue)
+        pool = None if queue is None else self._watch.pool_of(queue.name)
+        if pool is not None and queue is not None and event.reason == queue.able.preempted:
             self._record.restraints.preempted(pool, event.at)
 
     def _say_ready(self, lead: Callable[[], int | None]) -> None:

@@ -28,9 +28,9 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.from_state import cards_by_pool, part_capacity, rooms_of
+from fairlead_policy.snapshot.from_state import cards_by_pool, joined_capacity, part_capacity, rooms_of
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
-from fairlead_policy.snapshot.stated_jobs import StatedJobs
+from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
 from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
@@ -62,6 +62,7 @@ class Ledger:
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
         self._jobs = StatedJobs()
+        self._carriers = Carriers()
         self._queues: dict[str, QueueState] = {}
         self._stated: dict[str, PoolState] = {}
         self._tenants: dict[str, TenantState] = {}
@@ -218,7 +219,16 @@ class Ledger:
                 self._leave_queue(before)
             if after is not None:
                 self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
+            self._carriers.replace(before, after)
             self._settle(uid, after)
+            if self._carriers:
+                self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
+
+    def _settle_carriers(self, carried: Iterable[str | None]) -> None:
+        """Counts those anew that say they carry out one of these."""
+        for uid in carried:
+            for carrier in self._carriers.of(uid):
+                self._settle(carrier, self._jobs.get(carrier))
 
     def _leave_queue(self, job: JobState) -> None:
         queue = _queue_of(job)
@@ -258,6 +268,8 @@ class Ledger:
                 for uid in self._jobs_of.get(queue, ()):
                     self._settle(uid, self._jobs.get(uid))
 
+        for carrier in self._carriers:
+            self._settle(carrier, self._jobs.get(carrier))
         fresh = self._pool_of.keys() - before.keys()
         for run in self._over.values() if fresh or other else ():
             if (run.cluster, run.queue) in fresh or self.queue_leads_to(run.cluster, run.queue) in other:
@@ -271,7 +283,7 @@ class Ledger:
 
     def _shapes(self) -> dict[str, Shape]:
         policy = self._policy()
-        capacity: dict[str, dict[str, int]] = {}
+        parts: dict[str, list[tuple[str, Mapping[str, int]]]] = {}
         clusters: dict[str, set[str]] = {}
         stated: list[tuple[str, str, Mapping[str, int]]] = [
             (queue.cluster, queue.pool, {}) for queue in self._queues.values()
@@ -287,19 +299,17 @@ class Ledger:
         for cluster, pool, amounts in stated:
             name = policy.pool_of(cluster, pool)
             clusters.setdefault(name, set()).add(cluster)
-            total = capacity.setdefault(name, {})
-            for resource, amount in amounts.items():
-                total[resource] = total.get(resource, 0) + amount
+            parts.setdefault(name, []).append((cluster, amounts))
         for name, members in clusters.items():
             # A member that no cluster states yet counts too: the pool is whole only with it.
             members.update(cluster for cluster, _ in policy.members_of(name))
         return {
             name: Shape(
-                capacity=dict(sorted(total.items())),
+                capacity=dict(sorted(joined_capacity(found, shared=policy.shares_hardware(name)).items())),
                 rooms=rooms_of(self._stated.values(), policy, name, self._cards.get(name)),
                 clusters=frozenset(clusters[name]),
             )
-            for name, total in sorted(capacity.items())
+            for name, found in sorted(parts.items())
         }
 
     def _drop(self, name: str) -> None:
@@ -334,6 +344,10 @@ class Ledger:
         if stated is None or self.rulebook is None or job.phase not in {Phase.WAITING, Phase.RUNNING}:
             return None
         pool = self.rulebook.pool_of(*stated)
+        carried = None if job.carries is None else self._jobs.get(job.carries)
+        other = None if carried is None else self.queue_leads_to(carried.cluster, carried.queue)
+        if self._carriers.count_elsewhere(job, carried, (pool, other), self.rulebook):
+            return None
         cards = self._cards.get(pool)
         weighs = job if cards is None else msgspec.structs.replace(job, demand=cards.demand_of(job))
         counted: Counted

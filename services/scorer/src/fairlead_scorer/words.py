@@ -2,7 +2,7 @@
 
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.questions import AheadOf, Explanation
-from fairlead_contracts.messages.state import JobState, Outcome
+from fairlead_contracts.messages.state import Holder, JobState, Outcome
 from fairlead_policy.explain.figures import duration
 from fairlead_policy.explain.forecast_text import prospects_in_words
 from fairlead_policy.explain.reasons import class_in_words, terms_in_words
@@ -10,11 +10,18 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 _TENANTS_NAMED = 3
 """How many tenants a sentence names; the rest are summed up."""
+_HOLDERS = {
+    Holder.USER: "its user holds it",
+    Holder.ADMIN: "an operator of the cluster holds it",
+    Holder.DEPENDENCY: "another job has to end first",
+}
 
 
 def held(job: JobState) -> list[str]:
     """Of a job that is queued but may not start."""
     why = job.held_by or "its frontend does not say why"
+    if job.holder is not None:
+        why = f"{_HOLDERS[job.holder]} ({job.held_by})" if job.held_by else _HOLDERS[job.holder]
     remedies = [f"{fault.field}: {fault.remedy}." for fault in job.faults]
     return [f"It is held: {why}. It has no place until that ends.", *remedies]
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
-from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
+from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.holds import Hold, hold_on
@@ -69,6 +69,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         said=facts.said or (hold.why if hold else ""),
         held_by=hold.why if hold else "",
         faults=_faults(wishes, words, hold),
+        carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )
     return Translation(job, hold.until if hold else None)

@@ -24,11 +24,17 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it has an order between jobs of one level and one instant in two of its queues; else that is chance."""
     needs_clearance: bool = True
     """Whether levels are written only where somebody gave leave."""
+    open_queues: bool = True
+    """Whether a submission may name any queue, where its tenant has no entry of its own to one."""
+    preempted: str = ""
+    """Its word, in an eviction, for room that was made for another job; empty where it has none."""
     batch: int = 1
     """The most levels that one request to it carries."""
 
 
-KUEUE = Capabilities(ties=TieRule.SECOND, orders_across_queues=False)
+KUEUE = Capabilities(
+    ties=TieRule.SECOND, orders_across_queues=False, open_queues=False, preempted="Preempted"
+)
 """Within a ClusterQueue the timestamp, in the whole seconds that Kubernetes writes, then the UID (`baseCompareFunc`,
 pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last that is compared
 (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""

@@ -7,6 +7,8 @@ answered by itself, in the order in which it was asked for; the reply is sent af
 
 import enum
 
+import msgspec
+
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.templates import JobTemplate
@@ -18,7 +20,7 @@ LARGEST_REQUEST = 512 * 1024
 """Bytes: twice a submission's limit, half of what a message of NATS may have by default."""
 
 
-class CreateJob(Message, frozen=True, kw_only=True):
+class CreateJob(msgspec.Struct, frozen=True, kw_only=True):
     """Make a job, named after its submission."""
 
     scope: str
@@ -55,7 +57,7 @@ class CreateOutcome(enum.StrEnum):
     """It is no job that can be kept."""
 
 
-class CreateReply(Message, frozen=True, kw_only=True):
+class CreateReply(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome, and the queue that the job stands in."""
 
     outcome: CreateOutcome
@@ -66,7 +68,7 @@ class CreateReply(Message, frozen=True, kw_only=True):
     """The name that it has there; empty where it is the one asked for."""
 
 
-class SetLevel(Message, frozen=True, kw_only=True):
+class SetLevel(msgspec.Struct, frozen=True, kw_only=True):
     """Give a waiting job a level, or take it away (None): then it stands as one that nobody labelled."""
 
     scope: str
@@ -85,7 +87,7 @@ class Verdict(enum.StrEnum):
     """No such job is there. Of a level: none that waits."""
 
 
-class LevelReply(Message, frozen=True, kw_only=True):
+class LevelReply(msgspec.Struct, frozen=True, kw_only=True):
     """`rev` is the revision of the job's state that shows the level; None where it is not done, or not known yet."""
 
     verdict: Verdict
@@ -94,7 +96,7 @@ class LevelReply(Message, frozen=True, kw_only=True):
     """Why it is refused."""
 
 
-class DeleteJob(Message, frozen=True, kw_only=True):
+class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
     """Take a job away: a waiting one leaves the queue, a running one is cancelled."""
 
     scope: str
@@ -103,7 +105,7 @@ class DeleteJob(Message, frozen=True, kw_only=True):
     """None takes whichever job has the name now."""
 
 
-class DeleteReply(Message, frozen=True, kw_only=True):
+class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is away."""
 
     verdict: Verdict

@@ -185,6 +185,26 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     """Annotations of the pods by which HAMi chooses cards (`cards.WISHES`)."""
 
 
+class Holder(enum.StrEnum):
+    """Who keeps a queued job from starting."""
+
+    USER = "user"
+    """Whoever submitted it, or somebody of the same account."""
+    ADMIN = "admin"
+    """An operator of the cluster."""
+    DEPENDENCY = "dependency"
+    """Another job, that has to end first."""
+
+
+class JobArray(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Waiting tasks of one array, stated together: they ask for the same, one behind the other."""
+
+    tasks: int
+    """How many wait."""
+    window: list[int]
+    """The numbers of those that have a place, in their order: the rest comes when these have started."""
+
+
 class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """One job: the unit of admission."""
 
@@ -195,8 +215,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     scope: str
     """Namespace or account."""
     queue: str
+    """Where it stands, or what it runs in."""
     demand: dict[str, int]
-    """Of the whole job, all pods together."""
+    """Of the whole job, all pods together; of an array, of one task."""
     phase: Phase
     submitted: Micros
     queue_time: Micros
@@ -235,6 +256,16 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """What the frontend last said of why it waits."""
     held_by: str = ""
     """Why it is held, in words; empty where it is not, and from writers that do not say."""
+    holder: Holder | None = None
+    """Who holds it; None where it is not held, and where its frontend has other reasons."""
+    queues: list[str] = []
+    """Those in which it may start, where there are several: it is ranked in the first of them, and starts in any."""
+    array: JobArray | None = None
+    """Where this states waiting tasks of an array: the task of number n is the job `<id>_<n>` of uid `<uid>_<n>`. Once it
+    has a level of its own, or runs, it is stated by itself under that name, and leaves the window."""
+    carries: str | None = None
+    """The uid of a job of another cluster that this one carries out, as a pod carries out a Slurm job. In a pool whose
+    clusters share hardware the two count once, as that one."""
     faults: list[Fault] = []
     traceparent: str | None = None
 

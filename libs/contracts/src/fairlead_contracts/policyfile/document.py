@@ -70,6 +70,10 @@ class Pool(Strict, frozen=True, kw_only=True):
     that same `<cluster>/<pool>`."""
     mode: Literal["advise", "reserve"] | None = None
     """In place of the document's own for this pool."""
+    hardware: Literal["disjoint", "shared"] = "disjoint"
+    """What the clusters that it joins have: `disjoint`, each its own, and capacities add up; `shared`, the same machines
+    under several frontends: of each resource there is as much as the cluster says that has most of it, and a job that
+    carries out one of another cluster counts once."""
 
 
 class Grant(Strict, frozen=True, kw_only=True):

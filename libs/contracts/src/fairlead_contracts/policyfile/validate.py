@@ -233,6 +233,10 @@ def _check_pool(field: str, pool: Pool) -> Iterator[FieldError]:
         cluster, _, name = member.partition("/")
         if not cluster or not name:
             yield FieldError(f"{field}.members", member, "must be <cluster>/<pool>")
+    if pool.hardware == "shared" and len({member.partition("/")[0] for member in pool.members}) == 1:
+        yield FieldError(
+            f"{field}.hardware", pool.hardware, "is of a pool that joins several clusters; this one has one"
+        )
     if "/" in pool.name and pool.name not in pool.members:
         yield FieldError(
             f"{field}.name", pool.name, "is the name of a cluster's own pool, which is not a member"

@@ -82,6 +82,7 @@ class Rulebook:
         self.revision = revision
         self._tenants = {tenant.name: tenant for tenant in document.tenants}
         self._pool_by_member = {member: pool.name for pool in document.pools for member in pool.members}
+        self._sharing = {pool.name for pool in document.pools if pool.hardware == "shared"}
         self._members = {pool.name: [_member(name) for name in pool.members] for pool in document.pools}
         self._grants: dict[str, list[Grant]] = {}
         for grant in document.grants:
@@ -116,6 +117,10 @@ class Rulebook:
     def members_of(self, pool: str) -> list[tuple[str, str]]:
         """The (cluster, stated pool) pairs that a pool joins."""
         return self._members.get(pool) or [_member(pool)]
+
+    def shares_hardware(self, pool: str) -> bool:
+        """Whether the clusters that a pool joins have the same machines."""
+        return pool in self._sharing
 
     def tenant_of(self, job: Placed) -> str:
         """Whose the job is: the first tenant of the document that matches it, else its scope's name.

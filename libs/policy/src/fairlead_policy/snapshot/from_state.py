@@ -28,7 +28,7 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
-from fairlead_policy.snapshot.stated_jobs import StatedJobs
+from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
 from fairlead_policy.usage.saturation import Part, Room, Saturation, whole_room
 
 
@@ -138,23 +138,42 @@ def part_capacity(pool: PoolState, cards: PoolCards | None) -> Mapping[str, int]
     return pool.capacity if cards is None else cards.capacity(pool.cluster, pool.capacity)
 
 
+def joined_capacity(parts: Iterable[tuple[str, Mapping[str, int]]], *, shared: bool) -> dict[str, int]:
+    """What a pool has.
+
+    Args:
+        parts: the cluster and the amounts of each stated pool that it is made of.
+        shared: whether its clusters have the same machines: then there is as much as one of them has.
+    """
+    by_cluster: dict[str, dict[str, int]] = {}
+    for cluster, amounts in parts:
+        total = by_cluster.setdefault(cluster if shared else "", {})
+        for resource, amount in amounts.items():
+            total[resource] = total.get(resource, 0) + amount
+    joined: dict[str, int] = {}
+    for total in by_cluster.values():
+        joined.update({name: max(amount, joined.get(name, 0)) for name, amount in total.items()})
+    return joined
+
+
 def _capacity(
     states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
 ) -> dict[str, dict[str, int]]:
-    """By policy pool, summed over the stated pools that it is made of."""
-    capacity: dict[str, dict[str, int]] = {}
+    """By policy pool, over the stated pools that it is made of."""
+    parts: dict[str, list[tuple[str, Mapping[str, int]]]] = {}
     for state in states.values():
         match state:
             case QueueState():
-                capacity.setdefault(rulebook.pool_of(state.cluster, state.pool), {})
+                parts.setdefault(rulebook.pool_of(state.cluster, state.pool), [])
             case PoolState():
                 name = rulebook.pool_of(state.cluster, state.name)
-                total = capacity.setdefault(name, {})
-                for resource, amount in part_capacity(state, cards.get(name)).items():
-                    total[resource] = total.get(resource, 0) + amount
+                amounts = part_capacity(state, cards.get(name))
+                parts.setdefault(name, []).append((state.cluster, amounts))
             case _:
                 pass
-    return capacity
+    return {
+        name: joined_capacity(found, shared=rulebook.shares_hardware(name)) for name, found in parts.items()
+    }
 
 
 def rooms_of(
@@ -211,15 +230,26 @@ def _counted(
 ) -> list[_Counted]:
     """The jobs that wait or run in a queue that is stated, in an order of their own.
 
-    A job that stands under two subjects counts once, as `StatedJobs` says.
+    A job that stands under two subjects counts once, as `StatedJobs` says, and so does one that another carries out.
     """
     queues = {
         (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
     }
     counted: list[_Counted] = []
     jobs = {subject: state for subject, state in states.items() if isinstance(state, JobState)}
-    for job in StatedJobs(jobs):
-        if job.phase not in (Phase.WAITING, Phase.RUNNING):
+    stated = StatedJobs(jobs)
+    carriers = Carriers(stated)
+
+    def pool_of(job: JobState | None) -> str | None:
+        queue = None if job is None else queues.get((job.cluster, job.queue))
+        return None if queue is None else rulebook.pool_of(queue.cluster, queue.pool)
+
+    for job in stated:
+        carried = stated.get(job.carries) if job.carries is not None else None
+        pools = pool_of(job), pool_of(carried)
+        if job.phase not in (Phase.WAITING, Phase.RUNNING) or carriers.count_elsewhere(
+            job, carried, pools, rulebook
+        ):
             continue
         queue = queues.get((job.cluster, job.queue))
         if queue is not None:

@@ -1,8 +1,88 @@
 """Jobs as their clusters state them, one statement a job."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from fairlead_contracts.messages.state import JobState
+import msgspec
+
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.rules.rulebook import Rulebook
+
+
+def jobs_of(stated: JobState) -> tuple[JobState, ...]:
+    """The jobs that one statement speaks of.
+
+    The tasks in the window of an array are jobs of their own; the others have no place yet. Who may start in several
+    queues stands in the first of them.
+    """
+    if stated.phase in (Phase.WAITING, Phase.HELD) and stated.queues and stated.queue != stated.queues[0]:
+        stated = msgspec.structs.replace(stated, queue=stated.queues[0])
+    if stated.array is None:
+        return (stated,)
+    return tuple(
+        msgspec.structs.replace(stated, id=f"{stated.id}_{task}", uid=f"{stated.uid}_{task}", array=None)
+        for task in dict.fromkeys(stated.array.window)
+    )
+
+
+class Carriers:
+    """Which jobs say that they carry out another one."""
+
+    def __init__(self, jobs: Iterable[JobState] = ()) -> None:
+        self._by_carried: dict[str, set[str]] = {}
+        for job in jobs:
+            self.replace(None, job)
+
+    def __len__(self) -> int:
+        """How many jobs are said to be carried out."""
+        return len(self._by_carried)
+
+    def __iter__(self) -> Iterator[str]:
+        """The uids of all of them."""
+        return (uid for uids in self._by_carried.values() for uid in uids)
+
+    def of(self, uid: str | None) -> list[str]:
+        """The uids of those that carry out this job."""
+        return sorted(self._by_carried.get(uid, ())) if uid is not None else []
+
+    def replace(self, before: JobState | None, after: JobState | None) -> None:
+        """Another statement of one job holds."""
+        if before is not None and before.carries is not None:
+            uids = self._by_carried[before.carries]
+            uids.discard(before.uid)
+            if not uids:
+                del self._by_carried[before.carries]
+        if after is not None and after.carries is not None:
+            self._by_carried.setdefault(after.carries, set()).add(after.uid)
+
+    def count_elsewhere(
+        self,
+        job: JobState,
+        carried: JobState | None,
+        pools: tuple[str | None, str | None],
+        rulebook: Rulebook,
+    ) -> bool:
+        """Whether a job counts as the one that it carries out, and not by itself.
+
+        Anybody may say so of a job of theirs. It is believed where that one runs in another cluster of the same pool,
+        whose hardware is shared, for the same tenant; and of one carrier alone, the first by uid.
+
+        Args:
+            job: that says so, or not.
+            carried: the one that it names; None where there is no such job.
+            pools: the policy's pool of each.
+            rulebook: the policy.
+        """
+        if job.carries is None or carried is None or carried.phase is not Phase.RUNNING:
+            return False
+        mine, its = pools
+        return (
+            mine is not None
+            and mine == its
+            and carried.cluster != job.cluster
+            and rulebook.shares_hardware(mine)
+            and rulebook.tenant_of(job) == rulebook.tenant_of(carried)
+            and self.of(job.carries)[0] == job.uid
+        )
 
 
 class StatedJobs:
@@ -11,11 +91,15 @@ class StatedJobs:
     A job keeps its uid when its account changes, and then stands under two subjects until the old one's tombstone
     comes. The newer statement holds, by its stamp (the leader's epoch, then the revision, which grows over all objects
     of a cluster); of two with the same stamp, the one under the larger subject. The other holds again once the newer is
-    gone. So what holds depends on what is stated alone, and not on the order in which it was heard.
+    gone. So what holds depends on what is stated alone, and not on the order in which it was heard. The same goes for a
+    task of an array, which its array and a statement of its own may name at once.
     """
 
     def __init__(self, stated: Mapping[str, JobState] | None = None) -> None:
         self._by_subject: dict[str, JobState] = {}
+        """As stated."""
+        self._parts: dict[str, dict[str, JobState]] = {}
+        """By subject and uid, the jobs that a statement speaks of, where that is not one, as it stands there."""
         self._holding: dict[str, str] = {}
         """By uid, the subject whose statement holds."""
         self._older: dict[str, set[str]] = {}
@@ -29,12 +113,12 @@ class StatedJobs:
 
     def __iter__(self) -> Iterator[JobState]:
         """The statements that hold."""
-        return map(self._by_subject.__getitem__, self._holding.values())
+        return (self._part(subject, uid) for uid, subject in self._holding.items())
 
     def get(self, uid: str) -> JobState | None:
         """The statement of this job that holds; None where there is no such job."""
         subject = self._holding.get(uid)
-        return None if subject is None else self._by_subject[subject]
+        return None if subject is None else self._part(subject, uid)
 
     def stated(self, subject: str) -> JobState | None:
         """What is stated under a subject, whether it holds or not."""
@@ -48,20 +132,38 @@ class StatedJobs:
         Returns:
             By uid, where another statement holds now: the one before and the one after.
         """
-        before = self._by_subject.get(subject)
-        held = {one.uid: self.get(one.uid) for one in (before, job) if one is not None}
-        if before is not None:
-            self._remove(subject, before.uid)
+        before = self._uids(subject)
+        after = () if job is None else jobs_of(job)
+        held = {uid: self.get(uid) for uid in (*before, *(one.uid for one in after))}
+        for uid in before:
+            self._remove(subject, uid)
+        self._by_subject.pop(subject, None)
+        self._parts.pop(subject, None)
         if job is not None:
-            self._add(subject, job)
-        return {uid: (was, now) for uid, was in held.items() if (now := self.get(uid)) is not was}
+            self._by_subject[subject] = job
+            if len(after) != 1 or after[0] is not job:
+                self._parts[subject] = {one.uid: one for one in after}
+        for one in after:
+            self._add(subject, one.uid)
+        return {uid: (was, now) for uid, was in held.items() if (now := self.get(uid)) != was}
 
-    def _add(self, subject: str, job: JobState) -> None:
-        self._by_subject[subject] = job
-        holding = self._holding.setdefault(job.uid, subject)
+    def _uids(self, subject: str) -> Collection[str]:
+        """The jobs that the subject's statement speaks of."""
+        parts = self._parts.get(subject)
+        if parts is not None:
+            return parts
+        job = self._by_subject.get(subject)
+        return () if job is None else (job.uid,)
+
+    def _part(self, subject: str, uid: str) -> JobState:
+        parts = self._parts.get(subject)
+        return self._by_subject[subject] if parts is None else parts[uid]
+
+    def _add(self, subject: str, uid: str) -> None:
+        holding = self._holding.setdefault(uid, subject)
         if holding != subject:
-            older, self._holding[job.uid] = sorted((holding, subject), key=self._rank)
-            self._older.setdefault(job.uid, set()).add(older)
+            older, self._holding[uid] = sorted((holding, subject), key=self._rank)
+            self._older.setdefault(uid, set()).add(older)
 
     def _remove(self, subject: str, uid: str) -> None:
         older = self._older.pop(uid, set()) - {subject}
@@ -73,7 +175,6 @@ class StatedJobs:
                 del self._holding[uid]
         if older:
             self._older[uid] = older
-        del self._by_subject[subject]
 
     def _rank(self, subject: str) -> tuple[tuple[int, int], str]:
         return self._by_subject[subject].stamp, subject

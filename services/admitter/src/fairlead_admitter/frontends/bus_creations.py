@@ -6,8 +6,9 @@ Those of one scope only: what holds one scope up is no business of the others.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from fairlead_admitter.errors import FrontendDownError
-from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.frontend.verbs import CreateJob, CreateReply
 
 MOST_TOGETHER = 48
@@ -36,7 +37,7 @@ class Creations:
         Raises:
             as `carry_out`, to all that travelled together.
         """
-        if len(to_packed(job)) > LARGEST_TOGETHER:
+        if len(msgspec.msgpack.encode(job)) > LARGEST_TOGETHER:
             return (await self._carry_out([job]))[0]
         joining = self._joining.get(job.scope)
         if joining is not None:
