@@ -10,7 +10,7 @@ from fairlead_admitter.merging import MergedFront
 from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
-from fairlead_policy.order.positions import merge_places
+from fairlead_policy.order.merging import merge_places
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.builders import NOW, a_basis, a_decision, a_front, a_place

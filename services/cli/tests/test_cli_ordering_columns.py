@@ -15,8 +15,6 @@ from fairlead_cli.paper.running import order
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy.order.position_columns import PositionColumns
-from fairlead_policy.order.tree_columns import TreeColumns
 from fairlead_testkit.cases import cases
 from fairlead_testkit.mangled import Plain, a_snapshot
 
@@ -100,9 +98,11 @@ def test_so_do_many_parts_of_a_large_pool() -> None:
     for of_nobody in (False, True):
         snapshot = a_large_pool(7000, of_nobody=of_nobody)
         [planned] = order(snapshot, levels=False)
-        kinds = [isinstance(part, PositionColumns) for part in planned.pool.parts()]
-        assert kinds.count(True) > 3
-        assert (False in kinds) == of_nobody, "who has an infinite share is told of as an object"
+        parts = list(planned.pool.parts())
+        assert len(parts) > 3
+        assert any(part.apart for part in parts) == of_nobody, (
+            "who has an infinite share is told of as an object"
+        )
         compared = one_by_one(planned)
         assert b"".join(as_json([planned], snapshot.now)) == b"".join(as_json([compared], snapshot.now))
         assert list(as_lines([planned], snapshot)) == list(as_lines([compared], snapshot))
@@ -161,8 +161,9 @@ def a_large_tree(policy: Plain, *, of_nobody: bool) -> Snapshot:
 def test_so_do_many_parts_of_a_large_tree(policy: Plain, of_nobody: bool) -> None:
     snapshot = a_large_tree(policy, of_nobody=of_nobody)
     [planned] = order(snapshot, levels=False)
-    kinds = [isinstance(part, TreeColumns) for part in planned.pool.parts()]
-    assert (False in kinds) == of_nobody, "who has an infinite share is told of as an object"
+    apart = [bool(part.apart) for part in planned.pool.parts()]
+    assert any(apart) == of_nobody, "who has an infinite share is told of as an object"
+    assert any(len(part.apart) < len(part.jobs) for part in planned.pool.parts())
     compared = one_by_one(planned)
     assert b"".join(as_json([planned], snapshot.now)) == b"".join(as_json([compared], snapshot.now))
     assert list(as_lines([planned], snapshot)) == list(as_lines([compared], snapshot))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import merge_places, sort_key
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases

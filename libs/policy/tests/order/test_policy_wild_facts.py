@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND
+from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import merge_places, sort_key
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases

@@ -11,7 +11,7 @@ from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
-from fairlead_policy.order.positions import sort_key
+from fairlead_policy.order.merging import sort_key
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.levels import plan_snapshot_levels
 from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of

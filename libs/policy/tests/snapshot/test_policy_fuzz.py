@@ -22,7 +22,7 @@ from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.hami.annotations import Strategy
-from fairlead_policy.order.positions import sort_key
+from fairlead_policy.order.merging import sort_key
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.explained import explain_in_snapshot

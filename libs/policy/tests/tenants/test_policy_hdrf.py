@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import merge_places
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.exact.flips import next_flip_of
 from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.position_table import PositionTable
-from fairlead_policy.order.positions import merge_places, sort_key
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
@@ -129,10 +128,6 @@ def test_places_made_from_columns_are_those_made_one_by_one(scene: Scene) -> Non
     assert len(found) == len(expected)
     assert found[1:4] == expected[1:4]
     assert [found[at] for at in range(len(found))] == expected
-    capacity = scene.rules.capacity
-    if isinstance(found, PositionTable) and not found.oversized:
-        asked = [(name, amount) for job in scene.waiting for name, amount in job.demand.items()]
-        assert all(amount <= capacity.get(name, 0) for name, amount in asked)
 
 
 @given(short_scenes, st.integers(0, 3))

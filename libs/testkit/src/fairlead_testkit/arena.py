@@ -27,8 +27,8 @@ from fairlead_contracts.messages.state import (
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, topology
+from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import merge_places
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import cards_by_pool, joined_capacity, part_capacity
 from fairlead_runtime import Lifecycle, ServiceSettings

@@ -10,7 +10,7 @@ import msgspec
 from fairlead_admitter.fronts import Origin, PoolFront
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.order.positions import merge_places
+from fairlead_policy.order.merging import merge_places
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _DEEPER = 4

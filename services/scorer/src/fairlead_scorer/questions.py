@@ -30,7 +30,7 @@ from fairlead_contracts.messages.questions import (
 )
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import cause_in_words
-from fairlead_policy.order.positions import merge_places
+from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.shares import quotient_of
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.explaining import Explainer

@@ -10,8 +10,8 @@ from fairlead_contracts.subjects import Question
 from fairlead_policy.explain.explanation import NEIGHBOURS, ended_of, higher_classes
 from fairlead_policy.explain.surroundings import around_place, count_others_before
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
+from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import merge_places
 from fairlead_scorer.pools import Pool
 
 MOST_PLACES = 2000

@@ -340,6 +340,11 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """A snapshot says no other than the tenant."""
         return self.tenant
 
+    @property
+    def override(self) -> float | None:
+        """The number in place of its class's weight, as orders name it."""
+        return self.priority_override
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What waits and runs at one instant, and the policy to order it by."""

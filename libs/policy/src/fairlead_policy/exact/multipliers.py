@@ -6,7 +6,7 @@ import numpy as np
 
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.rounding import Fractions, Numbered, Pair
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.exact.terms import Classed
 from fairlead_policy.rules.pool_rules import PoolRules, override_of
 
 _NOTHING: Pair = (0, 1)
@@ -19,16 +19,21 @@ class UnitShares:
 
     Args:
         rules: of the pool.
-        tenants: by number.
     """
 
-    def __init__(self, rules: PoolRules, tenants: Sequence[str]) -> None:
+    def __init__(self, rules: PoolRules) -> None:
         self._resources = max(len(rules.resources), 1)
-        self._shares = Fractions(_UnitTerms(rules, tenants, self._resources))
+        self._numbers: dict[str, int] = {}
+        self._tenants: list[str] = []
+        self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
 
-    def of(self, tenant: Ints, resource: Ints) -> Numbered:
-        """Of each of these numbers."""
-        return self._shares.of(tenant * self._resources + resource)
+    def of(self, tenants: Sequence[str], resource: Ints) -> Numbered:
+        """Of each of these tenants and numbers of resources."""
+        numbers = self._numbers
+        found = np.array([numbers.setdefault(name, len(numbers)) for name in tenants], np.int64)
+        if len(numbers) > len(self._tenants):
+            self._tenants.extend(list(numbers)[len(self._tenants) :])
+        return self._shares.of(found * self._resources + resource)
 
 
 class _UnitTerms(dict[int, Pair]):
@@ -67,7 +72,7 @@ class ClassWeights:
         self._divided: dict[int, Pair] = {}
         self._shares = Fractions(self._divided)
 
-    def of(self, jobs: Sequence[WaitingJob]) -> Numbered:
+    def of(self, jobs: Sequence[Classed]) -> Numbered:
         """Of each."""
         return self._weights.of(np.array(list(map(self._number, jobs)), np.int64))
 
@@ -79,7 +84,7 @@ class ClassWeights:
             self._divided[number] = share[0] * weight[1], share[1] * weight[0]
         return self._shares.of(numbers)
 
-    def _number(self, job: WaitingJob) -> int:
+    def _number(self, job: Classed) -> int:
         key = job.urgency, job.override
         found = self._numbers.get(key)
         if found is None:

@@ -87,9 +87,13 @@ class Figures:
 
     def __init__(self, use: Ints, multiplier: Numbered, rules: PoolRules) -> None:
         self._use, self._multiplier = use, multiplier
-        self._rate = rules.rate
+        self._rules, self._rate = rules, rules.rate
         self._estimable = _PRECISE and not rules.largest_share_is_huge
         self._tags = multiplier.estimated() * use if self._estimable else np.zeros(0, np.longdouble)
+
+    def over(self, multiplier: Numbered) -> "Figures":
+        """The same use times another multiplier."""
+        return Figures(self._use, multiplier, self._rules)
 
     def tags(self) -> list[float]:
         """`use * multiplier` of each."""

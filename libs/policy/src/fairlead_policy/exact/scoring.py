@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from math import gcd, lcm
 from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.messages.decisions import UnboundedBy
-from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, ratio
+from fairlead_policy.exact.multipliers import UnitShares
+from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, join, ratio
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules, override_of
 
@@ -59,6 +61,7 @@ class Measure:
         self.rules = rules
         self.multipliers = Multipliers()
         self.grades = Grades(rules, self.multipliers)
+        self.units = UnitShares(rules)
         self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
         self.denominator = lcm(*(share.denominator for share in rules.unit_shares))
         self.numerators = [int(share * self.denominator) for share in rules.unit_shares]
@@ -126,7 +129,7 @@ class Scores:
     lacking: Flags
     """Whether that use takes in a resource of which the pool has none."""
 
-    exact: tuple[Fraction, ...] | None = None
+    exact: tuple[Fraction | None, ...] | None = None
     """The tags, where they are not made from `use` alone."""
 
     @property
@@ -137,19 +140,38 @@ class Scores:
 
     def share_at(self, row: int) -> str:
         """The exact tag as a fraction; empty where it is made from `use` alone."""
-        return "" if self.exact is None else str(self.exact[row])
+        exact = None if self.exact is None else self.exact[row]
+        return "" if exact is None else str(exact)
 
     def first(self, count: int) -> "Scores":
         """Those of the first jobs."""
         if len(self.rows) == count:
             return self
-        return Scores(
-            self.rows.take(slice(count)),
-            self.dominant[:count],
-            self.use[:count],
-            self.lacking[:count],
-            None if self.exact is None else self.exact[:count],
-        )
+        return self.take(slice(count))
+
+    def take(self, rows: Ints | slice) -> "Scores":
+        """Those of some jobs."""
+        exact = self.exact
+        if exact is not None:
+            exact = exact[rows] if isinstance(rows, slice) else tuple(exact[row] for row in rows.tolist())
+        return Scores(self.rows.take(rows), self.dominant[rows], self.use[rows], self.lacking[rows], exact)
+
+
+def join_scores(parts: Sequence[Scores]) -> Scores:
+    """The scores of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    empty = np.empty(0, np.int64)
+    exact = None
+    if any(part.exact is not None for part in parts):
+        exact = tuple(chain.from_iterable(part.exact or (None,) * len(part.use) for part in parts))
+    return Scores(
+        join([part.rows for part in parts]),
+        np.concatenate([empty, *(part.dominant for part in parts)]),
+        np.concatenate([empty, *(part.use for part in parts)]),
+        np.concatenate([np.empty(0, np.bool_), *(part.lacking for part in parts)]),
+        exact,
+    )
 
 
 def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | None:

@@ -15,7 +15,19 @@ type Compared = tuple[int, Fraction, Micros, str]
 """(class and infinite share, key, submitted, uid)."""
 
 
-class Terms(Protocol):
+class Classed(Protocol):
+    """What a job's class is."""
+
+    @property
+    def urgency(self) -> str:
+        """Its class."""
+
+    @property
+    def override(self) -> float | None:
+        """A number in place of its class's weight."""
+
+
+class Terms(Classed, Protocol):
     """What a job is compared by: of a place, or of the job that it counts as."""
 
     @property
@@ -25,14 +37,6 @@ class Terms(Protocol):
     @property
     def id(self) -> str:
         """Its name."""
-
-    @property
-    def urgency(self) -> str:
-        """Its class."""
-
-    @property
-    def override(self) -> float | None:
-        """A number in place of its class's weight."""
 
     @property
     def dominant(self) -> str:
@@ -74,7 +78,7 @@ def tag_of(terms: Terms, top: str, rules: PoolRules) -> Fraction:
     return terms.use * rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
 
 
-def worth_of(tag: Fraction, terms: Terms, rules: PoolRules) -> Fraction:
+def worth_of(tag: Fraction, terms: Classed, rules: PoolRules) -> Fraction:
     """The key without waiting: what the class makes of the tag."""
     if rules.strict:
         return tag

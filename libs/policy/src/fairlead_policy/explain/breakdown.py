@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping
 
 from fairlead_contracts.messages.explanations import Makeup
 from fairlead_policy.exact.ranking import ratio
-from fairlead_policy.explain.neighbourhood import Chain
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
 def makeup_of(
-    chain: Chain,
+    sequence: ServiceOrder,
     at: int,
     tenant: str,
     tenant_queues: Collection[TenantQueue],
@@ -22,7 +22,7 @@ def makeup_of(
     """What the tag of a job is made of.
 
     Args:
-        chain: of its top-level tenant.
+        sequence: of its top-level tenant.
         at: the job's position in it.
         tenant: the job's own.
         tenant_queues: of that tenant and all below it.
@@ -34,15 +34,15 @@ def makeup_of(
     for tenant_queue in tenant_queues:
         running.update(tenant_queue.use)
         remembered.update(tenant_queue.past)
-    before = chain.asked(at, rules)
-    weight, entitled = rules.weight_of(chain.top), rules.entitlement_of(chain.top)
+    before = _asked(sequence, at, rules)
+    weight, entitled = rules.weight_of(sequence.top), rules.entitlement_of(sequence.top)
     parts = {
         name: (running[name] + remembered[name] + before[name]) * unit / entitled
         for name, unit in rules.unit_share_by_name.items()
         if entitled
     }
     return Makeup(
-        tenant=chain.top,
+        tenant=sequence.top,
         weight=ratio(weight.numerator, weight.denominator),
         entitled=ratio(entitled.numerator, entitled.denominator),
         running=_held(running),
@@ -56,6 +56,13 @@ def makeup_of(
             name: ratio(part.numerator, part.denominator) for name, part in sorted(parts.items()) if part
         },
     )
+
+
+def _asked(sequence: ServiceOrder, ahead: int, rules: PoolRules) -> Counter[str]:
+    """What the first jobs ask for, of each resource that counts."""
+    # Sums of Python's integers: 64 bits may not hold them.
+    sums = [sum(column.tolist()) for column in sequence.first_columns(ahead).demand.T]
+    return Counter(dict(zip(rules.resources, sums, strict=True)))
 
 
 def _held(amounts: Mapping[str, int]) -> dict[str, int]:

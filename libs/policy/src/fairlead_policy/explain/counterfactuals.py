@@ -12,7 +12,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Makeup
 from fairlead_policy.exact.terms import Terms, leading_of, lifters_of, tag_of, top_of, worth_of
-from fairlead_policy.order.positions import sort_key
+from fairlead_policy.order.merging import sort_key
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 

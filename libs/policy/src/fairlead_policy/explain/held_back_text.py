@@ -7,7 +7,7 @@ from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Within
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.figures import MANY, percent, share_of
-from fairlead_policy.order.tree_columns import TreeColumns
+from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
@@ -62,7 +62,7 @@ def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[
         )
 
 
-def hold_back(told: Sequence[list[str]], places: TreeColumns, rules: PoolRules) -> None:
+def hold_back(told: Sequence[list[str]], places: PositionColumns, rules: PoolRules) -> None:
     """Adds to the reasons of each of many jobs what holds it back."""
     begun: dict[str, str] = {}
     for below in places.below:

@@ -1,167 +1,55 @@
 """What stands around a place: the jobs directly before and behind it, what those before it ask for, who holds what.
 
-Each shard tells its part; `join_around` puts parts together exactly. Tuples ascend along every top-level tenant's sequence,
-so a part costs a binary search a tree; tenants that stand alone are looked at side by side.
+Each shard tells its part; `join_around` puts parts together exactly.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
 
-import numpy as np
-
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Around, Holder
-from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
 from fairlead_policy.explain.side_by_side import SideBySide
-from fairlead_policy.order.positions import (
-    SortKey,
-    merge_places,
-    place_at,
-    sort_key_of,
-)
+from fairlead_policy.order.merging import merge_places
+from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 MOST_HOLDERS = 3
 """Told of each resource."""
 
 
-class Chain:
-    """One top-level tenant's jobs in the sequence in which they are served, at one instant."""
-
-    def __init__(self, part: TenantQueue | ServiceOrder, now: Micros) -> None:
-        self._part = part
-        self._now = now
-        self.top = part.top
-
-    def __len__(self) -> int:
-        return len(self._part)
-
-    def key_at(self, at: int) -> SortKey:
-        """What the order goes by."""
-        return sort_key_of(self._part, at, self._now)
-
-    def place_at(self, at: int) -> Place:
-        """The place of a job."""
-        return place_at(self._part, at, self._now)
-
-    def uid_at(self, at: int) -> str:
-        """The uid of a job."""
-        return self._part.uid_at(at)
-
-    def before(self, bar: SortKey) -> int:
-        """How many of its jobs stand before a place."""
-        return bisect_left(range(len(self)), bar, key=self.key_at)
-
-    def leads(self, leading: int, ahead: int) -> int:
-        """How many of the first `ahead` jobs are of a higher class than this."""
-        return int(np.searchsorted(self._part.rows.rank[:ahead], leading))
-
-    def asked(self, ahead: int, rules: PoolRules) -> Counter[str]:
-        """What the first `ahead` jobs ask for, of each resource that counts."""
-        return _summed(self._part.first_columns(ahead).demand, rules)
-
-    def asked_by_startable(self, ahead: int, rules: PoolRules) -> Counter[str]:
-        """What the first `ahead` jobs ask for of every resource, without those larger than the pool: these never start."""
-        if leaves_out(rules):
-            return asked_in_turn(map(self._part.job_at, range(ahead)), rules)
-        return _summed(self._part.first_columns(ahead).demand_of_startable(rules), rules)
-
-
-def _summed(demand: Ints, rules: PoolRules) -> Counter[str]:
-    # Sums of Python's integers: 64 bits may not hold them.
-    sums = [sum(column.tolist()) for column in demand.T]
-    return Counter(dict(zip(rules.resources, sums, strict=True)))
-
-
-def around(side: SideBySide, chains: Sequence[Chain], place: Place, rules: PoolRules, count: int) -> Around:
+def around(order: PoolOrder, side: SideBySide, place: Place, count: int) -> Around:
     """What stands around a place, of these jobs; who holds what is not known here.
 
     Args:
-        side: the jobs of tenants that stand alone, as they stand to the place.
-        chains: of all others, of the same instant.
+        order: that the jobs are of.
+        side: the jobs, as they stand to the place.
         place: may be of none of them.
-        rules: of the pool.
         count: how many neighbours on each side.
     """
-    bar, top = side.bar, top_of(place)
-    own = next(
-        (number for number, tenant_queue in enumerate(side.tenant_queues) if tenant_queue.tenant == top), None
-    )
-    found = [(chain, chain.before(bar)) for chain in chains]
-    asked = side.asked(rules)
-    for chain, ahead in found:
-        asked.update(chain.asked_by_startable(ahead, rules))
-    foremost, higher = _foremost(side, own, [part for part in found if part[0].top != top], bar)
-    mine = sum(ahead for chain, ahead in found if chain.top == top)
-    return Around(
-        nearest=_nearest(side, found, count),
-        behind=_behind(side, own, found, place, count),
-        foremost=foremost,
-        fixed=higher + mine + (0 if own is None else int(side.ahead[own])),
-        asked=_of(asked, place),
-    )
-
-
-type _Job = tuple[SortKey, Chain, int]
-"""A job with its chain and its position there."""
-
-
-def _foremost(
-    side: SideBySide, own: int | None, others: Sequence[tuple[Chain, int]], bar: SortKey
-) -> tuple[Place | None, int]:
-    """The first job of others that a place may pass, and how many stand before it by their class."""
-    first = [(chain, chain.leads(bar[0], ahead), ahead) for chain, ahead in others]
-    found = [*_of_tenant_queues(side, side.foremost(own))]
-    found += [(chain.key_at(at), chain, at) for chain, at, ahead in first if at < ahead]
-    higher = side.higher(own) + sum(at for _, at, _ in first)
-    if not found:
-        return None, higher
-    _, chain, at = min(found, key=_key)
-    return chain.place_at(at), higher
-
-
-def _nearest(side: SideBySide, found: Sequence[tuple[Chain, int]], count: int) -> list[Place]:
-    jobs = [
-        *_of_tenant_queues(side, side.nearest(count)),
-        *(
-            (chain.key_at(at), chain, at)
-            for chain, ahead in found
-            for at in range(max(0, ahead - count), ahead)
-        ),
-    ]
-    return [chain.place_at(at) for _, chain, at in nlargest(count, jobs, key=_key)]
-
-
-def _behind(
-    side: SideBySide, own: int | None, found: Sequence[tuple[Chain, int]], place: Place, count: int
-) -> list[Place]:
+    top = top_of(place)
+    own = next((number for number, one in enumerate(side.sequences) if one.top == top), None)
     skipped = None
-    if own is not None and side.ahead[own] < len(side.tenant_queues[own]):
-        skipped = own if side.tenant_queues[own].uid_at(int(side.ahead[own])) == place.uid else None
-    jobs = _of_tenant_queues(side, side.next_behind(skipped, count))
-    for chain, ahead in found:
-        itself = chain.top == top_of(place) and ahead < len(chain) and chain.uid_at(ahead) == place.uid
-        ends = min(len(chain), ahead + itself + count)
-        jobs += [(chain.key_at(at), chain, at) for at in range(ahead + itself, ends)]
-    return [chain.place_at(at) for _, chain, at in nsmallest(count, jobs, key=_key)]
+    if own is not None and side.ahead[own] < len(side.sequences[own]):
+        skipped = own if side.sequences[own].uid_at(int(side.ahead[own])) == place.uid else None
+    foremost = min(side.foremost(own), key=lambda job: side.key_of(*job), default=None)
+    asked = side.asked(order.rules)
+    before = nlargest(count, side.nearest(count), key=lambda job: side.key_of(*job))
+    behind = nsmallest(count, side.next_behind(skipped, count), key=lambda job: side.key_of(*job))
+    return Around(
+        nearest=_places(order, side, before),
+        behind=_places(order, side, behind),
+        foremost=None if foremost is None else _places(order, side, [foremost])[0],
+        fixed=side.higher(own) + (0 if own is None else int(side.ahead[own])),
+        asked={name: asked[name] for name in _asked_for(place) if name in asked},
+    )
 
 
-def _of_tenant_queues(side: SideBySide, rows: Iterable[tuple[int, int]]) -> list[_Job]:
-    return [
-        (side.key_of(tenant_queue, row), Chain(side.tenant_queues[tenant_queue], side.now), row)
-        for tenant_queue, row in rows
-    ]
-
-
-def _key(job: _Job) -> SortKey:
-    return job[0]
+def _places(order: PoolOrder, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> list[Place]:
+    return [order.place_at(side.sequences[sequence], at, side.now) for sequence, at in jobs]
 
 
 def holders_of(tenant_queues: Iterable[TenantQueue], place: Place) -> tuple[dict[str, int], list[Holder]]:
@@ -214,10 +102,6 @@ def _most(held: Mapping[str, list[tuple[int, str]]]) -> list[Holder]:
 
 def _largest_first(part: tuple[int, str]) -> tuple[int, str]:
     return -part[0], part[1]
-
-
-def _of(amounts: Mapping[str, int], place: Place) -> dict[str, int]:
-    return {name: amounts[name] for name in _asked_for(place) if name in amounts}
 
 
 def _asked_for(place: Place) -> list[str]:

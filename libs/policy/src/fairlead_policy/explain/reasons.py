@@ -16,7 +16,6 @@ from fairlead_policy.explain.held_back_text import (
     rescaled_in_words,
 )
 from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
-from fairlead_policy.order.tree_columns import TreeColumns
 from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
 
 _WHOLE_MINUTE = 60 * SECOND
@@ -86,26 +85,25 @@ class Wording:
             found += _too_large(place, self._rules.capacity)
         return found
 
-    def of_columns(self, places: PositionColumns[PlacedJob]) -> list[list[str]]:
+    def of_columns(self, places: PositionColumns) -> list[list[str]]:
         """The reasons of each of these places: the same words, at a fraction of the cost."""
         columns = self._urgencies(places), self._by_uses(places), self._waited(places.submitted)
         found = list(map(list, zip(*columns, strict=True)))
-        if isinstance(places, TreeColumns):
-            hold_back(found, places, self._rules)
+        hold_back(found, places, self._rules)
         if self._oversized:
             for told, job in zip(found, places.jobs, strict=True):
                 told.extend(_too_large(job, self._rules.capacity))
+        for row, place in places.apart.items():
+            found[row] = self.reasons(place)
         return found
 
     def terms(self, place: Place) -> list[str]:
         """The same without what the class does."""
         return self.reasons(place)[1:]
 
-    def _urgencies(self, places: PositionColumns[PlacedJob]) -> list[str]:
+    def _urgencies(self, places: PositionColumns) -> list[str]:
         names = [job.urgency for job in places.jobs]
         classes = {urgency: self._class(urgency) for urgency in set(names)}
-        if not isinstance(places, TreeColumns):
-            return [classes[urgency] for urgency in names]
         return [
             classes[urgency] if override is None else self._class(urgency, override)
             for urgency, override in zip(names, places.override, strict=True)
@@ -129,10 +127,9 @@ class Wording:
         before, written, behind, end = self._frame(tenant, dominant)
         return f"{before}{written(use)}{behind}{tag:.4f}{end}"
 
-    def _by_uses(self, places: PositionColumns[PlacedJob]) -> list[str]:
+    def _by_uses(self, places: PositionColumns) -> list[str]:
         """What `_by_use` says of each."""
-        tops = places.top if isinstance(places, TreeColumns) else [job.tenant for job in places.jobs]
-        frames = map(self._frame, tops, places.dominant)
+        frames = map(self._frame, places.top, places.dominant)
         return [
             f"{before}{written(use)}{behind}{tag:.4f}{end}"
             for (before, written, behind, end), use, tag in zip(frames, places.use, places.tag, strict=True)

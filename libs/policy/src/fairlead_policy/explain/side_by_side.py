@@ -1,4 +1,4 @@
-"""Jobs of tenants that stand alone, side by side as columns, compared with one place at once.
+"""Jobs of top-level tenants side by side as columns, compared with one place at once.
 
 Floats tell nearly all of them apart from it; those that are too close for floats are compared exactly.
 """
@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Flags, Ints, aged_at, join
+from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, aged_at, join, ratio
 from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
-from fairlead_policy.order.positions import SortKey, sort_key_at
+from fairlead_policy.order.merging import SortKey, sort_key_at
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
-from fairlead_policy.tenants.tenant_queue import TenantQueue
+from fairlead_policy.tenants.service_order import ServiceOrder
 
 # Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
 _NEAR = 2.0**-45
@@ -24,34 +24,35 @@ _TINY = 1e-290
 
 
 class SideBySide:
-    """The jobs of tenant queues at one instant, as they stand to one place.
+    """The jobs of top-level tenants' sequences at one instant, as they stand to one place.
 
     Args:
-        tenant_queues: of strict classes, each with jobs.
+        sequences: of these tenants, whole, each with jobs.
         bar: what the order goes by, of the place.
         rules: of the pool.
         now: the instant.
     """
 
     def __init__(
-        self, tenant_queues: Sequence[TenantQueue], bar: SortKey, rules: PoolRules, now: Micros
+        self, sequences: Sequence[ServiceOrder], bar: SortKey, rules: PoolRules, now: Micros
     ) -> None:
-        self.tenant_queues = tenant_queues
+        self.sequences = sequences
         self.now = now
         self.bar = bar
-        lengths = [len(tenant_queue) for tenant_queue in tenant_queues]
+        lengths = [len(sequence) for sequence in sequences]
         self._starts = np.cumsum([0, *lengths])
-        self._part = np.repeat(np.arange(len(tenant_queues)), lengths)
-        rows = join([tenant_queue.scored().rows for tenant_queue in tenant_queues])
+        self._part = np.repeat(np.arange(len(sequences)), lengths)
+        rows = join([sequence.rows for sequence in sequences])
         self._rank = rows.rank
         aged = aged_at(rows.submitted, rules, now)
         rate, target = float(rules.rate), _float(bar[1] - now * rules.rate)
         waiting = (aged - now) * rate
         with np.errstate(over="ignore", invalid="ignore"):
-            self._lead = rows.tag + waiting - target
-            self._doubt = _NEAR * (rows.tag + np.abs(waiting) + abs(target)) + _TINY
+            tags = _tags(rows, sequences[0].measure.multipliers) if sequences else rows.tag
+            self._lead = tags + waiting - target
+            self._doubt = _NEAR * (tags + np.abs(waiting) + abs(target)) + _TINY
         self.ahead = self._count()
-        """By tenant queue, how many of its jobs stand before the place."""
+        """By sequence, how many of its jobs stand before the place: tuples ascend along it."""
         at = np.arange(len(self._part)) - self._starts[self._part]
         self._before: Flags = at < self.ahead[self._part]
 
@@ -59,29 +60,29 @@ class SideBySide:
         same = self._rank == self.bar[0]
         sure = (self._rank < self.bar[0]) | (same & (self._lead < -self._doubt))
         near = same & ~(np.abs(self._lead) > self._doubt)
-        counts: Ints = np.bincount(self._part[sure], minlength=len(self.tenant_queues))
-        doubtful = np.bincount(self._part[near], minlength=len(self.tenant_queues))
+        counts: Ints = np.bincount(self._part[sure], minlength=len(self.sequences))
+        doubtful = np.bincount(self._part[near], minlength=len(self.sequences))
         for number in np.flatnonzero(doubtful).tolist():
-            # Tuples ascend along a tenant queue, so those in doubt stand side by side.
+            # Tuples ascend along a sequence, so those in doubt stand side by side.
             first = int(counts[number])
             among = range(first, first + int(doubtful[number]))
-            key = partial(sort_key_at, self.tenant_queues[number], now=self.now)
+            key = partial(sort_key_at, self.sequences[number], now=self.now)
             counts[number] += bisect_left(among, self.bar, key=key)
         return counts
 
-    def key_of(self, tenant_queue: int, row: int) -> SortKey:
+    def key_of(self, sequence: int, position: int) -> SortKey:
         """What the order goes by, exact."""
-        return sort_key_at(self.tenant_queues[tenant_queue], row, self.now)
+        return sort_key_at(self.sequences[sequence], position, self.now)
 
     def nearest(self, count: int) -> list[tuple[int, int]]:
-        """(tenant queue, row) of few jobs among which the last `count` before the place are for certain."""
+        """(sequence, position) of few jobs among which the last `count` before the place are for certain."""
         return self._first(self._before, count, sign=-1)
 
     def next_behind(self, skipped: int | None, count: int) -> list[tuple[int, int]]:
-        """(tenant queue, row) of few jobs among which the first `count` behind the place are; not the place's own job.
+        """(sequence, position) of few jobs among which the first `count` behind the place are; not the place's own job.
 
         Args:
-            skipped: the tenant queue that the place is the next job of; None for another shard's.
+            skipped: the sequence that the place is the next job of; None for another shard's.
             count: how many.
         """
         behind = ~self._before
@@ -90,14 +91,14 @@ class SideBySide:
         return self._first(behind, count, sign=1)
 
     def foremost(self, without: int | None) -> list[tuple[int, int]]:
-        """(tenant queue, row) of few jobs among which the first before the place of its own class is, of all other tenant queues."""
+        """(sequence, position) of few jobs among which the first before the place of its own class is, of all other sequences."""
         chosen = self._before & (self._rank == self.bar[0])
         if without is not None:
             chosen &= self._part != without
         return self._first(chosen, 1, sign=1)
 
     def higher(self, without: int | None) -> int:
-        """How many jobs of other tenant queues stand before the place by their class."""
+        """How many jobs of other sequences stand before the place by their class."""
         chosen = self._rank < self.bar[0]
         if without is not None:
             chosen &= self._part != without
@@ -105,15 +106,14 @@ class SideBySide:
 
     def asked(self, rules: PoolRules) -> Counter[str]:
         """What all jobs before the place that can start at all ask for, by resource."""
-        if not self.tenant_queues:
+        if not self.sequences:
             return Counter()
         if leaves_out(rules):
-            counted = zip(self.tenant_queues, self.ahead.tolist(), strict=True)
-            before = (tenant_queue.job_at(row) for tenant_queue, ahead in counted for row in range(ahead))
+            counted = zip(self.sequences, self.ahead.tolist(), strict=True)
+            before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
             return asked_in_turn(before, rules)
         parts = [
-            tenant_queue.columns(len(tenant_queue)).demand_of_startable(rules).T
-            for tenant_queue in self.tenant_queues
+            sequence.first_columns(len(sequence)).demand_of_startable(rules).T for sequence in self.sequences
         ]
         sums = [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
         return Counter(dict(zip(rules.resources, sums, strict=True)))
@@ -133,6 +133,15 @@ class SideBySide:
                 among = among[close]
             found += among.tolist()
         return [(int(self._part[row]), int(row - self._starts[self._part[row]])) for row in found]
+
+
+def _tags(rows: Rows, multipliers: Multipliers) -> Floats:
+    """What keys are made of beside waiting."""
+    if rows.offset is None:
+        return rows.tag
+    floats = np.array([ratio(one.numerator, one.denominator) for one in multipliers.exact])
+    found: Floats = rows.tag + floats[rows.offset]
+    return found
 
 
 def _float(exact: Fraction) -> float:

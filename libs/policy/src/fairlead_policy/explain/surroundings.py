@@ -1,8 +1,6 @@
 """Who stands before a place, and what stands around it, asked of an order. The place may be another shard's."""
 
-from bisect import bisect_left
 from collections.abc import Iterable
-from functools import partial
 
 import msgspec
 
@@ -10,30 +8,22 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Around
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.explain.neighbourhood import Chain, around, holders_of
+from fairlead_policy.explain.neighbourhood import around, holders_of
 from fairlead_policy.explain.side_by_side import SideBySide
+from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import sort_key, sort_key_in
 
 
 def count_before(
     order: PoolOrder, place: Place, now: Micros, tenants: Iterable[str] | None = None
 ) -> dict[str, int]:
     """How many jobs stand before the place, by tenant; of these tenants, or of all."""
-    names = None if tenants is None else list(tenants)
-    bar = sort_key(place, order.rules, now)
+    trees = order.chosen_trees(tenants)
+    side = SideBySide(
+        [tree.sequence(now) for tree, _ in trees], sort_key(place, order.rules, now), order.rules, now
+    )
     counts: dict[str, int] = {}
-    tenant_queues = order.alone(names)
-    side = SideBySide(tenant_queues, bar, order.rules, now)
-    counts |= {
-        tenant_queue.tenant: ahead
-        for tenant_queue, ahead in zip(tenant_queues, side.ahead.tolist(), strict=True)
-        if ahead
-    }
-    # Tuples ascend along a sequence: a binary search finds where the place would stand.
-    for tree, chosen in order.chosen_trees(names):
-        sequence = tree.sequence(now)
-        ahead = bisect_left(range(len(sequence)), bar, key=partial(sort_key_in, sequence, now=now))
+    for (_, chosen), sequence, ahead in zip(trees, side.sequences, side.ahead.tolist(), strict=True):
         found = sequence.count_by_tenant(ahead)
         counts |= {name: count for name, count in found.items() if chosen is None or name in chosen}
     return counts
@@ -61,9 +51,8 @@ def around_place(
     """
     names = None if tenants is None else list(tenants)
     trees = {tree: tree.sequence(now) for tree, _ in order.chosen_trees(names)}
-    chains = [Chain(sequence, now) for sequence in trees.values()]
-    side = SideBySide(order.alone(names), sort_key(place, order.rules, now), order.rules, now)
-    found = around(side, chains, place, order.rules, count)
+    side = SideBySide(list(trees.values()), sort_key(place, order.rules, now), order.rules, now)
+    found = around(order, side, place, count)
     tenant_queues = order.tenant_queues
     held = (
         tenant_queues.values()

@@ -14,10 +14,9 @@ from fairlead_contracts.messages.explanations import Makeup, Promoted
 from fairlead_policy.explain.breakdown import makeup_of
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.least_end import Ends, least_end
-from fairlead_policy.explain.neighbourhood import Chain
 from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.positions import sort_key
 
 _TRIED = 2000
 """Jobs of a tree at most in which ends are found by trying: each try merges it anew."""
@@ -25,18 +24,12 @@ _TRIED = 2000
 
 def breakdown_of(order: PoolOrder, uid: str, now: Micros) -> Makeup | None:
     """What the start tag of a waiting job is made of; None where it does not wait, or with H-DRF."""
-    job, rules = order.job(uid), order.rules
-    if job is None or rules.rescaled:
+    job, rules, found = order.job(uid), order.rules, order.found(uid, now)
+    if job is None or found is None or rules.rescaled:
         return None
-    tenant_queue = order.tenant_queues[job.tenant]
-    row = tenant_queue.row_of(job)
-    tree = order.trees.get(rules.top_of(job.tenant))
-    if tree is None:
-        return makeup_of(Chain(tenant_queue, now), row, job.tenant, [tenant_queue], rules=rules, past={})
-    sequence = tree.sequence(now)
-    chain, at = Chain(sequence, now), sequence.position_at(tenant_queue, row)
+    tree = order.trees[rules.top_of(job.tenant)]
     past = tree.past_below(tree.top)
-    return makeup_of(chain, at, job.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
+    return makeup_of(*found, job.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
 
 
 def if_promoted(order: PoolOrder, uid: str, urgency: str, now: Micros) -> Promoted | None:
@@ -62,8 +55,7 @@ def _standing(order: PoolOrder, uid: str, tenant: str, now: Micros) -> Promoted 
     place = order.place(uid, now)
     if place is None:
         return None
-    tree = order.trees.get(order.rules.top_of(tenant))
-    kin = [tenant] if tree is None else list(tree.tenant_queues)
+    kin = list(order.trees[order.rules.top_of(tenant)].tenant_queues)
     return Promoted(place=place, own=sum(count_before(order, place, now, kin).values()))
 
 
@@ -99,13 +91,11 @@ def _least_end(order: PoolOrder, place: Place, other: Place, now: Micros) -> End
 @contextmanager
 def _ended(order: PoolOrder, tenant: str, ends: Ends) -> Iterator[None]:
     """The order as if so much of the tenant's had ended, and then as it was."""
-    tenant_queue, tree = order.tenant_queues[tenant], order.trees.get(order.rules.top_of(tenant))
+    tenant_queue, tree = order.tenant_queues[tenant], order.trees[order.rules.top_of(tenant)]
     tenant_queue.end(ends)
-    if tree is not None:
-        tree.changed(tenant)
+    tree.changed(tenant)
     try:
         yield
     finally:
         tenant_queue.start(ends)
-        if tree is not None:
-            tree.changed(tenant)
+        tree.changed(tenant)

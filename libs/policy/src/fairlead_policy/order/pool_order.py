@@ -3,21 +3,22 @@
 From scratch and step by step are the same code: an order depends on what waits and runs, never on how it came to.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.order.positions import place_in, place_of
+from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.view import View
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.columns import by_tenant
+from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.tenant_queue import QueueNumbers, TenantQueue
 from fairlead_policy.tenants.tenant_share import standing_of
-from fairlead_policy.tenants.tenant_tree import TenantTree
+from fairlead_policy.tenants.tenant_tree import Front, TenantTree
 
 
 class PoolOrder:
@@ -33,7 +34,7 @@ class PoolOrder:
         self._queues = QueueNumbers()
         self.tenant_queues: dict[str, TenantQueue] = {}
         self.trees: dict[str, TenantTree] = {}
-        """By top-level tenant, where it is more than a queue by itself: a tree, or classes that are not strict."""
+        """By top-level tenant, what waits and runs below it."""
         self._waiting: dict[str, WaitingJob] = {}
         self._running: dict[str, tuple[str, Mapping[str, int]]] = {}
         self._past: dict[str, Mapping[str, int]] = {}
@@ -58,9 +59,9 @@ class PoolOrder:
             return
         self._measure = Measure(rules)
         self.trees.clear()
-        for tenant_queue in self.tenant_queues.values():
+        for tenant, tenant_queue in self.tenant_queues.items():
             tenant_queue.adopt(self._measure)
-            self._join_tree(tenant_queue)
+            self._tree(rules.top_of(tenant)).tenant_queues[tenant] = tenant_queue
         for tenant, past in list(self._past.items()):
             self._keep_past(tenant, past)
 
@@ -126,17 +127,17 @@ class PoolOrder:
         fronts = {}
         for number in np.unique(view.queue).tolist():
             rows = np.flatnonzero(view.queue == number)
-            fronts[self._queues.queues[number]] = view.places(view.first(rows, window))
+            fronts[self._queues.queues[number]] = view.positions(view.first(rows, window))[:]
         return fronts
 
     def order(self, now: Micros, tenants: Iterable[str] | None = None) -> list[Place]:
         """Every place, in order, of these tenants or all."""
-        view = self._view(tenants, now)
-        return view.places(view.ranked())
+        return self.in_order(now, tenants)[:]
 
-    def in_order(self, now: Micros) -> Sequence[Place]:
-        """The same of all tenants, for one that reads them one after the other before anything changes."""
-        return self._view(None, now).in_order()
+    def in_order(self, now: Micros, tenants: Iterable[str] | None = None) -> Positions:
+        """The same, each made when somebody looks at it; to be read before anything changes."""
+        view = self._view(tenants, now)
+        return view.positions(view.ranked())
 
     def uids(self, now: Micros, tenants: Iterable[str] | None = None) -> list[str]:
         """The uids of `order`, without the terms behind them."""
@@ -145,16 +146,18 @@ class PoolOrder:
 
     def place(self, uid: str, now: Micros) -> Place | None:
         """The job's place; None where it does not wait."""
+        found = self.found(uid, now)
+        return None if found is None else self.place_at(*found, now)
+
+    def found(self, uid: str, now: Micros) -> tuple[ServiceOrder, int] | None:
+        """The sequence that the job waits in, as far as its place takes it, and its position; None where it does not wait."""
         job = self._waiting.get(uid)
-        if job is None:
-            return None
-        tenant_queue = self.tenant_queues[job.tenant]
-        row = tenant_queue.row_of(job)
-        tree = self.trees.get(self.rules.top_of(job.tenant))
-        if tree is None:
-            return place_of(tenant_queue, row, now)
-        sequence = tree.sequence(now)
-        return place_in(sequence, sequence.position_at(tenant_queue, row), now)
+        return None if job is None else self._tree(self.rules.top_of(job.tenant)).find(job, now)
+
+    def place_at(self, sequence: ServiceOrder, position: int, now: Micros) -> Place:
+        """The place of a job of a top-level tenant's sequence at that instant."""
+        view = View(self._measure, [Front.of(sequence, np.array([position]))], now)
+        return view.positions(np.zeros(1, np.int64))[0]
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.
@@ -172,7 +175,8 @@ class PoolOrder:
     def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
         """How many jobs wait in each queue."""
         counts: dict[Queue, int] = {}
-        for tenant_queue in self._chosen_tenant_queues(tenants):
+        names = self.tenant_queues if tenants is None else dict.fromkeys(tenants)
+        for tenant_queue in (self.tenant_queues[name] for name in names if name in self.tenant_queues):
             for queue, count in tenant_queue.waiting_by_queue.items():
                 counts[queue] = counts.get(queue, 0) + count
         return dict(sorted(counts.items()))
@@ -191,32 +195,29 @@ class PoolOrder:
         """
         if self.rules.cap is None or not self.rules.rate:
             return None
-        return self._view(tenants, now, window).next_flip()
+        names = None if tenants is None else list(tenants)
+        parts = self._fronts(names, now, window)
+        flips = [View(self._measure, parts, now).flip_of_tuples()]
+        flips += [self.trees[part.sequence.top].next_flip(part.sequence) for part in parts]
+        return min((flip for flip in flips if flip is not None), default=None)
 
     def _standing(self, tenant: str) -> Standing:
         tree = self.trees.get(self.rules.top_of(tenant))
         if tree is None:
-            tenant_queue = self.tenant_queues.get(tenant)
-            return standing_of(tenant, [] if tenant_queue is None else [tenant_queue], self.rules)
-        past = tree.past_below(tenant)
-        return standing_of(tenant, list(tree.tenant_queues_below(tenant)), self.rules, past)
+            return standing_of(tenant, [], self.rules)
+        return standing_of(
+            tenant, list(tree.tenant_queues_below(tenant)), self.rules, tree.past_below(tenant)
+        )
 
     def _tenant_queue(self, tenant: str) -> TenantQueue:
         """The tenant's queue, about to change."""
+        tree = self._tree(self.rules.top_of(tenant))
         tenant_queue = self.tenant_queues.get(tenant)
         if tenant_queue is None:
             tenant_queue = self.tenant_queues[tenant] = TenantQueue(tenant, self._measure, self._queues)
-            self._join_tree(tenant_queue)
-        tree = self.trees.get(self.rules.top_of(tenant))
-        if tree is not None:
-            tree.changed(tenant)
+            tree.tenant_queues[tenant] = tenant_queue
+        tree.changed(tenant)
         return tenant_queue
-
-    def _join_tree(self, tenant_queue: TenantQueue) -> None:
-        top = self.rules.top_of(tenant_queue.tenant)
-        if self.rules.strict and top == tenant_queue.tenant and top not in self.rules.children:
-            return
-        self._tree(top).tenant_queues[tenant_queue.tenant] = tenant_queue
 
     def _tree(self, top: str) -> TenantTree:
         tree = self.trees.get(top)
@@ -243,44 +244,29 @@ class PoolOrder:
             return
         del self.tenant_queues[tenant]
         top = self.rules.top_of(tenant)
-        tree = self.trees.get(top)
-        if tree is not None:
-            tree.tenant_queues.pop(tenant, None)
-            if tree.idle:
-                del self.trees[top]
-
-    def _chosen_tenant_queues(self, tenants: Iterable[str] | None) -> list[TenantQueue]:
-        """The tenant queues of these tenants in which somebody waits."""
-        tenant_queues = self.tenant_queues
-        found = (
-            tenant_queues.values()
-            if tenants is None
-            else (tenant_queues[name] for name in dict.fromkeys(tenants) if name in tenant_queues)
-        )
-        return [tenant_queue for tenant_queue in found if len(tenant_queue)]
-
-    def alone(self, tenants: Iterable[str] | None) -> list[TenantQueue]:
-        """Those of the chosen tenant queues that are in no tree."""
-        chosen = self._chosen_tenant_queues(tenants)
-        if not self.trees:
-            return chosen
-        return [
-            tenant_queue
-            for tenant_queue in chosen
-            if self.rules.top_of(tenant_queue.tenant) not in self.trees
-        ]
+        self.trees[top].tenant_queues.pop(tenant, None)
+        if self.trees[top].idle:
+            del self.trees[top]
 
     def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
-        """The trees in which one of these tenants waits, each with those of them."""
-        if not self.trees:
-            return []
-        chosen: dict[str, set[str]] = {}
-        for tenant_queue in self._chosen_tenant_queues(tenants):
-            top = self.rules.top_of(tenant_queue.tenant)
-            if top in self.trees:
-                chosen.setdefault(top, set()).add(tenant_queue.tenant)
-        return [(self.trees[top], None if tenants is None else names) for top, names in chosen.items()]
+        """By top-level tenant, what one of these tenants waits in, with those of them; None for all."""
+        queues, top_of = self.tenant_queues, self.rules.top_of
+        names = queues if tenants is None else (name for name in dict.fromkeys(tenants) if name in queues)
+        chosen: dict[str, list[str]] = {}
+        for name in names:
+            if len(queues[name]):
+                top = top_of(name)
+                if top in chosen:
+                    chosen[top].append(name)
+                else:
+                    chosen[top] = [name]
+        return [(self.trees[top], None if tenants is None else found) for top, found in chosen.items()]
+
+    def _fronts(self, tenants: Iterable[str] | None, now: Micros, window: int | None) -> list[Front]:
+        return [
+            tree.all(now, names) if window is None else tree.front(now, window, names)
+            for tree, names in self.chosen_trees(tenants)
+        ]
 
     def _view(self, tenants: Iterable[str] | None, now: Micros, window: int | None = None) -> View:
-        names = None if tenants is None else list(tenants)
-        return View(self._measure, self.alone(names), self.chosen_trees(names), now, window)
+        return View(self._measure, self._fronts(tenants, now, window), now)

@@ -1,21 +1,16 @@
-"""Places as columns; and those of which only the tenant's share and the waiting tell, of tenants that stand alone.
+"""Positions as columns: a million of them take a gigabyte and seconds as objects, so whoever reads all reads these."""
 
-A million places take a gigabyte and seconds as objects. Whoever reads them all looks at columns instead, part by part.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.exact.ranking import Ints, Rows, aged_at
-from fairlead_policy.exact.rounding import Figures, Fractions
-from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_contracts.messages.decisions import Place, UnboundedBy
+from fairlead_policy.exact.terms import top_of
 
 
 class PlacedJob(Protocol):
-    """A job, as far as its place repeats it."""
+    """A job, as far as its position repeats it."""
 
     @property
     def uid(self) -> str:
@@ -38,6 +33,10 @@ class PlacedJob(Protocol):
         """Its class."""
 
     @property
+    def override(self) -> float | None:
+        """A granted number in place of its class's weight."""
+
+    @property
     def submitted(self) -> Micros:
         """When waiting began."""
 
@@ -47,76 +46,54 @@ class PlacedJob(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Line[J: PlacedJob]:
-    """Jobs of tenants that stand alone, with strict classes, none blocked and no share infinite: as equal columns."""
+class Below:
+    """What jobs' tenants stand at among their siblings at one depth below the top-level ones."""
 
-    jobs: Sequence[J]
-    rows: Rows
-    dominant: Ints
-    """Position of the dominant resource in the pool's resources."""
-
-
-@dataclass(frozen=True, slots=True)
-class PositionColumns[J: PlacedJob]:
-    """Places of finite shares, as equal columns; what they mean is told by `Place`."""
-
-    jobs: Sequence[J]
-    dominant: list[str]
-    use: list[int]
-    tag: list[float]
-    key: list[float]
-    submitted: list[Micros]
+    tenant: Sequence[str]
+    """The job's own or one above it; empty where its own stands higher."""
+    dominant: Sequence[str]
+    """Empty where that tenant has nothing before the job."""
+    tag: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
-class PlainPlaces[J: PlacedJob](PositionColumns[J]):
-    """The places of a line."""
+class PositionColumns:
+    """Positions of some jobs as equal columns; what they mean is told by `Place`."""
 
-    def places(self) -> list[Place]:
-        """Each as an object."""
-        columns = self.jobs, self.dominant, self.use, self.tag, self.key, self.submitted
-        return [
-            Place(
-                uid=job.uid,
-                scope=job.scope,
-                id=job.id,
-                tenant=job.tenant,
-                urgency=job.urgency,
-                dominant=dominant,
-                use=use,
-                tag=tag,
-                key=key,
-                submitted=submitted,
-                demand=job.demand,
-            )
-            for job, dominant, use, tag, key, submitted in zip(*columns, strict=True)
-        ]
+    jobs: Sequence[PlacedJob]
+    top: Sequence[str]
+    """The top-level tenants."""
+    dominant: Sequence[str]
+    use: Sequence[int]
+    tag: Sequence[float]
+    key: Sequence[float]
+    """Tags and keys are 0 where the share is infinite."""
+    unbounded_by: Sequence[UnboundedBy | None]
+    """What makes a share infinite; None where it is not."""
+    submitted: Sequence[Micros]
+    override: Sequence[float | None]
+    """Where they count."""
+    behind: Sequence[str]
+    """What the job is called that each counts as; empty where that is itself."""
+    below: Sequence[Below]
+    """From the top down."""
+    apart: Mapping[int, Place]
+    """Those of which more is to be told than columns hold, by row: shares that are infinite or scaled (H-DRF)."""
 
-
-def dominant_names(dominant: Ints, use: Ints, rules: PoolRules) -> list[str]:
-    """The resources at these positions; empty where none of it is used."""
-    names = rules.resources
-    return [names[at] if used else "" for at, used in zip(dominant.tolist(), use.tolist(), strict=True)]
-
-
-def plain_places[J: PlacedJob](
-    line: Line[J], rules: PoolRules, multipliers: Fractions, now: Micros
-) -> PlainPlaces[J]:
-    """As `place_of` of each of these jobs, at a fraction of the cost.
-
-    Args:
-        line: the jobs.
-        rules: of their pool.
-        multipliers: of its rows.
-        now: what the aging cap is measured from.
-    """
-    rows = line.rows
-    figures = Figures(rows.use, multipliers.of(rows.multiplier), rules)
-    return PlainPlaces(
-        jobs=line.jobs,
-        dominant=dominant_names(line.dominant, rows.use, rules),
-        use=rows.use.tolist(),
-        tag=figures.tags(),
-        key=figures.keys(aged_at(rows.submitted, rules, now)),
-        submitted=rows.submitted.tolist(),
-    )
+    @classmethod
+    def of(cls, places: Sequence[Place]) -> "PositionColumns":
+        """Positions that come as objects, each to be told by itself."""
+        return cls(
+            jobs=places,
+            top=list(map(top_of, places)),
+            dominant=[place.dominant for place in places],
+            use=[place.use for place in places],
+            tag=[place.tag for place in places],
+            key=[place.key for place in places],
+            unbounded_by=[place.unbounded_by for place in places],
+            submitted=[place.submitted for place in places],
+            override=[place.override for place in places],
+            behind=[""] * len(places),
+            below=[],
+            apart=dict(enumerate(places)),
+        )

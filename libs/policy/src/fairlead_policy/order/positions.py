@@ -1,190 +1,322 @@
-"""Places and standings as others see them, and places of several shards put together.
+"""Positions as others see them, made from columns: the one place where an order becomes what is printed and sent.
 
-A place carries its exact terms. What is computed from them, here or by another process, is the same to the last bit,
-whichever shard or grouping it came from.
+A position carries its exact terms, and the floats nearest to what they come to: the same to the last bit, whichever
+shard or grouping it was computed in. Each is made when somebody looks at it, some together while one reads on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
+from typing import NamedTuple, Protocol, overload
 
-import msgspec
+import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Lift, Place, Within
-from fairlead_policy.exact.ranking import Ranking, ratio
-from fairlead_policy.exact.scoring import Scores, lacking_of, unbounded_by
-from fairlead_policy.exact.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
-from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
-from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.tenant_queue import TenantQueue
+from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy, Within
+from fairlead_policy.exact.multipliers import ClassWeights
+from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
+from fairlead_policy.exact.rounding import Figures, Numbered
+from fairlead_policy.exact.scoring import Measure, Scores, unbounded_by
+from fairlead_policy.exact.terms import worth_of
+from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
+from fairlead_policy.order.position_columns import Below, PlacedJob, PositionColumns
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.service_order import Cause, ServiceOrder
 
-type SortKey = tuple[int, Fraction, Micros, str, int]
-"""(class and infinite share, key, submitted, uid, position): of the job that it counts as, but for the position."""
-
-
-def place_of(tenant_queue: TenantQueue, row: int, now: Micros) -> Place:
-    """The place of the row-th job of the own order of a tenant that stands alone, with strict classes."""
-    rules, job = tenant_queue.rules, tenant_queue.job_at(row)
-    scores = tenant_queue.scored(row + 1)
-    use, submitted = scores.use.item(row), scores.rows.submitted.item(row)
-    unbounded = bool(scores.rows.rank.item(row) & 1)
-    dominant, tag, key = "", 0.0, 0.0
-    if scores.lacking[row]:
-        dominant, use = tenant_queue.lacking_at(row)
-    elif use:
-        dominant = rules.resources[scores.dominant.item(row)]
-    if not unbounded:
-        multiplier = tenant_queue.multiplier(scores.dominant.item(row)) if use else NOTHING
-        tag, key = _rounded(use, multiplier, rules.aged(submitted, now), rules.rate)
-    return Place(
-        uid=job.uid,
-        scope=job.scope,
-        id=job.id,
-        tenant=job.tenant,
-        urgency=job.urgency,
-        dominant=dominant,
-        use=use,
-        tag=tag,
-        key=key,
-        submitted=submitted,
-        unbounded=unbounded,
-        unbounded_by=unbounded_by(scores, row, rules.entitlement_of(tenant_queue.tenant))
-        if unbounded
-        else None,
-        blocked=bool(scores.rows.rank.item(row) & 2),
-        demand=job.demand,
-    )
+AT_ONCE = 1024
+"""Positions that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 
-def _rounded(use: int, multiplier: Fraction, aged: Micros, rate: Fraction) -> tuple[float, float]:
-    """Tag and key as people see them, the key counted from the Unix epoch: the floats nearest to the exact ones."""
-    numerator, denominator = use * multiplier.numerator, multiplier.denominator
-    waited = aged * rate.numerator * denominator
-    key = ratio(numerator * rate.denominator + waited, denominator * rate.denominator)
-    return ratio(numerator, denominator), key
+class InSequence(NamedTuple):
+    """Some jobs of a top-level tenant's sequence."""
+
+    sequence: ServiceOrder
+    which: Ints
+    """Numbers of them among the jobs that were asked for."""
+    at: Ints
+    """Their positions."""
 
 
-def sort_key_at(tenant_queue: TenantQueue, row: int, now: Micros) -> SortKey:
-    """What the order goes by, exact, of the row-th job of the own order of a tenant that stands alone."""
-    rules, scores = tenant_queue.rules, tenant_queue.scored(row + 1)
-    rank, submitted = scores.rows.rank.item(row), scores.rows.submitted.item(row)
-    key = rules.aged(submitted, now) * rules.rate
-    if not rank & 1 and (use := scores.use.item(row)):
-        key += use * tenant_queue.multiplier(scores.dominant.item(row))
-    return rank, key, submitted, tenant_queue.uid_at(row), 0
+class Line(Protocol):
+    """Jobs side by side, in any order, with what their positions are made from."""
+
+    @property
+    def scores(self) -> Scores:
+        """Each by its own terms."""
+
+    def jobs(self, rows: Ints) -> Sequence[PlacedJob]:
+        """Some of the jobs."""
+
+    def cause(self, row: int) -> Cause:
+        """What makes a job's share infinite, where that is a resource that the pool has none of."""
+
+    def sequences(self, rows: Ints) -> Iterator[InSequence]:
+        """Those of some jobs whose tenants do not stand alone."""
 
 
-# Places in the sequence of a tree, or of classes that are not strict -------------------------------------------------
+class _Served(NamedTuple):
+    """Some jobs by the sequences that serve them, as equal columns."""
+
+    sequences: Sequence[ServiceOrder]
+    """Of tenants that do not stand alone."""
+    part: Ints
+    """Number of each job's sequence; -1 where its tenant stands alone."""
+    at: Ints
+    """Its position there."""
+    behind: Names
+    """What the job is called that each counts as; empty where that is itself."""
+    depths: Sequence[Depth]
+    """From the top down."""
+
+    def take(self, rows: slice) -> "_Served":
+        """Some of them."""
+        depths = [depth.take(rows) for depth in self.depths]
+        return _Served(self.sequences, self.part[rows], self.at[rows], self.behind[rows], depths)
 
 
-def place_in(sequence: ServiceOrder, position: int, now: Micros) -> Place:
-    """The place of a job of a top-level tenant's sequence."""
-    job, rules = sequence.job_at(position), sequence.measure.rules
-    lifted, late = sequence.as_submitted.item(position), sequence.by_tag.item(position)
-    own = lift_at(sequence, position)
-    tag, key = _tag_and_key(own, sequence.top, rules, now)
-    way = rules.way_up(job.tenant)
-    return Place(
-        uid=job.uid,
-        scope=job.scope,
-        id=job.id,
-        tenant=job.tenant,
-        urgency=job.urgency,
-        override=job.override,
-        dominant=own.dominant,
-        use=own.use,
-        share=own.share,
-        tag=tag,
-        key=key,
-        submitted=own.submitted,
-        unbounded=own.unbounded,
-        unbounded_by=unbounded_by(sequence.stretch.scores, position, rules.entitlement_of(sequence.top)),
-        blocked=own.blocked,
-        demand=job.demand,
-        top=sequence.top if sequence.top != job.tenant else "",
-        position=position,
-        lifted=None if lifted == position else lift_at(sequence, lifted),
-        lifted_late=None if late == lifted else lift_at(sequence, late),
-        within=[_within(sequence, tenant, position) for tenant in way[:-1]],
-    )
+class Positions(Sequence[Place]):
+    """The positions of jobs, first job first.
+
+    Args:
+        line: the jobs.
+        order: rows of the line, in order.
+        measure: of the pool.
+        now: the instant.
+    """
+
+    def __init__(self, line: Line, order: Ints, measure: Measure, now: Micros) -> None:
+        rules = measure.rules
+        self._line, self._order = line, order
+        self._rules, self._now = rules, now
+        self._levels = LevelsBelow(rules)
+        self._units = measure.units
+        self._weights = None if rules.strict else ClassWeights(rules)
+        self._lifts: dict[tuple[ServiceOrder, str, int], Lift] = {}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[Place]:
+        for rows, served in self._together():
+            yield from self._made(rows, served)
+
+    @overload
+    def __getitem__(self, at: int) -> Place: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Place]: ...
+
+    def __getitem__(self, at: int | slice) -> Place | list[Place]:
+        rows = self._order[at if isinstance(at, slice) else [at]]
+        found = self._made(rows, self._served(rows))
+        return found if isinstance(at, slice) else found[0]
+
+    def jobs(self) -> Iterator[PlacedJob]:
+        """The jobs themselves, first job first."""
+        for start in range(0, len(self), AT_ONCE):
+            yield from self._line.jobs(self._order[start : start + AT_ONCE])
+
+    def parts(self) -> Iterator[PositionColumns]:
+        """All of them as columns, some hundred at a time."""
+        for rows, served in self._together():
+            columns = self._columns(rows, served)
+            apart = np.flatnonzero(self._is_apart(rows, served))
+            some = rows[apart]
+            places = self._made(some, self._served(some)) if len(apart) else []
+            yield replace(columns, apart=dict(zip(apart.tolist(), places, strict=True)))
+
+    def _together(self) -> Iterator[tuple[Ints, _Served]]:
+        # What serves them is looked up for all at once: a thousand trees have a job in each thousand.
+        served = self._served(self._order)
+        for start in range(0, len(self), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            yield self._order[some], served.take(some)
+
+    def _served(self, rows: Ints) -> _Served:
+        part, at, behind = (
+            np.full(len(rows), -1),
+            np.zeros(len(rows), np.int64),
+            np.full(len(rows), "", object),
+        )
+        sequences: list[ServiceOrder] = []
+        depths: list[Depth] = []
+        for sequence, which, positions in self._line.sequences(rows):
+            part[which], at[which] = len(sequences), positions
+            sequences.append(sequence)
+            counted = sequence.lifter[positions]
+            others = np.flatnonzero(counted != positions)
+            behind[which[others]] = [job.id or job.uid for job in sequence.jobs_at(counted[others])]
+            for number, depth in enumerate(self._levels.of(sequence, positions)):
+                if number == len(depths):
+                    depths.append(Depth.of_nobody(len(rows)))
+                depths[number].put(which, depth)
+        return _Served(sequences, part, at, behind, depths)
+
+    def _is_apart(self, rows: Ints, served: _Served) -> Flags:
+        """Whether more is to be told of jobs than columns hold."""
+        if self._rules.rescaled:
+            return np.ones(len(rows), np.bool_)
+        found: Flags = self._line.scores.rows.rank[rows] & 1 > 0
+        for depth in served.depths:
+            found |= ~depth.finite
+        return found
+
+    def _columns(self, rows: Ints, served: _Served) -> PositionColumns:
+        jobs, scores = self._line.jobs(rows), self._line.scores.take(rows)
+        parts = served.part.tolist()
+        tops = [sequence.top for sequence in served.sequences]
+        top = [job.tenant if part < 0 else tops[part] for job, part in zip(jobs, parts, strict=True)]
+        tag, key = self._figures(scores, jobs, top)
+        dominant, use = _names(scores.dominant, scores.use, self._rules), scores.use.tolist()
+        because: list[UnboundedBy | None] = [None] * len(jobs)
+        for row in np.flatnonzero(scores.rows.rank & 1).tolist():
+            because[row] = "beyond"
+            tag[row] = key[row] = 0.0
+            if scores.lacking[row]:
+                dominant[row], use[row], held = self._line.cause(rows.item(row))
+                because[row] = "held" if held else "asked"
+            if not self._rules.entitlement_of(top[row]):
+                because[row] = "weight"
+        return PositionColumns(
+            jobs=jobs,
+            top=top,
+            dominant=dominant,
+            use=use,
+            tag=tag,
+            key=key,
+            unbounded_by=because,
+            submitted=scores.rows.submitted.tolist(),
+            override=[None if part < 0 else job.override for job, part in zip(jobs, parts, strict=True)],
+            behind=served.behind.tolist(),
+            below=[self._below(depth) for depth in served.depths],
+            apart={},
+        )
+
+    def _figures(
+        self, scores: Scores, jobs: Sequence[PlacedJob], top: Sequence[str]
+    ) -> tuple[list[float], list[float]]:
+        """Tags and keys."""
+        rows, rules = scores.rows, self._rules
+        aged = aged_at(rows.submitted, rules, self._now)
+        units = self._units.of(top, scores.dominant)
+        tags = Figures(rows.use, units, rules)
+        keys = self._keys(tags, units, jobs, aged)
+        found = tags.tags(), keys
+        for row, tag in enumerate(scores.exact or ()):
+            if tag is not None:  # a fraction of its own (H-DRF)
+                key = worth_of(tag, jobs[row], rules) + aged.item(row) * rules.rate
+                found[0][row], found[1][row] = ratio(*tag.as_integer_ratio()), ratio(*key.as_integer_ratio())
+        return found
+
+    def _keys(self, tags: Figures, units: Numbered, jobs: Sequence[PlacedJob], aged: Ints) -> list[float]:
+        """What the class makes of the tags, and the waiting."""
+        if self._weights is None:
+            return tags.keys(aged)
+        weights = self._weights.of(jobs)
+        if self._rules.class_mode == "additive":
+            return tags.keys(aged, weights)
+        return tags.over(self._weights.dividing(units, weights)).keys(aged)
+
+    def _below(self, depth: Depth) -> Below:
+        names = self._levels.tenants
+        tenant = [names[one] if one != NOBODY else "" for one in depth.tenant.tolist()]
+        units = self._units.of(tenant, depth.dominant)
+        return Below(
+            tenant=tenant,
+            dominant=_names(depth.dominant, depth.use, self._rules),
+            tag=Figures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
+        )
+
+    def _made(self, rows: Ints, served: _Served) -> list[Place]:
+        columns = self._columns(rows, served)
+        blocked = self._line.scores.rows.rank[rows] & 2 > 0
+        lifted: list[tuple[Lift | None, Lift | None]] = [(None, None)] * len(rows)
+        within: list[list[Within]] = [[] for _ in rows]
+        for row in np.flatnonzero(served.part >= 0).tolist():
+            sequence, at = served.sequences[served.part.item(row)], served.at.item(row)
+            lifted[row] = self._lifted(sequence, at)
+            within[row] = self._within(sequence, row, columns.below, served.depths)
+        share_at = self._line.scores.share_at
+        return [
+            Place(
+                uid=job.uid,
+                scope=job.scope,
+                id=job.id,
+                tenant=job.tenant,
+                urgency=job.urgency,
+                override=columns.override[row],
+                dominant=columns.dominant[row],
+                use=columns.use[row],
+                share=share_at(rows.item(row)),
+                tag=columns.tag[row],
+                key=columns.key[row],
+                submitted=columns.submitted[row],
+                unbounded=columns.unbounded_by[row] is not None,
+                unbounded_by=columns.unbounded_by[row],
+                blocked=is_blocked,
+                demand=job.demand,
+                top="" if columns.top[row] == job.tenant else columns.top[row],
+                position=served.at.item(row),
+                lifted=lifted[row][0],
+                lifted_late=lifted[row][1],
+                within=within[row],
+            )
+            for row, (job, is_blocked) in enumerate(zip(columns.jobs, blocked.tolist(), strict=True))
+        ]
+
+    def _lifted(self, sequence: ServiceOrder, at: int) -> tuple[Lift | None, Lift | None]:
+        """The jobs that one counts as, as far as they are others: as submitted, and far beyond the cap."""
+        first, last = sequence.as_submitted.item(at), sequence.by_tag.item(at)
+        return (
+            None if first == at else self._lift(sequence, sequence.top, first),
+            None if last == first else self._lift(sequence, sequence.top, last),
+        )
+
+    def _within(
+        self, sequence: ServiceOrder, row: int, below: Sequence[Below], depths: Sequence[Depth]
+    ) -> list[Within]:
+        """What a job's tenant and those above it stand at, that tenant first."""
+        found: list[Within] = []
+        for told, depth in zip(reversed(below), reversed(depths), strict=True):
+            tenant = told.tenant[row]
+            if not tenant:
+                continue
+            at, lifter = depth.at.item(row), depth.lifter.item(row)
+            scores = sequence.stretches[tenant].scores
+            share, tag = scores.share_at(at), told.tag[row]
+            found.append(
+                Within(
+                    tenant=tenant,
+                    dominant=told.dominant[row],
+                    use=depth.use.item(row),
+                    tag=ratio(*Fraction(share).as_integer_ratio()) if share else tag,
+                    share=share,
+                    unbounded_by=unbounded_by(scores, at, self._rules.entitlement_of(tenant)),
+                    lifted=None if lifter == at else self._lift(sequence, tenant, lifter),
+                )
+            )
+        return found
+
+    def _lift(self, sequence: ServiceOrder, tenant: str, at: int) -> Lift:
+        """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
+        known = self._lifts.get((sequence, tenant, at))
+        if known is None:
+            known = self._lifts[sequence, tenant, at] = _new_lift(sequence, tenant, at)
+        return known
 
 
-def _tag_and_key(own: Lift, top: str, rules: PoolRules, now: Micros) -> tuple[float, float]:
-    if own.unbounded:
-        return 0.0, 0.0
-    tag = tag_of(own, top, rules)
-    key = worth_of(tag, own, rules) + rules.aged(own.submitted, now) * rules.rate
-    return ratio(tag.numerator, tag.denominator), ratio(key.numerator, key.denominator)
-
-
-def lift_at(sequence: ServiceOrder, position: int) -> Lift:
-    """The terms of the job at a position."""
-    scores, job = sequence.stretch.scores, sequence.job_at(position)
-    dominant, use = _dominant(scores, position, sequence)
-    rank = scores.rows.rank.item(position)
-    return Lift(
-        uid=job.uid,
-        id=job.id,
-        urgency=job.urgency,
-        override=job.override,
-        dominant=dominant,
-        use=use,
-        share=scores.share_at(position),
-        submitted=scores.rows.submitted.item(position),
-        unbounded=bool(rank & 1),
-        blocked=bool(rank & 2),
-    )
-
-
-def _dominant(scores: Scores, position: int, sequence: ServiceOrder) -> tuple[str, int]:
-    if scores.lacking[position]:
-        return _lacking_at(sequence, position)
-    use = scores.use.item(position)
-    return (sequence.measure.rules.resources[scores.dominant.item(position)] if use else ""), use
-
-
-def _lacking_at(sequence: ServiceOrder, position: int) -> tuple[str, int]:
-    """The resource that makes the share infinite, and how much of it: the first cause along the sequence."""
-    rules = sequence.measure.rules
-    name = lacking_of(sequence.use, rules)
-    if name is not None:
-        return name, min(sequence.use[name], LARGEST)
-    first = int((sequence.field.columns.lacking[sequence.stretch.at] > 0).argmax())
-    demand = sequence.job_at(first).demand
-    name = lacking_of(demand, rules) if first < position else None
-    return ("", 0) if name is None else (name, min(demand[name], LARGEST))
-
-
-def _within(sequence: ServiceOrder, tenant: str, position: int) -> Within:
-    """What the job's tenant, or one above it, stands at among its siblings before the job."""
-    rules = sequence.measure.rules
-    at = sequence.position_in(tenant, position)
-    own = lift_within(sequence, tenant, at)
-    exact = tag_of(own, tenant, rules)
-    lifter = sequence.lifter_in(tenant).item(at)
-    return Within(
-        tenant=tenant,
-        dominant=own.dominant,
-        use=own.use,
-        tag=ratio(exact.numerator, exact.denominator),
-        share=own.share,
-        unbounded_by=unbounded_by(sequence.stretches[tenant].scores, at, rules.entitlement_of(tenant)),
-        lifted=None if lifter == at else lift_within(sequence, tenant, lifter),
-    )
-
-
-def lift_within(sequence: ServiceOrder, tenant: str, at: int) -> Lift:
-    """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
+def _new_lift(sequence: ServiceOrder, tenant: str, at: int) -> Lift:
     scores, job = sequence.stretches[tenant].scores, sequence.job_within(tenant, at)
-    use = 0 if scores.lacking[at] else scores.use.item(at)
-    rank = scores.rows.rank.item(at)
+    use, rank = 0 if scores.lacking[at] else scores.use.item(at), scores.rows.rank.item(at)
+    dominant = sequence.measure.rules.resources[scores.dominant.item(at)] if use else ""
+    if scores.lacking[at] and tenant == sequence.top:
+        dominant, use, _ = sequence.cause_at(at)
     return Lift(
         uid=job.uid,
         id=job.id,
         urgency=job.urgency,
         override=job.override,
-        dominant=sequence.measure.rules.resources[scores.dominant.item(at)] if use else "",
+        dominant=dominant,
         use=use,
         share=scores.share_at(at),
         submitted=scores.rows.submitted.item(at),
@@ -193,53 +325,7 @@ def lift_within(sequence: ServiceOrder, tenant: str, at: int) -> Lift:
     )
 
 
-def sort_key_in(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
-    """What the order goes by, exact, of a job of a top-level tenant's sequence."""
-    terms = lift_at(sequence, sequence.lifter.item(position))
-    return *compared(terms, sequence.top, sequence.measure.rules, now), position
-
-
-def place_at(part: TenantQueue | ServiceOrder, at: int, now: Micros) -> Place:
-    """The place of a job of a tenant that stands alone, or of a sequence."""
-    return place_of(part, at, now) if isinstance(part, TenantQueue) else place_in(part, at, now)
-
-
-def sort_key_of(part: TenantQueue | ServiceOrder, at: int, now: Micros) -> SortKey:
-    """What the order goes by, exact, of the same."""
-    return sort_key_at(part, at, now) if isinstance(part, TenantQueue) else sort_key_in(part, at, now)
-
-
-# Places of any shard --------------------------------------------------------------------------------------------------
-
-
-def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
-    """What the order goes by, exact. Places of one basis compare, whoever computed them."""
-    return *compared(counted_as(place, rules, now), top_of(place), rules, now), place.position
-
-
-def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros) -> list[Place]:
-    """The places of several shards, in the order that one shard with all tenants would give at `now`.
-
-    Args:
-        parts: of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
-        rules: of that basis.
-        now: the one instant that all are compared at; keys of places beyond the cap are brought up to it.
-    """
-    places = list(chain.from_iterable(parts))
-    terms = [counted_as(place, rules, now) for place in places]
-    rows, multipliers = rows_of(
-        [(one, top_of(place)) for one, place in zip(terms, places, strict=True)], rules
-    )
-    ranking = Ranking(rows, rules, multipliers, now)
-    order = ranking.order(lambda row: (terms[row].uid, places[row].position))
-    return [_at(places[row], rules, now) for row in order.tolist()]
-
-
-def _at(place: Place, rules: PoolRules, now: Micros) -> Place:
-    """The place with its key of that instant: only a cap makes a difference."""
-    if rules.cap is None or place.unbounded:
-        return place
-    worth = worth_of(tag_of(place, top_of(place), rules), place, rules)
-    exact = worth + rules.aged(place.submitted, now) * rules.rate
-    key = ratio(exact.numerator, exact.denominator)
-    return place if key == place.key else msgspec.structs.replace(place, key=key)
+def _names(dominant: Ints, use: Ints, rules: PoolRules) -> list[str]:
+    """The resources at these positions; empty where none of it is used."""
+    names = rules.resources
+    return [names[at] if used else "" for at, used in zip(dominant.tolist(), use.tolist(), strict=True)]

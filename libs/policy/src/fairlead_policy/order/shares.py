@@ -1,14 +1,12 @@
 """Shares and entitlements: what a start tag is the quotient of, for people to divide by eye."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
-from fairlead_policy.order.tree_columns import TreeColumns
+from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 
@@ -32,21 +30,22 @@ def quotient_of(place: Place, rules: PoolRules) -> Quotient:
     return Quotient(_float(place.use * unit), _float(entitled))
 
 
-def quotients_of(places: PositionColumns[PlacedJob], rules: PoolRules) -> tuple[list[float], list[float]]:
+def quotients_of(places: PositionColumns, rules: PoolRules) -> tuple[list[float | None], list[float]]:
     """The shares and the entitlements of places, as `quotient_of` of each."""
     units = {name: (unit.numerator, unit.denominator) for name, unit in rules.unit_share_by_name.items()}
-    units[""] = 0, 1
-    shares = [
-        ratio(use * units[name][0], units[name][1])
+    nothing = 0, 1
+    shares: list[float | None] = [
+        ratio(use * (unit := units.get(name, nothing))[0], unit[1])
         for name, use in zip(places.dominant, places.use, strict=True)
     ]
-    tops = _tops(places)
-    entitled = {top: _float(rules.entitlement_of(top)) for top in set(tops)}
-    return shares, [entitled[top] for top in tops]
-
-
-def _tops(places: PositionColumns[PlacedJob]) -> Sequence[str]:
-    return places.top if isinstance(places, TreeColumns) else [job.tenant for job in places.jobs]
+    for row, because in enumerate(places.unbounded_by):
+        if because not in (None, "weight"):
+            shares[row] = None
+    for row, place in places.apart.items():
+        if place.share:
+            shares[row] = quotient_of(place, rules).share
+    entitled = {top: _float(rules.entitlement_of(top)) for top in set(places.top)}
+    return shares, [entitled[top] for top in places.top]
 
 
 def _float(exact: Fraction) -> float:

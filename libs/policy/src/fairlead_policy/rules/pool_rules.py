@@ -4,7 +4,7 @@ Every weight and rate is the fraction that the document's decimal stands for (0.
 that two tenants who are equal on paper are equal here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -169,6 +169,10 @@ class PoolRules:
         way = self._ways.get(tenant)
         return (tenant,) if way is None else way
 
+    def stands_alone(self, top: str) -> bool:
+        """Whether a top-level tenant's order is its own: it has nobody below it, and classes are strict."""
+        return self.strict and top not in self.children
+
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
         """By tenant that has some, its children, sorted."""
@@ -207,16 +211,6 @@ class PoolRules:
     def aged(self, submitted: Micros, now: Micros) -> Micros:
         """The instant that a job's waiting counts from."""
         return submitted if self.cap is None else max(submitted, now - self.cap)
-
-    def may_exceed(self, largest: Iterable[int]) -> bool:
-        """Whether a job may ask for more than the pool has.
-
-        Args:
-            largest: by resource of the pool, the most that one asks for. Resources that do not count are not looked at.
-        """
-        if not all(map(self.counts, self.capacity)):
-            return True
-        return any(asked > self.capacity[name] for name, asked in zip(self.resources, largest, strict=True))
 
     def _weight(self, resource: str) -> Fraction:
         return self.resource_weights.get(resource, FULL)

@@ -12,11 +12,10 @@ from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_policy.order.batch_positions import BatchPositions, batch_positions
-from fairlead_policy.order.lazy_positions import AT_ONCE, LazyPositions
+from fairlead_policy.order.batch_line import batch_positions
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
-from fairlead_policy.order.position_table import PositionTable
+from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.order.positions import AT_ONCE, Positions
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -42,13 +41,13 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
 
-    def parts(self) -> Iterator[PositionColumns[PlacedJob] | Sequence[Place]]:
-        """The places, some hundred at a time: as columns where that tells all of them."""
-        if isinstance(self.places, BatchPositions | PositionTable):
+    def parts(self) -> Iterator[PositionColumns]:
+        """The places as columns, some hundred at a time."""
+        if isinstance(self.places, Positions):
             yield from self.places.parts()
             return
         for start in range(0, len(self.places), AT_ONCE):
-            yield self.places[start : start + AT_ONCE]
+            yield PositionColumns.of(self.places[start : start + AT_ONCE])
 
 
 def policy_of(snapshot: Snapshot) -> PolicyDocument:
@@ -170,21 +169,25 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
         jobs: that wait there.
         now: the instant.
     """
-    whole = batch_positions(jobs, order, order.rules, now)
-    if whole is not None:
+    oversized = _asks_for_more(jobs, order.rules)
+    places = batch_positions(jobs, order, order.rules, now)
+    if places is not None:
         standings = _standings(order, Counter(map(attrgetter("tenant"), jobs)))
-        return OrderedPool(
-            name=name, rules=order.rules, places=whole, standings=standings, oversized=whole.oversized
-        )
-    order.wait_all(map(_waiting, jobs))
-    places = order.in_order(now)
-    return OrderedPool(
-        name=name,
-        rules=order.rules,
-        places=places,
-        standings={one.tenant: one for one in order.standings()},
-        oversized=not isinstance(places, LazyPositions) or places.oversized,
-    )
+    else:
+        order.wait_all(map(_waiting, jobs))
+        places, standings = order.in_order(now), {one.tenant: one for one in order.standings()}
+    return OrderedPool(name=name, rules=order.rules, places=places, standings=standings, oversized=oversized)
+
+
+def _asks_for_more(jobs: list[SnapshotJob], rules: PoolRules) -> bool:
+    """Whether some job may ask for more than the pool has."""
+    largest: dict[str, int] = {}
+    # Jobs that ask for the same share it: each demand is looked at once.
+    for demand in {id(job.demand): job.demand for job in jobs}.values():
+        for name, amount in demand.items():
+            if amount > largest.get(name, 0):
+                largest[name] = amount
+    return any(amount > rules.capacity.get(name, 0) for name, amount in largest.items())
 
 
 def _standings(order: PoolOrder, waiting: Mapping[str, int]) -> dict[str, Standing]:

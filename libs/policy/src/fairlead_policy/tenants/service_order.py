@@ -2,15 +2,30 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
-from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.merging import Field, Stretch, ranked
 from fairlead_policy.tenants.tenant_queue import Columns, TenantQueue
+
+_FEW = 64
+"""Up to so many jobs are picked one by one."""
+
+
+class Cause(NamedTuple):
+    """What makes a share infinite, where that is a resource that the pool has none of."""
+
+    resource: str
+    """Empty where nothing of the kind does."""
+    amount: int
+    held: bool
+    """Whether it runs, or did; else a job before asks for it. The first cause along the sequence is told."""
 
 
 class ServiceOrder:
@@ -48,6 +63,8 @@ class ServiceOrder:
         self.stretches = stretches
         self.stretch = stretches[top]
         self._now = now
+        self.alone = measure.rules.stands_alone(top)
+        """Whether it is a single tenant's with strict classes: tuples ascend then, and each job counts as itself."""
 
     def __len__(self) -> int:
         return len(self.stretch.at)
@@ -64,11 +81,13 @@ class ServiceOrder:
     @cached_property
     def rows(self) -> Rows:
         """Each job as what it counts as."""
-        return self.own.take(self.lifter)
+        return self.own if self.alone else self.own.take(self.lifter)
 
     @cached_property
     def lifter(self) -> Ints:
         """The position of the job that each counts as."""
+        if self.alone:
+            return np.arange(len(self))
         return self._largest(self.measure, self._now)
 
     def lifter_in(self, tenant: str) -> Ints:
@@ -83,7 +102,7 @@ class ServiceOrder:
     @cached_property
     def as_submitted(self) -> Ints:
         """The position of the largest tuple up to each job, were nothing capped."""
-        if self.measure.rules.cap is None:
+        if self.measure.rules.cap is None or self.alone:
             return self.lifter
         return self._largest(self.measure.uncapped, self._now)
 
@@ -91,7 +110,7 @@ class ServiceOrder:
     def by_tag(self) -> Ints:
         """The position of the largest (class, tag, submitted, uid) up to each job: far beyond the cap it counts."""
         rules = self.measure.rules
-        if rules.cap is None or not rules.rate:
+        if rules.cap is None or not rules.rate or self.alone:
             return self.as_submitted
         return self._largest(self.measure.ageless, self._now)
 
@@ -101,11 +120,40 @@ class ServiceOrder:
 
     def tie_at(self, position: int) -> TieBreak:
         """What settles equal keys and submit instants: the uid that the job counts by, and its position."""
-        return self.uid_at(self.lifter.item(position)), position
+        return self.uid_at(position if self.alone else self.lifter.item(position)), position
 
     def job_at(self, position: int) -> WaitingJob:
         """A job."""
         return self.job_within(self.top, position)
+
+    def jobs_at(self, positions: Ints) -> list[WaitingJob]:
+        """Some jobs."""
+        if len(positions) <= _FEW:
+            return list(map(self.job_at, positions.tolist()))
+        picked: list[WaitingJob] = self._jobs[positions].tolist()
+        return picked
+
+    @cached_property
+    def _jobs(self) -> Names:
+        numbered: Names = np.empty(len(self.field.row), np.object_)
+        for number, tenant_queue in enumerate(self.field.tenant_queues):
+            start, end = self.field.starts[number : number + 2].tolist()
+            numbered[start:end] = tenant_queue.jobs_at(np.arange(end - start))
+        picked: Names = numbered[self.stretch.at]
+        return picked
+
+    def cause_at(self, position: int) -> Cause:
+        """What of a resource that the pool has none of makes the share of a job infinite."""
+        rules = self.measure.rules
+        name = lacking_of(self.use, rules)
+        if name is not None:
+            return Cause(name, min(self.use[name], LARGEST), held=True)
+        first = int((self.field.columns.lacking[self.stretch.at] > 0).argmax())
+        demand = self.job_at(first).demand
+        name = lacking_of(demand, rules) if first < position else None
+        return Cause(
+            "" if name is None else name, 0 if name is None else min(demand[name], LARGEST), held=False
+        )
 
     def job_within(self, tenant: str, position: int) -> WaitingJob:
         """A job by its position in the sequence of a tenant on its way up."""
@@ -136,6 +184,8 @@ class ServiceOrder:
 
     def count_by_tenant(self, ahead: int) -> dict[str, int]:
         """How many of the first jobs are each tenant's."""
+        if self.alone:
+            return {self.top: ahead} if ahead else {}
         counts = np.bincount(self.tenant_queues[:ahead], minlength=len(self.field.tenant_queues)).tolist()
         named = zip(self.field.tenant_queues, counts, strict=True)
         return {tenant_queue.tenant: count for tenant_queue, count in named if count}

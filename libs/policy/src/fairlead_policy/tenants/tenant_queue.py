@@ -9,13 +9,12 @@ is taken in `tenant_tree`, which merges tenant queues.
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
+from fairlead_policy.exact.ranking import Ints, Names
 from fairlead_policy.exact.scoring import Facing, Measure, Scale, Scores, lacking_of, sums_before
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
@@ -101,26 +100,11 @@ class TenantQueue:
         self._queues = queues
         self._jobs: dict[str, WaitingJob] = {}
         self._scores: Scores | None = None
-        self._front: tuple[int, Ints, Rows, Ints] | None = None
         self._uids: Names | None = None
         self._adopt(measure)
 
     def __len__(self) -> int:
         return len(self._jobs)
-
-    @property
-    def top(self) -> str:
-        """The top-level tenant: itself, as far as it stands alone."""
-        return self.tenant
-
-    @property
-    def rows(self) -> Rows:
-        """Each job as what it counts as: as itself."""
-        return self.scored().rows
-
-    def first_columns(self, count: int) -> "Columns":
-        """What the first jobs are, in their own order."""
-        return self.columns(count)
 
     @property
     def rules(self) -> PoolRules:
@@ -227,10 +211,6 @@ class TenantQueue:
         self._sort_in()
         return int(self._columns[SUBMITTED].min())
 
-    def tie_at(self, row: int) -> TieBreak:
-        """What settles equal keys and submit instants."""
-        return self.uid_at(row), 0
-
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
         return self._keys[row][_UID]
@@ -268,16 +248,6 @@ class TenantQueue:
             self._scores = self._score(len(self._keys))
         return self._scores
 
-    def front_rows(self, window: int) -> tuple[Ints, Rows, Ints]:
-        """The first `window` jobs of each queue: positions in the own order, terms, queue numbers."""
-        front = self._front
-        if front is None or front[0] != window:
-            self._sort_in()
-            rows = self._first_of_queues(window)
-            scores = self.scored(int(rows[-1]) + 1 if len(rows) else 0)
-            front = self._front = window, rows, scores.rows.take(rows), self._columns[QUEUE][rows]
-        return front[1:]
-
     @property
     def unblocked(self) -> int:
         """How many waiting jobs ask for no saturated resource."""
@@ -299,20 +269,6 @@ class TenantQueue:
             columns[DEMAND:].T,
         )
 
-    def multiplier(self, position: int) -> Fraction:
-        """`v_r / c_r / w_i` of the position-th resource of the pool."""
-        return self._scale.exact[position]
-
-    def lacking_at(self, row: int) -> tuple[str, int]:
-        """The resource that makes the share of the row-th job infinite, and how much of it: the first cause."""
-        name = lacking_of(self.counted, self.rules)
-        if name is not None:
-            return name, min(self.counted[name], LARGEST)
-        first = int(self._columns[LACKING].argmax())
-        job = self.job_at(first)
-        name = lacking_of(job.demand, self.rules) if first < row else None
-        return ("", 0) if name is None else (name, min(job.demand[name], LARGEST))
-
     def _adopt(self, measure: Measure) -> None:
         self._scale = Scale(measure, measure.rules.entitlement_of(self.tenant))
         self._keys: list[OwnKey] = []
@@ -328,7 +284,6 @@ class TenantQueue:
 
     def _forget_scores(self) -> None:
         self._scores = None
-        self._front = None
 
     def _add_demand(self, demands: Iterable[int], sign: int) -> None:
         for position, amount in enumerate(demands):
@@ -407,7 +362,9 @@ class TenantQueue:
         jobs = Facing(columns[RANK], columns[SUBMITTED], columns[GRADE])
         return self._scale.score(jobs, before, beyond, lacks_before)
 
-    def _first_of_queues(self, window: int) -> Ints:
+    def first_of_queues(self, window: int) -> Ints:
+        """The positions in the own order of the first `window` jobs of each queue."""
+        self._sort_in()
         if len(self.waiting_by_queue) <= 1:
             return np.arange(min(window, len(self._keys)))
         numbers = self._columns[QUEUE]

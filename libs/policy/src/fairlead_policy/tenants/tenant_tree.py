@@ -6,14 +6,15 @@ other. One event makes it anew, as deep as readers look.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
-from fairlead_policy.exact.ranking import Ints
-from fairlead_policy.exact.scoring import Measure, Scale, lacking_of
-from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.exact.ranking import Ints, Rows
+from fairlead_policy.exact.scoring import Measure, Scale, Scores, lacking_of
+from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
 from fairlead_policy.tenants.served import served
@@ -27,8 +28,29 @@ _DEEPER = 4
 _ALL = 2**62
 
 
+class Front(NamedTuple):
+    """Some jobs of a top-level tenant's sequence, as equal columns."""
+
+    sequence: ServiceOrder
+    at: Ints
+    """Their positions, ascending."""
+    scores: Scores
+    """By their own terms."""
+    rows: Rows
+    """By the terms of what each counts as."""
+    queue: Ints
+    """Numbers of their queues."""
+
+    @classmethod
+    def of(cls, sequence: ServiceOrder, at: Ints) -> "Front":
+        """The jobs at these positions."""
+        scores = sequence.stretch.scores.take(at)
+        rows = scores.rows if sequence.alone else sequence.rows.take(at)
+        return cls(sequence, at, scores, rows, sequence.queues[at])
+
+
 class TenantTree:
-    """One top-level tenant's state in a pool, where it has tenants below it or classes are not strict.
+    """One top-level tenant's state in a pool, and that of all tenants below it. One that stands alone is a tree of one node.
 
     Args:
         top: the top-level tenant.
@@ -48,11 +70,15 @@ class TenantTree:
         self._serving: Serving | None = None
         self._touched: set[str] = set()
         """What changed in it since."""
+        self._alone = measure.rules.stands_alone(top)
+        self._front: tuple[int, Front] | None = None
+        """Of a tenant that stands alone, by its window: instants do not change it."""
 
     def changed(self, tenant: str) -> None:
         """Something in a tenant is another: the sequence is made anew when somebody looks."""
-        self._made = self._serving = None
-        self._touched.add(tenant)
+        self._made = self._serving = self._front = None
+        if self.rules.rescaled:
+            self._touched.add(tenant)
 
     @property
     def idle(self) -> bool:
@@ -90,7 +116,7 @@ class TenantTree:
 
     def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
-        if self.rules.rescaled:
+        if self.rules.rescaled and not self._alone:
             self._served_so_far(now).all()
             return self._as_served(now)
         tenant_queues = [
@@ -112,10 +138,25 @@ class TenantTree:
             made = self._made = horizon, depth, found
         return made[2]
 
-    def front(
-        self, now: Micros, window: int, tenants: Collection[str] | None = None
-    ) -> tuple[ServiceOrder, Ints]:
-        """The positions of the first `window` jobs of each queue, of these tenants or all, ascending."""
+    def all(self, now: Micros, tenants: Collection[str] | None = None) -> Front:
+        """All jobs of these tenants, or of all."""
+        sequence = self.sequence(now)
+        if tenants is None or self._alone:
+            return Front(
+                sequence, np.arange(len(sequence)), sequence.stretch.scores, sequence.rows, sequence.queues
+            )
+        return Front.of(sequence, self.positions(sequence, tenants))
+
+    def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> Front:
+        """The first `window` jobs of each queue, of these tenants or all."""
+        if not self._alone:
+            return Front.of(*self._first(now, window, tenants))
+        if self._front is None or self._front[0] != window:
+            at = self.tenant_queues[self.top].first_of_queues(window)
+            self._front = window, Front.of(self.sequence(now, int(at[-1]) + 1), at)
+        return self._front[1]
+
+    def _first(self, now: Micros, window: int, tenants: Collection[str] | None) -> tuple[ServiceOrder, Ints]:
         if self.rules.rescaled:
             return self._served_front(now, window, tenants)
         depth = window + _SHALLOW
@@ -137,6 +178,15 @@ class TenantTree:
         # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
         return sequence, self.positions(sequence, tenants) if first is None else first
 
+    def find(self, job: WaitingJob, now: Micros) -> tuple[ServiceOrder, int]:
+        """The sequence as far as a job that waits here takes it, and the job's position."""
+        tenant_queue = self.tenant_queues[job.tenant]
+        row = tenant_queue.row_of(job)
+        if self._alone:
+            return self.sequence(now, row + 1), row
+        sequence = self.sequence(now)
+        return sequence, sequence.position_at(tenant_queue, row)
+
     def positions(self, sequence: ServiceOrder, tenants: Collection[str] | None) -> Ints:
         """The positions of these tenants' jobs, or of all."""
         if tenants is None:
@@ -154,7 +204,7 @@ class TenantTree:
     def _horizon(self, tenant_queues: list[TenantQueue], now: Micros) -> Micros | None:
         """Two instants of one horizon give one sequence: jobs beyond the cap move against the others."""
         cap = self._measure.rules.cap
-        if cap is None:
+        if cap is None or self._alone:
             return None
         oldest = min((tenant_queue.oldest for tenant_queue in tenant_queues), default=now)
         return None if oldest >= now - cap else now - cap

@@ -5,7 +5,7 @@ from itertools import islice
 
 from fairlead_cli.client.words import duration, reason, share_in_words, short_resource, tree_reason
 from fairlead_cli.paper.fitting import fit_cell, fit_reasons
-from fairlead_cli.paper.planned import PlannedPool, ids_of, jobs_of
+from fairlead_cli.paper.planned import PlannedPool, ids_of
 from fairlead_cli.paper.reserving import reserve_words
 from fairlead_cli.paper.results import withheld_lines
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
@@ -13,8 +13,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
-from fairlead_policy.order.shares import quotient_of, quotients_of
-from fairlead_policy.order.tree_columns import TreeColumns
+from fairlead_policy.order.shares import quotients_of
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
 
@@ -47,12 +46,8 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
     yield [[name] for name in (*names, *level, "waited", "why here: its tenant")]
     rank, ages = 1, _Ages(now)
     for part in planned.pool.parts():
-        jobs = jobs_of(part)
-        *terms, why = (
-            _column_cells(part, planned.pool.rules)
-            if isinstance(part, PositionColumns)
-            else _cells(part, planned, now)
-        )
+        jobs = part.jobs
+        *terms, why = _cells(part, planned.pool.rules, now)
         yield [
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
@@ -60,7 +55,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
             [job.urgency for job in jobs],
             *terms,
             *_standing(jobs, planned),
-            ages.of(part.submitted if isinstance(part, PositionColumns) else [job.submitted for job in jobs]),
+            ages.of(part.submitted),
             why,
         ]
         rank += len(jobs)
@@ -74,51 +69,39 @@ def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[
         yield [fit_cell(planned.fits[job.uid]) for job in jobs]
 
 
-def _column_cells(part: PositionColumns[PlacedJob], rules: PoolRules) -> tuple[list[str], ...]:
+def _cells(part: PositionColumns, rules: PoolRules, now: Micros) -> tuple[list[str], ...]:
     """Share, entitlement, tag, key, dominant resource and reason."""
     shares, entitled = quotients_of(part, rules)
     parts = {one: f"{one:.2%}" for one in set(entitled)}
     short: dict[str, str | None] = {name: short_resource(name) for name in set(part.dominant)}
     resources = [short[name] if use else None for name, use in zip(part.dominant, part.use, strict=True)]
-    return (
-        [f"{share:.2%}" for share in shares],
+    columns = part.jobs, part.top, part.tag, resources, part.behind
+    cells = (
+        ["∞" if share is None else f"{share:.2%}" for share in shares],
         [parts[one] for one in entitled],
         [f"{tag:.6f}" for tag in part.tag],
         [f"{key:.6f}" for key in part.key],
         [name or "-" for name in resources],
-        _tree_reasons(part, resources)
-        if isinstance(part, TreeColumns)
-        else list(map(share_in_words, part.tag, resources)),
+        [
+            tree_reason("" if top == job.tenant else top, share_in_words(tag, resource), behind)
+            for job, top, tag, resource, behind in zip(*columns, strict=True)
+        ],
     )
+    for row, place in part.apart.items():
+        told = _apart(place, rules, now)
+        for column, cell in zip(cells[2:], told, strict=True):
+            column[row] = cell
+    return cells
 
 
-def _tree_reasons(part: TreeColumns, resources: Sequence[str | None]) -> list[str]:
-    """What `reason` says of each place."""
-    columns = part.jobs, part.top, part.tag, resources, part.behind
-    return [
-        tree_reason("" if top == job.tenant else top, share_in_words(tag, resource), behind)
-        for job, top, tag, resource, behind in zip(*columns, strict=True)
-    ]
-
-
-def _cells(part: Sequence[Place], planned: PlannedPool, now: Micros) -> tuple[list[str], ...]:
-    """The same of places of which more is to be told."""
-    quotients = [quotient_of(place, planned.pool.rules) for place in part]
-    return (
-        ["∞" if one.share is None else f"{one.share:.2%}" for one in quotients],
-        [f"{one.entitled:.2%}" for one in quotients],
-        ["∞" if place.unbounded else f"{place.tag:.6f}" for place in part],
-        ["∞" if place.unbounded else f"{place.key:.6f}" for place in part],
-        [short_resource(place.dominant) or "-" for place in part],
-        [_reason(place, planned, now) for place in part],
-    )
-
-
-def _reason(place: Place, planned: PlannedPool, now: Micros) -> str:
-    """Beyond the cap it depends on the clock which job another counts as."""
-    if place.lifted_late is None:
-        return reason(place)
-    return reason(place, counted_as(place, planned.pool.rules, now))
+def _apart(place: Place, rules: PoolRules, now: Micros) -> tuple[str, str, str, str]:
+    """Tag, key, dominant resource and reason of a place of which more is to be told."""
+    # Beyond the cap it depends on the clock which job another counts as.
+    why = reason(place) if place.lifted_late is None else reason(place, counted_as(place, rules, now))
+    dominant = short_resource(place.dominant) or "-"
+    if place.unbounded:
+        return "∞", "∞", dominant, why
+    return f"{place.tag:.6f}", f"{place.key:.6f}", dominant, why
 
 
 class _Ages:

@@ -1,18 +1,17 @@
 """The order of a snapshot as JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 
 import msgspec
 
 from fairlead_cli.paper.fitting import FitLine, fit_line
-from fairlead_cli.paper.planned import Part, PlannedPool, ids_of, jobs_of
+from fairlead_cli.paper.planned import PlannedPool, ids_of
 from fairlead_cli.paper.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.position_columns import PositionColumns
-from fairlead_policy.order.shares import quotient_of, quotients_of
-from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.order.shares import quotients_of
 from fairlead_policy.snapshot.levels import PlannedLevels
 
 
@@ -81,7 +80,7 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     first = 0
     for part in pool.parts():
         lines = _job_lines(first, part, planned, wording)
-        jobs = jobs_of(part)
+        jobs = part.jobs
         if told:
             for line, job in zip(lines, jobs, strict=True):
                 line.reasons.extend([told[job.uid]] if job.uid in told else [])
@@ -99,35 +98,26 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     yield b"}"
 
 
-def _job_lines(first: int, part: Part, planned: PlannedPool, wording: Wording) -> list[JobLine]:
+def _job_lines(first: int, part: PositionColumns, planned: PlannedPool, wording: Wording) -> list[JobLine]:
     """One of each place, the first with that rank."""
-    jobs, plan, fits = jobs_of(part), planned.plan, planned.fits
+    jobs, plan, fits = part.jobs, planned.plan, planned.fits
     uids = [job.uid for job in jobs] if plan is not None or fits is not None else []
     columns = (
         [job.id for job in jobs],
         range(first, first + len(jobs)),
         [job.tenant for job in jobs],
         [job.urgency for job in jobs],
-        *_terms(part, planned.pool.rules),
+        *quotients_of(part, planned.pool.rules),
+        *(
+            [None if infinite else one for one, infinite in zip(column, part.unbounded_by, strict=True)]
+            for column in (part.tag, part.key)
+        ),
+        part.dominant,
         repeat(msgspec.UNSET) if plan is None else [plan.levels[uid] for uid in uids],
         repeat(msgspec.UNSET) if fits is None else [fit_line(fits[uid]) for uid in uids],
-        wording.of_columns(part) if isinstance(part, PositionColumns) else map(wording.reasons, part),
+        wording.of_columns(part),
     )
     return list(map(JobLine, *columns))
-
-
-def _terms(part: Part, rules: PoolRules) -> tuple[Sequence[float | str | None], ...]:
-    """Shares, entitlements, tags, keys and dominant resources."""
-    if isinstance(part, PositionColumns):
-        return *quotients_of(part, rules), part.tag, part.key, part.dominant
-    quotients = [quotient_of(place, rules) for place in part]
-    return (
-        [one.share for one in quotients],
-        [one.entitled for one in quotients],
-        [None if place.unbounded else place.tag for place in part],
-        [None if place.unbounded else place.key for place in part],
-        [place.dominant for place in part],
-    )
 
 
 def withheld_lines(plan: PlannedLevels) -> list[WithheldLine]:

@@ -1,0 +1,92 @@
+"""What jobs' tenants stand at among their siblings, level by level below the top: as columns over a tree's jobs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead_policy.exact.ranking import Flags, Ints
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.service_order import ServiceOrder
+
+NOBODY = -1
+
+
+class Depth(NamedTuple):
+    """What jobs stand at among their siblings at one depth below the top-level tenants."""
+
+    tenant: Ints
+    """Number of the tenant there, the job's own or one above it; `NOBODY` where its own stands higher."""
+    at: Ints
+    """Position in that tenant's sequence."""
+    use: Ints
+    """Of the dominant resource; 0 where that tenant's share is of what the pool has not."""
+    dominant: Ints
+    lifter: Ints
+    """Position in that sequence of the job that it counts as."""
+    finite: Flags
+
+    def take(self, rows: Ints | slice) -> "Depth":
+        """Some of the jobs."""
+        return Depth(
+            self.tenant[rows],
+            self.at[rows],
+            self.use[rows],
+            self.dominant[rows],
+            self.lifter[rows],
+            self.finite[rows],
+        )
+
+    def put(self, rows: Ints, other: "Depth") -> None:
+        """Other jobs' columns in place of some."""
+        for column, told in zip(self, other, strict=True):
+            column[rows] = told
+
+    @classmethod
+    def of_nobody(cls, jobs: int) -> "Depth":
+        """To be filled in."""
+        at, use, dominant, lifter = np.zeros((4, jobs), np.int64)
+        return cls(np.full(jobs, NOBODY), at, use, dominant, lifter, np.ones(jobs, np.bool_))
+
+
+class LevelsBelow:
+    """Columns of the trees that somebody looked at, as far as they looked. Tenants get numbers on the way.
+
+    Args:
+        rules: of the pool.
+    """
+
+    def __init__(self, rules: PoolRules) -> None:
+        self.tenants: list[str] = []
+        """By number."""
+        self._rules = rules
+        self._known: dict[ServiceOrder, tuple[dict[str, None], list[Depth]]] = {}
+        """By sequence: whose jobs are filled in, and the columns, by number in the field."""
+
+    def of(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
+        """Of jobs of a sequence, from the top down."""
+        filled, depths = self._known.setdefault(sequence, ({}, []))
+        numbers = sequence.stretch.at[positions]
+        for leaf in np.unique(sequence.field.tenant_queue[numbers]).tolist():
+            way = self._rules.way_up(sequence.field.tenant_queues[leaf].tenant)
+            for number, tenant in enumerate(way[-2::-1]):
+                if tenant not in filled:
+                    filled[tenant] = None
+                    self._fill(depths, number, sequence, tenant)
+        return [depth.take(numbers) for depth in depths]
+
+    def _fill(self, depths: list[Depth], number: int, sequence: ServiceOrder, tenant: str) -> None:
+        while len(depths) <= number:
+            depths.append(Depth.of_nobody(len(sequence.field.tenant_queue)))
+        stretch = sequence.stretches[tenant]
+        scores, at = stretch.scores, np.arange(len(stretch.at))
+        told = Depth(
+            tenant=np.full(len(at), len(self.tenants)),
+            at=at,
+            use=np.where(scores.lacking, 0, scores.use),
+            dominant=scores.dominant,
+            lifter=sequence.lifter_in(tenant),
+            finite=scores.finite,
+        )
+        depths[number].put(stretch.at, told)
+        self.tenants.append(tenant)

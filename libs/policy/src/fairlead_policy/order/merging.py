@@ -1,0 +1,63 @@
+"""Positions of several shards put together. Each carries its exact terms, so whoever computed it does not matter."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import chain
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_policy.exact.ranking import Ranking, ratio
+from fairlead_policy.exact.terms import compared, counted_as, rows_of, tag_of, top_of, worth_of
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.service_order import ServiceOrder
+
+type SortKey = tuple[int, Fraction, Micros, str, int]
+"""(class and infinite share, key, submitted, uid, position): of the job that it counts as, but for the position."""
+
+
+def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
+    """What the order goes by, exact. Places of one basis compare, whoever computed them."""
+    return *compared(counted_as(place, rules, now), top_of(place), rules, now), place.position
+
+
+def sort_key_at(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
+    """What the order goes by, exact, of a job of a top-level tenant's sequence: as `sort_key` of its place."""
+    rows, rules, lifter = sequence.own, sequence.measure.rules, sequence.lifter.item(position)
+    exact = sequence.measure.multipliers.exact
+    submitted = rows.submitted.item(lifter)
+    key = (
+        rules.aged(submitted, now) * rules.rate + rows.use.item(lifter) * exact[rows.multiplier.item(lifter)]
+    )
+    if rows.offset is not None:
+        key += exact[rows.offset.item(lifter)]
+    return rows.rank.item(lifter), key, submitted, sequence.uid_at(lifter), 0 if sequence.alone else position
+
+
+def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros) -> list[Place]:
+    """The places of several shards, in the order that one shard with all tenants would give at `now`.
+
+    Args:
+        parts: of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
+        rules: of that basis.
+        now: the one instant that all are compared at; keys of places beyond the cap are brought up to it.
+    """
+    places = list(chain.from_iterable(parts))
+    terms = [counted_as(place, rules, now) for place in places]
+    rows, multipliers = rows_of(
+        [(one, top_of(place)) for one, place in zip(terms, places, strict=True)], rules
+    )
+    ranking = Ranking(rows, rules, multipliers, now)
+    order = ranking.order(lambda row: (terms[row].uid, places[row].position))
+    return [_at(places[row], rules, now) for row in order.tolist()]
+
+
+def _at(place: Place, rules: PoolRules, now: Micros) -> Place:
+    """The place with its key of that instant: only a cap makes a difference."""
+    if rules.cap is None or place.unbounded:
+        return place
+    worth = worth_of(tag_of(place, top_of(place), rules), place, rules)
+    exact = worth + rules.aged(place.submitted, now) * rules.rate
+    key = ratio(exact.numerator, exact.denominator)
+    return place if key == place.key else msgspec.structs.replace(place, key=key)
