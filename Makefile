@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures settings format lock clean lab-kube lab-slurm lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures settings schemas format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -103,6 +103,9 @@ pictures: $(STAMP) ## draw those of docs/policy.md anew, from the policy at work
 
 settings: $(STAMP) ## write docs/settings.md anew, from the services' settings
 	$(BIN)/python -m fairlead_testkit.flag_tables > docs/settings.md
+
+schemas: $(STAMP) ## write docs/output.schema.json anew, from what commands print
+	$(BIN)/python -m fairlead_cli.output_schema > docs/output.schema.json
 
 format: $(STAMP) ## let ruff mend what it can
 	-$(BIN)/ruff check --fix --quiet $(CODE)

@@ -28,6 +28,7 @@ import pytest
 
 from fairlead_bus import Asked
 from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.options import Format
 from fairlead_cli.paper.explaining import explain_on_paper
 from fairlead_cli.paper.running import put_in_order
 from fairlead_contracts import subjects
@@ -76,17 +77,18 @@ def on_paper(case: RecordedPool) -> Bytes:
     names = sorted(str(job["id"]) for job in _jobs(case))
     found = {
         "snapshot": snapshot,
-        "order-json": _said(snapshot, lambda path: put_in_order(path, levels=False, json=True)),
-        "order-table": _said(snapshot, lambda path: put_in_order(path, levels=False, json=False)),
-        "levels-json": _said(snapshot, lambda path: put_in_order(path, levels=True, json=True)),
-        "levels-table": _said(snapshot, lambda path: put_in_order(path, levels=True, json=False)),
+        "order-json": _said(snapshot, lambda path: put_in_order(path, levels=False, form="json")),
+        "order-table": _said(snapshot, lambda path: put_in_order(path, levels=False, form="table")),
+        "levels-json": _said(snapshot, lambda path: put_in_order(path, levels=True, form="json")),
+        "levels-table": _said(snapshot, lambda path: put_in_order(path, levels=True, form="table")),
     }
-    for as_json in (True, False):
+    forms: tuple[tuple[Format, str], ...] = (("json", "explain-json"), ("table", "explain-text"))
+    for form, kind in forms:
         said = [
-            _said(snapshot, lambda path, name=name: explain_on_paper(path, name, json=as_json))  # type: ignore[misc] # noqa: B023 # called at once
+            _said(snapshot, lambda path, name=name: explain_on_paper(path, name, form=form))  # type: ignore[misc] # noqa: B023 # called at once
             for name in _some(names)
         ]
-        found["explain-json" if as_json else "explain-text"] = b"".join(said)
+        found[kind] = b"".join(said)
     return found
 
 

@@ -141,12 +141,10 @@ def weighed_by_cards(ordered: KubeObject, *, full: KubeObject) -> None:
     """What is asked of a card, not what quota counts: the same live and on paper."""
     [mine] = [one for one in ordered["pools"] if one["name"] == full["pool"]]
     [found] = [job for job in mine["order"] if job["id"] == FULL]
-    assert full["place"]["demand"] == {GPU: 100, MEMORY: 20_480_000}, (
+    assert full["place"]["demand"] == {GPU: "100m", MEMORY: "20480"}, (
         "a tenth of a card's places, and its memory"
     )
-    assert full["standing"]["use"] == {GPU: 1000, CORES: 100_000, MEMORY: 1000 * CARD_MIB}, (
-        "a whole card runs"
-    )
+    assert full["standing"]["use"] == {GPU: "1", CORES: "100", MEMORY: str(CARD_MIB)}, "a whole card runs"
     assert full["standing"]["share"] == 0.25
     assert found["tag"] == full["place"]["tag"]
 

@@ -62,15 +62,15 @@ def test_the_same_as_data() -> None:
     [found] = json.loads(ended.stdout)["found"]
     assert (found["rank"], found["waiting"], found["place"]["id"]) == (3, 4, "train")
     prospects = found["prospects"]
-    assert prospects["makeup"]["running"] == {GPU: 20_000}
+    assert prospects["makeup"]["running"] == {GPU: "20"}
     assert [one["term"] for one in prospects["nearest"]] == ["share", "share", "class"]
     ends = [move for move in prospects["moves"] if move["cause"] == "ends"]
     assert [(move["passed_id"], move["amounts"]) for move in ends] == [
-        ("second", {GPU: 11_334}),
-        ("first", {GPU: 12_001}),
+        ("second", {GPU: "11334m"}),
+        ("first", {GPU: "12001m"}),
     ]
-    assert prospects["room"]["missing"] == {GPU: 2000}
-    assert prospects["room"]["in_turn"] == {GPU: 13_000}
+    assert prospects["room"]["missing"] == {GPU: "2"}
+    assert prospects["room"]["in_turn"] == {GPU: "13"}
 
 
 def test_a_job_that_does_not_wait_is_said() -> None:
@@ -112,7 +112,7 @@ def test_reserve_mode_has_its_say_in_the_number_and_in_the_reasons() -> None:
         "and what would move it, is of that order."
     ) in ended.stdout
     [head] = json.loads(explain("big", "-o", "json", snapshot=RESERVE).stdout)["found"]
-    assert (head["rank"], head["ahead"]) == (1, {"team-b": 1})
+    assert (head["rank"], head["ahead"]) == (1, [{"tenant": "team-b", "jobs": 1}])
     assert any("starts by 2025-10-09T10:53:50Z at the latest" in reason for reason in head["reasons"])
 
 

@@ -63,7 +63,7 @@ async def write(bus: Bus, **keys: object) -> int:
 async def shown(url: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What `fairlead policy show` prints."""
     capsys.readouterr()
-    await print_policy(url, as_json=False)
+    await print_policy(url, form="table")
     return capsys.readouterr().out
 
 
@@ -273,7 +273,7 @@ async def test_a_broken_document_is_spoken_of_plainly_and_what_services_go_by_is
     before, followed = await now(bus)
     last = await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, body)
     words = f"policy revision {last}, written last, does not validate; services go by revision {followed}"
-    await print_policy(url, as_json=True)
+    await print_policy(url, form="json")
     shown = capsys.readouterr()
     assert read_document(msgspec.json.decode(shown.out)) == before
     assert words in shown.err
@@ -284,7 +284,7 @@ async def test_a_broken_document_is_spoken_of_plainly_and_what_services_go_by_is
         await put_in_force(url, file)
     assert words in str(refused.value)
     assert refused.value.problems
-    await print_history(url, as_json=False)
+    await print_history(url, form="table")
     told = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in told if line.endswith(", in force")] == [
         f"revision {followed}"
@@ -314,10 +314,10 @@ async def test_a_stored_policy_in_the_old_unit_of_aging_is_told_and_a_new_file_g
     policy, revision = await now(bus)
     old = {**msgspec.to_builtins(policy), "aging": {"share_per_hour": 0.06, "cap_hours": 336.0}}
     await Bucket(bus, topology.POLICY).update(subjects.DOCUMENT_KEY, msgspec.json.encode(old), revision)
-    await print_policy(url, as_json=False)
+    await print_policy(url, form="table")
     # 3 and 1, and ten strangers of 1: 0.06 an hour, times 24, times 14.
     assert "`aging: {entitlement_per_day: 20.16, cap_days: 14}`" in capsys.readouterr().err
     after = parse_file(BEFORE + "aging: {entitlement_per_day: 20.16, cap_days: 14}\n", name="after")
     assert (await apply_file(bus, after, Terms(force=True))).written
-    await print_policy(url, as_json=False)
+    await print_policy(url, form="table")
     assert "entitlement_per_day: 20.16" in capsys.readouterr().out

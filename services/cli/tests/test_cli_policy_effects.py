@@ -25,7 +25,7 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
     snapshot.write_text(json.dumps({"now": 0, "policy": {"class_weights": WEIGHTS}, "pools": pools}))
     check_file(policy, {})
     assert SAID in capsys.readouterr().err
-    print_file(policy, {}, as_json=True)
+    print_file(policy, {}, form="json")
     assert SAID in capsys.readouterr().err
     order = [sys.executable, "-m", "fairlead_cli", "order", str(snapshot)]
     assert SAID in subprocess.run(order, capture_output=True, text=True, check=True, timeout=30).stderr
@@ -50,7 +50,7 @@ def test_check_and_show_say_what_a_day_of_waiting_is_worth(
     said = capsys.readouterr().err
     assert "aging: a day of waiting is worth 0.1 of what a tenant is entitled to" in said
     assert "pool gpu of 32 gpu: a day is worth 2.4 gpu for team-a, 0.8 gpu for team-b" in said
-    print_file(policy, {}, as_json=True)
+    print_file(policy, {}, form="json")
     shown = capsys.readouterr()
     assert "pool gpu: a day is worth 7.5 % of it for team-a, 2.5 % of it for team-b" in shown.err
     assert json.loads(shown.out)["tenants"], "the result itself is untouched"

@@ -69,10 +69,10 @@ def test_a_file_of_the_older_controller_is_shown_as_what_it_means(
 ) -> None:
     path = tmp_path / "wdrf.env"
     path.write_text("AGING_COEFFICIENT=0.1\nMAX_AGING_TIME=3600\n")
-    print_file(path, {}, as_json=True)
+    print_file(path, {}, form="json")
     shown = msgspec.json.decode(capsys.readouterr().out)
     assert (shown["class_mode"], shown["aging"]["entitlement_per_day"]) == ("multiplicative", 8640.0)
-    print_file(path, {}, as_json=False)
+    print_file(path, {}, form="table")
     assert "class_mode: multiplicative" in capsys.readouterr().out
 
 
@@ -87,7 +87,7 @@ async def test_an_earlier_revision_is_put_back_as_a_new_one(
     await put_back(nats, None)
     assert await weight_of_a(nats) == 3
     capsys.readouterr()
-    await print_history(nats, as_json=True)
+    await print_history(nats, form="json")
     known = [msgspec.json.decode(line, type=Revision) for line in capsys.readouterr().out.splitlines()]
     windows = [one.policy.window for one in known if one.policy is not None]
     assert windows == [32, 16, 32]
@@ -101,10 +101,10 @@ async def test_history_says_what_each_revision_changed(
     nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CommandError, match="no policy yet"):
-        await print_history(nats, as_json=False)
+        await print_history(nats, form="table")
     for path in files:
         await put_in_force(nats, path)
-    await print_history(nats, as_json=False)
+    await print_history(nats, form="table")
     first, second, *changes = capsys.readouterr().out.splitlines()
     assert "in force" not in first
     assert second.endswith("in force")
@@ -116,7 +116,7 @@ async def test_history_and_a_refusal_say_who(
 ) -> None:
     first, second = files
     await put_in_force(nats, first, Terms(by="anna"))
-    await print_policy(nats, as_json=False)
+    await print_policy(nats, form="table")
     mine = tmp_path / "mine.yaml"
     mine.write_text(capsys.readouterr().out.replace("window: 32", "window: 5"))
     await put_in_force(nats, second, Terms(by="Bärbel <b@example.org>"))
@@ -125,10 +125,10 @@ async def test_history_and_a_refusal_say_who(
     with pytest.raises(OvertakenError, match=r"Bärbel <b@example[.]org> and carl changed"):
         await put_in_force(nats, mine)
     capsys.readouterr()
-    await print_history(nats, as_json=True)
+    await print_history(nats, form="json")
     known = [msgspec.json.decode(line, type=Revision) for line in capsys.readouterr().out.splitlines()]
     assert [one.by for one in known] == ["anna", "Bärbel <b@example.org>", "carl", ""]
-    await print_history(nats, as_json=False)
+    await print_history(nats, form="table")
     assert ", by carl" in capsys.readouterr().out
 
 
@@ -146,7 +146,7 @@ async def test_history_says_who_approved_paused_and_resumed_when_and_why(
         await swap(bus, changed, Standing(revision=found[1], policy=found[0]), "bob")
         await say(bus, Mode.ACTIVE)
     capsys.readouterr()
-    await print_history(nats, as_json=False)
+    await print_history(nats, form="table")
     one, paused, two, granted, resumed = capsys.readouterr().out.splitlines()
     assert one.startswith("revision 1, since ")
     assert paused.startswith("pool gpu: paused, since 20")
@@ -154,7 +154,7 @@ async def test_history_says_who_approved_paused_and_resumed_when_and_why(
     assert two.endswith(", by bob, in force")
     assert granted == "  + urgent for job train of a, by bob: a demo"
     assert resumed.startswith("all pools: active, since 20")
-    await print_history(nats, as_json=True)
+    await print_history(nats, form="json")
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["revision"], line.get("pool"), line.get("mode")) for line in lines] == [
         (1, None, None),
@@ -177,5 +177,5 @@ async def test_a_revision_that_this_release_does_not_read_is_left_alone(
     with pytest.raises(CommandError, match="does not validate"):
         await put_back(nats, None)
     capsys.readouterr()
-    await print_history(nats, as_json=False)
+    await print_history(nats, form="table")
     assert "does not validate: version: this release reads" in capsys.readouterr().out

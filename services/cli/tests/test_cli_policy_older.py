@@ -107,7 +107,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     path.write_text(DRF)
     check_file(path, {})
     assert "In force, it keeps those of the policy before it" in capsys.readouterr().err
-    print_file(path, {}, as_json=False)
+    print_file(path, {}, form="table")
     shown = capsys.readouterr()
     assert "let any job be urgent that said so" in shown.err
     assert "class_mode: additive" in shown.out

@@ -184,7 +184,7 @@ def _answer[T: submitted.Answer](kind: type[T], **terms: object) -> Builder[T]:
     return Builder(msgspec.convert(_ANSWER | {"kind": kind.__struct_config__.tag} | terms, kind))
 
 
-an_accepted = _answer(submitted.Accepted, job="train-1", queue="main", urgency="normal")
+an_accepted = _answer(submitted.Accepted, job="train-1", queue="main", **{"class": "normal"})
 a_refused = _answer(
     submitted.Refused, field="demand.cpu", value="-1", reason="a quantity may not be negative"
 )

@@ -10,9 +10,9 @@ from rich.markup import escape
 PIPED_WIDTH = 200
 
 
-def output() -> Console:
-    """For results: tables, reports."""
-    width = None if sys.stdout.isatty() else PIPED_WIDTH
+def output(*, wide: bool = False) -> Console:
+    """For results: tables, reports. A wide one has room for every column, whatever the terminal has."""
+    width = None if sys.stdout.isatty() and not wide else PIPED_WIDTH
     return Console(highlight=False, width=width)
 
 

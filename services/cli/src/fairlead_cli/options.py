@@ -11,10 +11,10 @@ TRY = Group("Try it on paper", sort_key=2)
 CHECK = Group("Check a cluster", sort_key=3)
 STEER = Group("Steer it", sort_key=4)
 
-type Format = Literal["table", "json"]
+type Format = Literal["table", "wide", "json", "yaml", "name"]
+"""How a result is printed: for people, for people with every column, for programs, names alone. See docs/output.md."""
 
 Output = Annotated[Format, Parameter(name=["--output", "-o"])]
-"""How a result is printed."""
 
 OfTenant = Annotated[str | None, Parameter(env_var="FAIRLEAD_TENANT")]
 """Whose jobs; somebody who connects as a tenant says it once and for all in the environment."""

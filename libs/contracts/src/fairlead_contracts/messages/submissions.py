@@ -310,12 +310,15 @@ class Answer(Message, frozen=True, kw_only=True):
     at: Moment
 
 
-class Accepted(Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted"):
+class Accepted(
+    Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted", rename={"urgency": "class"}
+):
     """The job stands in a queue."""
 
     job: str
     queue: str
-    urgency: str
+    urgency: str = ""
+    """`class` where it is written; empty from an admitter of an earlier release."""
     warnings: list[str] = []
     """What of the body counts for nothing: fields that nobody knows, and keys that are given twice."""
 

@@ -1,15 +1,16 @@
 """Questions to the scorers, and their answers on a terminal or as JSON."""
 
 import msgspec
-from rich.console import RenderableType
 
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.approval_dates import granted_since
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.tables import explain_view, queue_view, tenants_view
-from fairlead_cli.console import output, write_line
+from fairlead_cli.client.words import job_name
 from fairlead_cli.errors import CommandError
-from fairlead_contracts.base.codec import Message, to_json
+from fairlead_cli.options import Format
+from fairlead_cli.printing import Result, print_result
+from fairlead_cli.published import published
 from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     QUEUE_REPLY,
@@ -22,23 +23,37 @@ from fairlead_contracts.messages.questions import (
 
 
 async def show_queue(
-    nats: str | None, *, pool: str | None, tenant: str | None, limit: int, as_json: bool
+    nats: str | None, *, pool: str | None, tenant: str | None, limit: int, form: Format
 ) -> None:
     """Print who waits, in order."""
     question = QueueQuestion(pool=pool, tenant=tenant, limit=limit)
     async with connected(nats) as bus:
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
-    _show(reply, queue_view(reply, tenant=tenant, columns=output().width), as_json=as_json)
+    found = Result(
+        document=lambda: published(reply),
+        view=lambda columns: queue_view(reply, tenant=tenant, columns=columns),
+        names=lambda: (
+            _full_name(one.place.scope, one.place.id, one.owner)
+            for pool in reply.pools
+            for one in pool.places
+        ),
+    )
+    print_result(found, form)
 
 
-async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, as_json: bool) -> None:
+async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, form: Format) -> None:
     """Print who has what, of what they may have."""
     async with connected(nats) as bus:
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
-    _show(reply, tenants_view(reply, columns=output().width), as_json=as_json)
+    found = Result(
+        document=lambda: published(reply),
+        view=lambda columns: tenants_view(reply, columns=columns),
+        names=lambda: dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants),
+    )
+    print_result(found, form)
 
 
-async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as_json: bool) -> None:
+async def show_explanation(nats: str | None, job: str, *, tenant: str | None, form: Format) -> None:
     """Print why a job stands where it stands.
 
     Raises:
@@ -48,8 +63,13 @@ async def show_explanation(nats: str | None, job: str, *, tenant: str | None, as
     async with connected(nats) as bus:
         reply = await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
         reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
-    if reply.found or as_json:
-        _show(reply, explain_view(reply), as_json=as_json)
+    found = Result(
+        document=lambda: published(reply),
+        view=lambda _columns: explain_view(reply),
+        names=lambda: (_full_name(one.scope, one.id, one.owner) for one in reply.found),
+    )
+    if reply.found or form in ("json", "yaml"):
+        print_result(found, form)
     if not reply.found:
         raise CommandError(
             f"nobody knows a job {job!r}",
@@ -71,8 +91,6 @@ async def _dated(bus: Bus, found: Explanation) -> Explanation:
     return msgspec.structs.replace(found, approved=msgspec.structs.replace(found.approved, since=since))
 
 
-def _show(reply: Message, view: RenderableType, *, as_json: bool) -> None:
-    if as_json:
-        write_line(to_json(reply).decode())
-    else:
-        output().print(view)
+def _full_name(scope: str, job: str, owner: str | None) -> str:
+    """As `fairlead explain` and `approve` take it."""
+    return f"{scope}/{job_name(job, owner)}"

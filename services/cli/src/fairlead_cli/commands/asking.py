@@ -27,12 +27,12 @@ def queue(
     limit:
         At most so many jobs a pool; 0 for as many as an answer holds (2,000, of one tenant 200).
     output:
-        A table, or the answer as JSON.
+        A table; wide: with every column; json, yaml: see docs/output.md; name: names alone.
     """
     from fairlead_cli.client.asking import show_queue
     from fairlead_cli.client.connection import run
 
-    run(show_queue(reach.nats, pool=pool, tenant=tenant, limit=limit, as_json=output == "json"))
+    run(show_queue(reach.nats, pool=pool, tenant=tenant, limit=limit, form=output))
 
 
 def tenants(
@@ -47,12 +47,12 @@ def tenants(
     tenant:
         Only this tenant.
     output:
-        A table, or the answer as JSON.
+        A table; wide: with every column; json, yaml: see docs/output.md; name: names alone.
     """
     from fairlead_cli.client.asking import show_tenants
     from fairlead_cli.client.connection import run
 
-    run(show_tenants(reach.nats, pool=pool, tenant=tenant, as_json=output == "json"))
+    run(show_tenants(reach.nats, pool=pool, tenant=tenant, form=output))
 
 
 def explain(job: str, /, *, tenant: OfTenant = None, output: Output = "table", reach: Reach = HERE) -> None:
@@ -65,12 +65,12 @@ def explain(job: str, /, *, tenant: OfTenant = None, output: Output = "table", r
     tenant:
         Whose job it is, where several have one of that name.
     output:
-        Words, or the answer as JSON.
+        Words; json, yaml: see docs/output.md; name: names alone.
     """
     from fairlead_cli.client.asking import show_explanation
     from fairlead_cli.client.connection import run
 
-    run(show_explanation(reach.nats, job, tenant=tenant, as_json=output == "json"))
+    run(show_explanation(reach.nats, job, tenant=tenant, form=output))
 
 
 def top(

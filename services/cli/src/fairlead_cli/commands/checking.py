@@ -45,7 +45,7 @@ def doctor(
     revoke:
         Take the leave back: nothing is written to the cluster any more.
     output:
-        Words, or the findings as JSON.
+        Words (wide: the same); json, yaml; name: the names of open findings, as --accept takes them.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user
@@ -61,6 +61,6 @@ def doctor(
         nats=reach.nats,
         by=by or this_user(),
         revoke=revoke,
-        as_json=output == "json",
+        form=output,
     )
     return run(run_doctor(flags))

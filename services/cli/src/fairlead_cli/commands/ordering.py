@@ -27,17 +27,17 @@ def order(
     explain:
         Instead of the order, this job by its id: why it stands where it stands, and what would move it.
     output:
-        Lines in words, or JSON.
+        Lines in words (wide: the same); json, yaml: see docs/output.md; name: ids alone, in order.
     """
     if explain is not None:
         from fairlead_cli.paper.explaining import explain_on_paper
 
-        explain_on_paper(file, explain, json=output == "json")
+        explain_on_paper(file, explain, form=output)
         return
     from fairlead_cli.fast_exit import leave
     from fairlead_cli.paper.running import put_in_order
 
-    put_in_order(file, levels=levels, json=output == "json")
+    put_in_order(file, levels=levels, form=output)
     leave()
 
 

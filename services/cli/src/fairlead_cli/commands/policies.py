@@ -96,16 +96,16 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
     file:
         A policy, or a configuration of the DRF or WDRF controller.
     output:
-        YAML as a person edits it (table), or JSON.
+        YAML as a person edits it (table, wide and yaml), JSON, or `revision N` alone (name).
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.policy.looking import print_file, print_policy
     from fairlead_cli.policy.worth import known_capacities
 
     if file is not None:
-        print_file(file, run(known_capacities(reach.nats)), as_json=output == "json")
+        print_file(file, run(known_capacities(reach.nats)), form=output)
     else:
-        run(print_policy(reach.nats, as_json=output == "json"))
+        run(print_policy(reach.nats, form=output))
 
 
 @policy.command
@@ -115,12 +115,13 @@ def history(*, output: Output = "table", reach: Reach = HERE) -> None:
     Parameters
     ----------
     output:
-        Words, or each revision with its whole document as JSON.
+        Words (wide: the same); each revision with its whole document as JSON lines, or as YAML documents; name: the
+        revisions of the policy alone.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.policy.history import print_history
 
-    run(print_history(reach.nats, as_json=output == "json"))
+    run(print_history(reach.nats, form=output))
 
 
 @policy.command

@@ -53,11 +53,12 @@ def submit(
     quiet:
         Say only what went wrong, and the sum.
     output:
-        Lines in words, or the answers as JSON lines.
+        Lines in words (wide: the same); json: the answers as JSON lines; yaml: as documents; name: `<tenant>/<id>` of each
+        job that was accepted.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.submitting.gathering import gather
     from fairlead_cli.client.submitting.session import submit_all
 
     drafts = gather(file, job)
-    return run(submit_all(reach.nats, drafts, follow=follow, quiet=quiet, as_json=output == "json"))
+    return run(submit_all(reach.nats, drafts, follow=follow, quiet=quiet, form=output))

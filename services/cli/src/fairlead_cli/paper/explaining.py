@@ -9,13 +9,19 @@ from pathlib import Path
 import msgspec
 
 from fairlead_cli.client.words import ahead_in_words
+from fairlead_cli.console import write_line
 from fairlead_cli.errors import CommandError
+from fairlead_cli.options import Format
 from fairlead_cli.paper.arranging import Arranged, ArrangedPool, arranged
 from fairlead_cli.paper.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.paper.reading import read_file, refused
 from fairlead_cli.paper.reserving import reserve_reasons
+from fairlead_cli.printing import as_text, print_names
+from fairlead_cli.published import published
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.explanations import Prospects
+from fairlead_contracts.messages.questions import AheadOf
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.snapshot.explained import ExplainedJob, explain_in_snapshot
@@ -25,15 +31,29 @@ _NEIGHBOURS = 3
 """Told of the order that is printed, where it is not the one by fairness alone."""
 
 
-class Explained(msgspec.Struct, frozen=True, kw_only=True):
+class PaperExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """One waiting job of a snapshot, with the keys that `fairlead explain` has of it."""
+
+    pool: str
+    place: Place
+    rank: int
+    """From 0."""
+    waiting: int
+    ahead: list[AheadOf]
+    standing: Standing | None
+    prospects: Prospects
+    reasons: list[str]
+
+
+class PaperExplanations(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of one name."""
 
-    found: list[ExplainedJob]
+    found: list[PaperExplanation]
     fits: dict[str, FitLine] | msgspec.UnsetType = msgspec.UNSET
     """By uid, where the policy has a strategy to place jobs by."""
 
 
-def explain_on_paper(path: Path, job: str, *, json: bool) -> None:
+def explain_on_paper(path: Path, job: str, *, form: Format) -> None:
     """Read a snapshot and print why one of its jobs stands where it stands, and what would move it.
 
     Raises:
@@ -49,16 +69,36 @@ def explain_on_paper(path: Path, job: str, *, json: bool) -> None:
     by_name = {one.pool.name: one for one in pools}
     found = [_as_reserved(one, by_name[one.pool]) if one.pool in by_name else one for one in found]
     fits = {one.place.uid: walk.jobs[one.place.uid] for one in found} if walk is not None else None
-    if json:
-        lines = msgspec.UNSET if fits is None else {uid: fit_line(fit) for uid, fit in fits.items()}
-        sys.stdout.buffer.write(msgspec.json.encode(Explained(found=found, fits=lines)) + b"\n")
-    else:
-        sys.stdout.writelines(f"{line}\n" for one in found for line in _lines(one, fits))
+    match form:
+        case "json" | "yaml":
+            write_line(as_text(published(_document(found, fits)), form))
+        case "name":
+            print_names(one.place.id for one in found)
+        case _:
+            sys.stdout.writelines(f"{line}\n" for one in found for line in _lines(one, fits))
     sys.stdout.flush()
     if not found:
         raise CommandError(
             f"no job {job!r} waits in the snapshot", hint="`fairlead order` lists those that do."
         )
+
+
+def _document(found: Sequence[ExplainedJob], fits: Mapping[str, JobFit] | None) -> PaperExplanations:
+    lines = msgspec.UNSET if fits is None else {uid: fit_line(fit) for uid, fit in fits.items()}
+    return PaperExplanations(found=[_published(one) for one in found], fits=lines)
+
+
+def _published(one: ExplainedJob) -> PaperExplanation:
+    return PaperExplanation(
+        pool=one.pool,
+        place=one.place,
+        rank=one.rank,
+        waiting=one.waiting,
+        ahead=[AheadOf(tenant=tenant, jobs=jobs) for tenant, jobs in one.ahead.items()],
+        standing=one.standing,
+        prospects=one.prospects,
+        reasons=one.reasons,
+    )
 
 
 def _takes_more_than_fairness(snapshot: Snapshot) -> bool:

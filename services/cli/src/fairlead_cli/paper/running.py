@@ -2,21 +2,26 @@
 
 import gc
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from fairlead_cli.console import warn
+import msgspec
+
+from fairlead_cli.console import warn, write_line
+from fairlead_cli.options import Format
 from fairlead_cli.paper.arranging import arranged
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.planned import PlannedPool
 from fairlead_cli.paper.reading import read_file, refused
 from fairlead_cli.paper.results import as_json
 from fairlead_cli.policy.effects import without_effect
+from fairlead_cli.printing import as_text
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.snapshot.levels import plan_snapshot_levels, steering_of
 
 
-def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
+def put_in_order(path: Path, *, levels: bool, form: Format) -> None:
     """Read a snapshot and print its order; nothing else is needed, no NATS and no cluster.
 
     Raises:
@@ -36,12 +41,21 @@ def put_in_order(path: Path, *, levels: bool, json: bool) -> None:
             warn(
                 f"pool {one.pool.name}: {one.plan.dropped} jobs of the window get no level, the band is too narrow"
             )
-    if json:
-        sys.stdout.buffer.writelines(as_json(planned, snapshot.now))
-        sys.stdout.buffer.write(b"\n")
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
+    _print(planned, snapshot, form)
     sys.stdout.flush()
+
+
+def _print(planned: Sequence[PlannedPool], snapshot: Snapshot, form: Format) -> None:
+    match form:
+        case "json":
+            sys.stdout.buffer.writelines(as_json(planned, snapshot.now))
+            sys.stdout.buffer.write(b"\n")
+        case "yaml":
+            write_line(as_text(msgspec.json.decode(b"".join(as_json(planned, snapshot.now))), form))
+        case "name":
+            sys.stdout.writelines(f"{place.id}\n" for one in planned for place in one.pool.places)
+        case _:
+            sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
 
 
 def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:

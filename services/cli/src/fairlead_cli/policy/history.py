@@ -10,12 +10,15 @@ import msgspec
 from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
 from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
-from fairlead_cli.console import say, write_line
+from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError
+from fairlead_cli.options import Format
 from fairlead_cli.policy.applying import Terms, apply_file
 from fairlead_cli.policy.approvals import apart_from_approvals, grant_in_words
 from fairlead_cli.policy.files import PolicyFile, differences
 from fairlead_cli.policy.store import in_force
+from fairlead_cli.printing import print_names, print_stream
+from fairlead_cli.published import published
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
@@ -57,7 +60,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
     """None where the word was taken back."""
 
 
-async def print_history(nats: str | None, *, as_json: bool) -> None:
+async def print_history(nats: str | None, *, form: Format) -> None:
     """Print each revision that is kept, the one in force last, and what operators said meanwhile, all by time.
 
     Raises:
@@ -69,8 +72,13 @@ async def print_history(nats: str | None, *, as_json: bool) -> None:
         words = [_word(pool, stored) for pool, stored in await controls.said(bus)]
     if not known:
         raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
-    for line in _as_json(known, words) if as_json else _in_words(known, words, followed):
-        write_line(line)
+    match form:
+        case "json" | "yaml":
+            print_stream((published(one) for one in _by_time(known, words)), form)
+        case "name":
+            print_names(str(one.revision) for one in known)
+        case _:
+            print_names(_in_words(known, words, followed))
 
 
 async def put_back(nats: str | None, revision: int | None, *, exact: bool = False, by: str = "") -> None:
@@ -151,11 +159,6 @@ def _word(pool: str | None, stored: Stored) -> Word:
 def _by_time(known: Sequence[Revision], words: Sequence[Word]) -> list[Revision | Word]:
     both: list[Revision | Word] = [*known, *words]
     return sorted(both, key=lambda one: one.revision)
-
-
-def _as_json(known: Sequence[Revision], words: Sequence[Word]) -> Iterator[str]:
-    for one in _by_time(known, words):
-        yield msgspec.json.encode(one).decode()
 
 
 def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -> Iterator[str]:

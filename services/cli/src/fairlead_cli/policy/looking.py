@@ -5,6 +5,7 @@ from pathlib import Path
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import CommandError
+from fairlead_cli.options import Format
 from fairlead_cli.policy.applying import PLAIN, Terms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
@@ -26,14 +27,20 @@ def check_file(path: Path, known: Capacities) -> None:
     _tell(file, known)
 
 
-def print_file(path: Path, known: Capacities, *, as_json: bool) -> None:
+def print_file(path: Path, known: Capacities, *, form: Format) -> None:
     """Print the policy that a file means, with every key written out, and say what its aging comes to."""
     file = read_file(path)
-    write_line(encode_document(file.policy).decode() if as_json else as_yaml(file.policy).rstrip())
+    match form:
+        case "name":
+            write_line(file.name)
+        case "json":
+            write_line(encode_document(file.policy).decode())
+        case _:
+            write_line(as_yaml(file.policy).rstrip())
     _tell(file, known)
 
 
-async def print_policy(nats: str | None, *, as_json: bool) -> None:
+async def print_policy(nats: str | None, *, form: Format) -> None:
     """Print the policy that is in force.
 
     Raises:
@@ -47,10 +54,13 @@ async def print_policy(nats: str | None, *, as_json: bool) -> None:
             "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
         )
     document, revision = found
-    if as_json:
-        write_line(encode_document(document).decode())
-    else:
-        write_line(f"{MADE_FROM}{revision}\n{as_yaml(document)}".rstrip())
+    match form:
+        case "name":
+            write_line(f"revision {revision}")
+        case "json":
+            write_line(encode_document(document).decode())
+        case _:
+            write_line(f"{MADE_FROM}{revision}\n{as_yaml(document)}".rstrip())
     for line in worth_of_waiting(document, known):
         say(line)
 

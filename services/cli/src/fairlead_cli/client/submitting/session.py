@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from fairlead_bus import Bus
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.submitting.answers import hearing_answers
@@ -10,8 +12,10 @@ from fairlead_cli.client.submitting.following import Following, answer_line
 from fairlead_cli.client.submitting.publishing import Parcel, Sent, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.console import fail, say, write_line
+from fairlead_cli.options import Format
+from fairlead_cli.printing import print_stream
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.submissions import AnyAnswer, Ended, Refused
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused
 
 
 class Session:
@@ -54,7 +58,7 @@ class Session:
 
 
 async def submit_all(
-    nats: str | None, drafts: Sequence[Draft], *, follow: bool, quiet: bool, as_json: bool
+    nats: str | None, drafts: Sequence[Draft], *, follow: bool, quiet: bool, form: Format
 ) -> int:
     """Publish all jobs, follow them if asked to, and say the sum.
 
@@ -67,15 +71,16 @@ async def submit_all(
             isinstance(answer, Ended) and answer.outcome != "succeeded"
         )
         if not quiet or went_wrong:
-            write_line(to_json(answer).decode() if as_json else answer_line(answer))
+            _print_answer(answer, form)
 
     session = Session([pack(draft) for draft in drafts], tell=tell)
     async with connected(nats) as bus:
         if not follow:
             sent = await session.publish(bus)
             stored = [one for one in sent if not one.problem]
-            for one in stored if not (quiet or as_json) else []:
-                write_line(f"{one.parcel.tenant}/{one.parcel.id}: published")
+            for one in stored if not (quiet or form in ("json", "yaml")) else []:
+                told = "" if form == "name" else ": published"
+                write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
             say(f"{len(stored)} of {len(sent)} published")
             return 0 if len(stored) == len(sent) else 1
         try:
@@ -87,6 +92,17 @@ async def submit_all(
     if len(drafts) > 1 or not tally.well:
         say(tally.words())
     return 0 if tally.well else 1
+
+
+def _print_answer(answer: AnyAnswer, form: Format) -> None:
+    match form:
+        case "json" | "yaml":
+            print_stream([msgspec.json.decode(to_json(answer))], form)
+        case "name":
+            if isinstance(answer, Accepted):
+                write_line(f"{answer.tenant}/{answer.id}")
+        case _:
+            write_line(answer_line(answer))
 
 
 def _tell_problem(sent: Sent) -> None:

@@ -63,6 +63,14 @@ def report(
     )
 
 
+def open_names(found: Report) -> list[str]:
+    """The names of findings that are open, each once, as `--accept` takes them."""
+    is_open = (Severity.ERROR, Severity.WARNING)
+    return list(
+        dict.fromkeys(one.name for one in found.findings if one.severity in is_open and not one.accepted)
+    )
+
+
 def view(found: Report, *, quiet: bool = False) -> RenderableType:
     """All of it for a person; a quiet one leaves out what was fine."""
     return Group(*_parts(found, quiet=quiet))

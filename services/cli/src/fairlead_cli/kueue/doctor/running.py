@@ -9,17 +9,20 @@ import msgspec
 
 from fairlead_bus import Bus, NoStreamError, NotFoundError
 from fairlead_cli.client.connection import connected, server_of
-from fairlead_cli.console import output, say, warn, write_line
+from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor import leave
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.reading import Question, take
-from fairlead_cli.kueue.doctor.rendering import Report, acceptance, closing, report, view
+from fairlead_cli.kueue.doctor.rendering import Report, acceptance, closing, open_names, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import Verdict, judge
+from fairlead_cli.options import Format
 from fairlead_cli.policy.files import read_policy, shipped_policy
 from fairlead_cli.policy.store import stored_policy
+from fairlead_cli.printing import Result, print_result
+from fairlead_cli.published import published
 from fairlead_contracts.messages.clearance import Clearance
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever
@@ -40,7 +43,7 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     revoke: bool = False
     dry_run: bool = False
     """Look, and give no leave."""
-    as_json: bool = False
+    form: Format = "table"
 
 
 async def run_doctor(flags: DoctorFlags) -> int:
@@ -54,10 +57,11 @@ async def run_doctor(flags: DoctorFlags) -> int:
         return 0
     async with _bus(flags.nats) as bus:
         found = await look(flags, bus)
-    if flags.as_json:
-        write_line(msgspec.json.encode(found).decode())
-    else:
-        output().print(view(found))
+    result = Result(
+        document=lambda: published(found), view=lambda _columns: view(found), names=lambda: open_names(found)
+    )
+    print_result(result, flags.form)
+    if flags.form in ("table", "wide"):
         for line in found.said:
             say(line)
     return found.exit_code

@@ -1,0 +1,54 @@
+"""A result in the form that was asked for: words, JSON, YAML, or names alone."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+from rich.console import RenderableType
+
+from fairlead_cli.console import output, write_line
+from fairlead_cli.options import Format
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command found. Each form is made only when it is asked for."""
+
+    document: Callable[[], object]
+    """Plain values, for JSON and YAML."""
+    view: Callable[[int], RenderableType]
+    """Words and tables, for so many columns."""
+    names: Callable[[], Iterable[str]]
+    """What the result lists, by the names that other commands take."""
+
+
+def print_result(result: Result, form: Format) -> None:
+    """Print it on standard output."""
+    match form:
+        case "table" | "wide":
+            console = output(wide=form == "wide")
+            console.print(result.view(console.width))
+        case "name":
+            print_names(result.names())
+        case "json" | "yaml":
+            write_line(as_text(result.document(), form))
+
+
+def print_names(names: Iterable[str]) -> None:
+    """One a line."""
+    for name in names:
+        write_line(name)
+
+
+def print_stream(documents: Iterable[object], form: Format) -> None:
+    """Documents one after the other: JSON lines, or YAML documents."""
+    for document in documents:
+        write_line(("---\n" if form == "yaml" else "") + as_text(document, form))
+
+
+def as_text(document: object, form: Format) -> str:
+    """Plain values as one JSON line, or as YAML."""
+    if form != "yaml":
+        return msgspec.json.encode(document).decode()
+    import yaml  # only who asks for it waits for it
+
+    written: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    return written.rstrip()

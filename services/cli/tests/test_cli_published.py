@@ -1,0 +1,176 @@
+"""What programs read of Fairlead: units in every value, one name for one thing, as docs/output.schema.json says."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from fairlead_cli.options import Format
+from fairlead_cli.output_schema import ANSWERS, output_schema
+from fairlead_cli.paper.explaining import PaperExplanation, PaperExplanations
+from fairlead_cli.printing import as_text, print_stream
+from fairlead_cli.published import published
+from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
+from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Neighbour, Prospects, Room
+from fairlead_contracts.messages.questions import (
+    Adherence,
+    AheadOf,
+    Approval,
+    ExplainReply,
+    Explanation,
+    PoolQueue,
+    PoolTenants,
+    QueueReply,
+    RankedPlace,
+    Shortfall,
+    Steering,
+    TenantLine,
+    TenantsReply,
+)
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "output.schema.json"
+GPU = "nvidia.com/gpu"
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+SUBMITTED = 1_795_258_800_000_000
+PLACE = Place(
+    uid="u1",
+    scope="team-a",
+    id="train",
+    tenant="team-a",
+    urgency="urgent",
+    dominant=GPU,
+    use=32_500,
+    tag=0.5,
+    key=2078.5,
+    submitted=SUBMITTED,
+    demand={GPU: 8000, "memory": 64 * 1024**3, "cpu": 500},
+    top="org",
+    lifted=Lift(uid="u0", id="head", urgency="urgent", dominant="cpu", use=1500, submitted=SUBMITTED),
+    within=[Within(tenant="team-a", dominant=GPU, use=8000, tag=0.25)],
+)
+STEERING = Steering(
+    cluster="prod",
+    frontend="kueue",
+    enforcement="exact",
+    adherence=Adherence(since=AT, admissions=5, missed=1, idle={GPU: 90_000.0}),
+)
+RANKED = RankedPlace(
+    rank=0, place=PLACE, share=0.5, entitled=1.0, approved=Approval(urgency="urgent", by="ada")
+)
+STANDING = Standing(
+    tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 32_000}, share=0.5, dominant=GPU, waiting=1, running=4,
+    past={GPU: 500},
+)  # fmt: skip
+PROSPECTS = Prospects(
+    makeup=Makeup(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
+    nearest=[Neighbour(uid="u2", scope="b", id="other", tenant="b", urgency="normal", term="share")],
+    moves=[Move(cause="ends", amounts={GPU: 1000}, at=AT), Move(cause="class", urgency="urgent")],
+    room=Room(free={GPU: -500}, holders=[Holder(tenant="b", resource=GPU, amount=2000)]),
+)
+EXAMPLES: dict[str, msgspec.Struct] = {
+    "queue": QueueReply(
+        at=AT, pools=[PoolQueue(pool="gpu", waiting=1, places=[RANKED], steering=[STEERING])]
+    ),
+    "tenants": TenantsReply(
+        at=AT,
+        pools=[
+            PoolTenants(
+                pool="gpu",
+                capacity={GPU: 64_000},
+                tenants=[TenantLine(standing=STANDING, tag=1.0, part_now=0.5)],
+            )
+        ],
+    ),
+    "explain": ExplainReply(
+        at=AT,
+        found=[
+            Explanation(
+                cluster="prod",
+                scope="team-a",
+                id="train",
+                uid="u1",
+                phase="waiting",
+                queue="lq",
+                place=PLACE,
+                ahead=[AheadOf(tenant="b", jobs=2)],
+                prospects=PROSPECTS,
+                shortfalls=[
+                    Shortfall(answer="no-quota", term=GPU, wanted=8000, most=2000, who="gpu"),
+                    Shortfall(
+                        answer="no-room", term="card-memory", wanted=20_480, most=8192, unit="MiB", who="w"
+                    ),
+                ],
+            )
+        ],
+    ),
+    "order --explain": PaperExplanations(
+        found=[
+            PaperExplanation(
+                pool="gpu",
+                place=PLACE,
+                rank=1,
+                waiting=2,
+                ahead=[AheadOf(tenant="b", jobs=1)],
+                standing=STANDING,
+                prospects=PROSPECTS,
+                reasons=["It waits."],
+            )
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_an_answer_is_as_its_schema_says(command: str) -> None:
+    schema = output_schema()
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    wanted = {**properties[command], "$defs": schema["$defs"]}
+    Draft202012Validator.check_schema(wanted)
+    document = json.loads(as_text(published(EXAMPLES[command]), "json"))
+    Draft202012Validator(wanted, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(document)
+
+
+def test_the_page_of_the_schema_is_up_to_date() -> None:
+    assert json.loads(SCHEMA.read_text()) == json.loads(msgspec.json.encode(output_schema())), (
+        "`make schemas`"
+    )
+    assert EXAMPLES.keys() <= ANSWERS.keys()
+
+
+def test_every_value_has_its_unit() -> None:
+    [pool] = json.loads(as_text(published(EXAMPLES["queue"]), "json"))["pools"]
+    [ranked] = pool["places"]
+    place = ranked["place"]
+    assert place["demand"] == {GPU: "8", "memory": "64Gi", "cpu": "500m"}
+    assert (place["use"], place["class"], place["submitted"]) == ("32500m", "urgent", "2026-11-21T11:00:00Z")
+    assert (place["lifted"]["use"], place["within"][0]["use"]) == ("1500m", "8")
+    assert ranked["approved"]["class"] == "urgent"
+    assert pool["steering"][0]["adherence"]["idle_unit_seconds"] == {GPU: 90.0}
+    [found] = json.loads(as_text(published(EXAMPLES["explain"]), "json"))["found"]
+    assert [one["wanted"] for one in found["shortfalls"]] == ["8", 20_480]
+    assert found["prospects"]["room"]["holders"] == [{"tenant": "b", "resource": GPU, "amount": "2"}]
+    assert found["prospects"]["room"]["free"] == {GPU: "-500m"}
+    assert found["prospects"]["moves"][0]["at"] == "2026-11-21T12:00:00Z"
+
+
+def test_no_word_of_the_wire_is_left() -> None:
+    for example in EXAMPLES.values():
+        assert '"urgency"' not in as_text(published(example), "json")
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_both_notations_say_the_same(form: Format, capsys: pytest.CaptureFixture[str]) -> None:
+    documents = [published(example) for example in EXAMPLES.values()]
+    print_stream(documents, form)
+    printed = capsys.readouterr().out
+    read = (
+        [json.loads(line) for line in printed.splitlines()]
+        if form == "json"
+        else list(yaml.safe_load_all(printed))
+    )
+    assert json.loads(json.dumps(read, default=str)) == json.loads(msgspec.json.encode(documents))
