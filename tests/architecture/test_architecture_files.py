@@ -18,7 +18,8 @@ REGISTRIES = re.compile(
     "|".join([r"\bpy" + r"pi\.(?:org|python)", "python" + r"hosted\.org", r"--(?:extra-)?index" + "-url[ =]"])
 )
 HOMES = re.compile(r"(?<![\w.])/(?:ho" + r"me|Us" + r"ers|ro" + r"ot)/[\w.]{2,}/")
-TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".lock", ".txt", ".html", ".cfg", ".sh", ""}
+KEYS = re.compile(r"\bS[AOUNCX][A-Z2-7]{56}\b|-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----")
+"""Seeds of nkeys, and private keys in PEM."""
 
 
 @cache
@@ -94,13 +95,26 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 def test_no_file_names_a_package_registry_or_a_place_on_one_machine() -> None:
     found = []
     for path in committed():
-        if path.suffix not in TEXT:
-            continue
         text = path.read_text(errors="replace")
         marks = [*REGISTRIES.findall(text), *HOMES.findall(text)]
         marks += [str(ROOT)] if f"{ROOT}/" in text else []
         found += [f"{path.relative_to(ROOT)}: {mark}" for mark in marks]
     assert found == []
+
+
+def test_no_key_is_committed() -> None:
+    holders = [path for path in committed() if "tests" not in path.parts]
+    assert [
+        str(path.relative_to(ROOT)) for path in holders if KEYS.search(path.read_text(errors="replace"))
+    ] == []
+
+
+def test_nothing_that_is_ignored_is_committed() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"],  # noqa: S607 # git, wherever it is
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=50,
+    )  # fmt: skip
+    assert listed.stdout.splitlines() == []
 
 
 def test_every_locked_package_has_hashes() -> None:
