@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_runtime import ServiceSettings, describe
+from fairlead_runtime import ServiceSettings, describe, load_settings
 from fairlead_scorer.settings import ScorerSettings
 from fairlead_sim import demo_workload, load_cluster
 from fairlead_sim.settings import SimSettings
@@ -23,6 +23,7 @@ from fairlead_watcher.settings import WatcherSettings
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
+KUSTOMIZE = ROOT / "deploy" / "kustomize"
 SETTINGS: dict[str, type[ServiceSettings]] = {
     "fairlead_watcher": WatcherSettings,
     "fairlead_scorer": ScorerSettings,
@@ -90,6 +91,7 @@ def test_services_start_when_what_they_need_is_healthy_and_are_told_what_they_kn
         if module in SETTINGS:
             known = {setting.variable() for setting in describe(SETTINGS[module])}
             assert {key for key in service["environment"] if key not in known} == set(), name
+            load_settings(SETTINGS[module], environ=service["environment"])
             after = {other: one["condition"] for other, one in service["depends_on"].items()}
             assert after == {"setup": "service_completed_successfully", "nats": "service_healthy"}, name
         for mount in service.get("volumes", []):
@@ -121,6 +123,20 @@ def test_grafana_finds_its_files_where_compose_puts_them() -> None:
     assert provider["options"]["path"] == "/etc/fairlead-monitoring/grafana/dashboards"
     sources = yaml.safe_load((provisioned / "datasources" / "fairlead.yaml").read_text())["datasources"]
     assert [source["uid"] for source in sources] == ["prometheus", "tempo"]
+
+
+def test_the_page_tells_every_variable_and_names_only_files_that_there_are() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    read = set(re.findall(r"\$\{(FAIRLEAD_\w+)", COMPOSE.read_text()))
+    told = set(re.findall(r"`(FAIRLEAD_\w+)`", page))
+    assert read - told <= {"FAIRLEAD_LOG_LEVEL"}  # as all services have it
+    assert told <= read | {"FAIRLEAD_CLUSTER"}
+    for target in re.findall(r"\]\((?!http)([^)#]+)(?:#[\w-]+)?\)", page):
+        assert (ROOT / "docs" / target).exists(), target
+    for folder in ("rbac", "tenant", "gang-fit", "base"):
+        assert f"`{folder}`" in page
+    for path in (*KUSTOMIZE.glob("components/*"), *KUSTOMIZE.glob("overlays/*")):
+        assert re.search(rf"`[^`]*\b{path.name}`", page), path.name
 
 
 def test_the_image_installs_what_its_members_need_and_nothing_else() -> None:
