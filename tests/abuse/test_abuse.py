@@ -1,15 +1,18 @@
 """A hostile tenant beside a neighbour, under the shipped accounts: mutated messages over every subject that it may reach.
 
 FAIRLEAD_ABUSE_MESSAGES sets how many (`make abuse`: a million), FAIRLEAD_ABUSE_FIRST the number of the first: a message is
-made of its number. They go in runs, and after each all is looked at, so that a failure names the run that broke it.
+made of its number. They go in runs, and after each all is looked at. What a run broke is then broken again on a fresh fleet
+by ever fewer of its messages, and the failure names those.
 """
 
 import asyncio
+import itertools
 import os
 import statistics
 import sys
 import time
 from asyncio.subprocess import PIPE
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -159,14 +162,72 @@ async def check(fleet: Fleet, bus: Bus, before: dict[str, object], numbers: rang
     assert await standing(bus) == before, where
 
 
-async def test_a_hostile_tenant_stops_spoofs_and_starves_nobody(tmp_path: Path) -> None:
-    fleet = Fleet(
-        tmp_path,
+def a_fleet(folder: Path) -> Fleet:
+    return Fleet(
+        folder,
         policy=POLICY,
         cluster_config=CONFIG,
         scorers=1,
         settings={"tenant_waiting_jobs": 500, "tenant_submits_burst": 2000, "tenant_submits_per_second": 50},
     )
+
+
+async def breaks(folder: Path, numbers: range) -> bool:
+    """Whether these messages alone break a fresh fleet."""
+    fleet = a_fleet(folder)
+    async with fleet.running() as bus:
+        before = await standing(bus)
+        await send(fleet, numbers)
+        try:
+            await check(fleet, bus, before, numbers)
+        except (AssertionError, TimeoutError):
+            return True
+    return False
+
+
+async def smallest(numbers: range, broken_by: Callable[[range], Awaitable[bool]]) -> range:
+    """The shortest run of messages that is found to break something: by halves, then from both ends."""
+    while len(numbers) > 1:
+        half = len(numbers) // 2
+        if await broken_by(numbers[:half]):
+            numbers = numbers[:half]
+        elif await broken_by(numbers[half:]):
+            numbers = numbers[half:]
+        else:
+            break
+    step = len(numbers) // 4
+    while step:
+        if await broken_by(numbers[step:]):
+            numbers = numbers[step:]
+        elif await broken_by(numbers[:-step]):
+            numbers = numbers[:-step]
+        else:
+            step //= 2
+        step = min(step, len(numbers) - 1)
+    return numbers
+
+
+async def check_and_shrink(
+    fleet: Fleet, bus: Bus, before: dict[str, object], numbers: range, folder: Path
+) -> None:
+    """Fails with the fewest messages that break a fresh fleet; with all, where a fresh one stands them."""
+    try:
+        await check(fleet, bus, before, numbers)
+    except (AssertionError, TimeoutError) as error:
+        tries = itertools.count()
+
+        async def broken_by(part: range) -> bool:
+            fresh = folder / f"shrink-{next(tries)}"
+            fresh.mkdir()
+            return await breaks(fresh, part)
+
+        found = await smallest(numbers, broken_by)
+        text = f"messages {found.start} to {found.stop - 1} break it: FAIRLEAD_ABUSE_FIRST={found.start} FAIRLEAD_ABUSE_MESSAGES={len(found)}"
+        raise AssertionError(text) from error
+
+
+async def test_a_hostile_tenant_stops_spoofs_and_starves_nobody(tmp_path: Path) -> None:
+    fleet = a_fleet(tmp_path)
     async with fleet.running() as bus:
         who = fleet.person(f"tenant.{NEIGHBOUR}")
         own = ConnectionSettings(url=who["FAIRLEAD_NATS_URL"], nkey_seed=who["FAIRLEAD_NATS_NKEY_SEED"])
@@ -185,7 +246,7 @@ async def test_a_hostile_tenant_stops_spoofs_and_starves_nobody(tmp_path: Path) 
                     await send(fleet, numbers)
                     over.set()
                 waits += submitting.result()
-                await check(fleet, bus, before, numbers)
+                await check_and_shrink(fleet, bus, before, numbers, tmp_path)
             waits_quiet += await quiet(neighbour)
             await nothing_of_others(fleet, bus, neighbour)
     ratio = p99(waits) / p99(waits_quiet)
@@ -206,6 +267,17 @@ async def nothing_of_others(fleet: Fleet, bus: Bus, neighbour: Neighbour) -> Non
         await bus.jetstream.call(f"STREAM.INFO.{topology.DEAD}", {"subjects_filter": ">"})
     )
     assert all(TENANT in subject or ".long." in subject for subject in dead["state"].get("subjects") or ())
+
+
+@pytest.mark.parametrize(
+    ("guilty", "found"),
+    [({500}, range(500, 501)), ({17, 940}, range(17, 941)), ({3, 4}, range(3, 5)), ({0}, range(1))],
+)
+async def test_a_failure_shrinks_to_the_messages_that_make_it(guilty: set[int], found: range) -> None:
+    async def broken_by(numbers: range) -> bool:
+        return guilty <= set(numbers)
+
+    assert await smallest(range(2000), broken_by) == found
 
 
 def test_a_message_is_made_of_its_number() -> None:
