@@ -92,16 +92,20 @@ class Overtaking:
         asked = {"subjects_filter": self._pattern}
         counts = _stream.decode(await self._bus.jetstream.call(f"STREAM.INFO.{self._stream}", asked)).state
         more = (
-            subject
+            (subject, unread)
             for subject, count in counts.subjects.items()
-            if count > held.get(subject, 0) + self._counts[subject] and not passed_over(subject)
+            if (unread := count - held.get(subject, 0) - self._counts[subject]) > 0
+            and not passed_over(subject)
         )
-        reading = [self._read(subject, found) for subject in islice(more, MOST_SUBJECTS)]
+        reading = [
+            self._read(subject, min(unread, MOST_OF_A_SUBJECT), found)
+            for subject, unread in islice(more, MOST_SUBJECTS)
+        ]
         return sum(await asyncio.gather(*reading))
 
-    async def _read(self, subject: str, found: Callable[[Delivery], None]) -> int:
+    async def _read(self, subject: str, most: int, found: Callable[[Delivery], None]) -> int:
         count = 0
-        while count < MOST_OF_A_SUBJECT:
+        while count < most:
             after = max(self.read_to, self._last.get(subject, 0))
             stored = await self._bus.jetstream.next_of(self._stream, subject, after + 1)
             if stored is None:

@@ -127,6 +127,8 @@ class Worker:
         self._turns = Turns()
         self._serving: Counter[str] = Counter()
         """By line, how many are being handled."""
+        self._held: Counter[str] = Counter()
+        """By subject, how many that the durable brought are here, waiting or being handled."""
         self._max_deliver = DEFAULT_MAX_DELIVER
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
@@ -295,6 +297,7 @@ class Worker:
         if self._concerns is not None and not self._concerns(delivery):
             self._settling.put(message.reply, b"+ACK")
         else:
+            self._held[delivery.subject] += 1
             self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
         self._give_place()
         if self._is_crowded:
@@ -318,7 +321,7 @@ class Worker:
                 self._crowded.clear()
                 continue
             try:
-                found = await overtaking.look(self._held_by_subject(), self._waits_enough, self._take_ahead)
+                found = await overtaking.look(self._held, self._waits_enough, self._take_ahead)
             except RetryableBusError:
                 found = 0
             except FatalBusError as error:
@@ -333,10 +336,6 @@ class Worker:
         self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
         self._bus.observer.count("worker.overtook")
         self._give_place()
-
-    def _held_by_subject(self) -> Counter[str]:
-        held = [*self._busy.values(), *self._parked.values(), *self._turns]
-        return Counter(waiting.delivery.subject for waiting in held if waiting.message.reply)
 
     def _waits_enough(self, subject: str) -> bool:
         return self._turns.waiting_in(self._line_of(subject)) >= self._share
@@ -356,8 +355,16 @@ class Worker:
         waiting = self._busy.pop(task, None)
         if waiting is not None:
             self._leave_place(waiting)
-        self._parked.pop(task, None)
+        else:
+            waiting = self._parked.pop(task, None)
+        if waiting is not None and waiting.message.reply:
+            self._let_go(waiting.delivery.subject)
         self._give_place()
+
+    def _let_go(self, subject: str) -> None:
+        self._held[subject] -= 1
+        if not self._held[subject]:
+            del self._held[subject]
 
     def _leave_place(self, waiting: Waiting) -> None:
         self._serving[waiting.line] -= 1
