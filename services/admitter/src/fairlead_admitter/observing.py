@@ -25,6 +25,8 @@ from fairlead_policy.rules.rulebook import Rulebook
 
 ADMITTER = "admitter"
 """The role of this service, one of which leads per cluster."""
+STATE_SECONDS = 0.01
+"""A change of the state is looked at so much later: by then its decision is mostly there, which is looked at at once."""
 SCORER = "scorer"
 """The role whose leases say who may decide."""
 
@@ -52,6 +54,24 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """As of the look before."""
     at: float
     """Monotonic seconds at the look."""
+
+
+class Soon(asyncio.Event):
+    """Sets another event a moment after it is set: whatever else comes until then is looked at together with it."""
+
+    def __init__(self, other: asyncio.Event) -> None:
+        super().__init__()
+        self._other = other
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self) -> None:
+        """Seen to in a moment."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(STATE_SECONDS, self._pass_on)
+
+    def _pass_on(self) -> None:
+        self._timer = None
+        self._other.set()
 
 
 class Watch:
@@ -83,7 +103,7 @@ class Watch:
             stream=topology.STATE,
             filter=subjects.state_filter(cluster),
             codec=STATE,
-            wake=wake,
+            wake=Soon(wake),
             stamp=lambda state: state.stamp,
             belongs=is_stated_at,
         )

@@ -1,0 +1,36 @@
+"""What wakes the loop, and when."""
+
+import asyncio
+
+import pytest
+
+from fairlead_admitter.observing import STATE_SECONDS, Soon
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Counting(asyncio.Event):
+    """How often it was set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def set(self) -> None:
+        self.count += 1
+        super().set()
+
+
+async def test_changes_of_one_moment_are_looked_at_together() -> None:
+    wake = Counting()
+    soon = Soon(wake)
+    for _ in range(1000):
+        soon.set()
+    assert not wake.is_set(), "it is put off"
+    await wake.wait()
+    await asyncio.sleep(3 * STATE_SECONDS)
+    assert wake.count == 1, "nothing wakes it when nothing comes"
+    wake.clear()
+    soon.set()
+    await wake.wait()
+    assert wake.count == 2
