@@ -5,8 +5,9 @@ import msgspec
 import pytest
 from rich.console import Console, RenderableType
 
+from fairlead_cli.client.explained import explain_view, headline
 from fairlead_cli.client.live import Pulse, dashboard
-from fairlead_cli.client.tables import explain_view, queue_view, tenants_view
+from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import (
     adherence_in_words,
     ahead_in_words,
@@ -20,6 +21,7 @@ from fairlead_cli.client.words import (
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.explanations import Prospects, Room
 from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
@@ -194,7 +196,7 @@ def test_an_explanation_shows_all_terms() -> None:
         reasons=["its tenant holds a quarter"],
         trace="4bf92f3577b34da6a3ce929d0e0e4736",
     )
-    text = shown(explain_view(ExplainReply(at=NOW, found=[found])))
+    text = shown(explain_view(ExplainReply(at=NOW, found=[found]), verbose=True))
     for part in (
         "team-a/train",
         "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -206,6 +208,56 @@ def test_an_explanation_shows_all_terms() -> None:
         "its tenant holds a quarter",
     ):
         assert part in text
+
+
+def an_explanation(*, room: Room | None = None, **changes: object) -> Explanation:
+    plain = Explanation(
+        cluster="sim", scope="team-a", id="train", uid="u1", phase="waiting", queue="main", pool="gpu",
+        tenant="team-a", rank=5, waiting=40, place=PLACE, standing=STANDING, level=12,
+        prospects=Prospects(room=room),
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            an_explanation(room=Room(free={GPU: 0}, missing={GPU: 8000})),
+            "Waiting, 6th of 40: needs 8 gpu, none free; team-a is under its share.",
+        ),
+        (
+            an_explanation(
+                rank=0, room=Room(free={GPU: 6000}, missing={GPU: 2000}), standing=msgspec.structs.replace(STANDING, share=0.7)
+            ),
+            "Waiting, 1st of 40: needs 8 gpu, 6 free; team-a is over its share.",
+        ),
+        (
+            an_explanation(rank=11, room=Room(free={GPU: 9000}, in_turn={GPU: 1000})),
+            "Waiting, 12th of 40: it fits now, in its turn; team-a is under its share.",
+        ),
+        (
+            an_explanation(never=["a pod asks for 9 gpu"], standing=None),
+            "Waiting, 6th of 40: no node of its cluster can hold it, even empty.",
+        ),
+        (an_explanation(phase="running", rank=None), "Running."),
+        (an_explanation(phase="held", rank=None), "Held."),
+    ],
+)  # fmt: skip
+def test_an_explanation_leads_with_one_sentence(found: Explanation, said: str) -> None:
+    assert headline(found) == said
+    assert said in " ".join(shown(explain_view(ExplainReply(at=NOW, found=[found]))).split())
+
+
+def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None:
+    found = an_explanation(reasons=[f"reason {number}" for number in range(8)], no_quota=["no quota"])
+    brief = shown(explain_view(ExplainReply(at=NOW, found=[found])))
+    assert ("no quota" in brief, "reason 3" in brief, "reason 4" in brief) == (True, True, False)
+    assert "4 more with -v" in brief
+    assert not {"start tag", "level", "key"} & {line.split("  ")[0] for line in brief.splitlines()}
+    whole = shown(explain_view(ExplainReply(at=NOW, found=[found]), verbose=True))
+    assert all(part in whole for part in ("reason 7", "start tag", "level"))
+    assert "more with -v" not in whole
 
 
 KUEUE = Steering(
@@ -234,7 +286,7 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
         said="insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
         steering=KUEUE,
     )
-    text = shown(explain_view(ExplainReply(at=NOW, found=[found])))
+    text = shown(explain_view(ExplainReply(at=NOW, found=[found]), verbose=True))
     for part in (
         "team-a/train (Job; its Workload is job-train-1f2e3) on lab",
         "7 (5 when nobody steers)",

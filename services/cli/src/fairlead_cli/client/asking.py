@@ -5,7 +5,8 @@ import msgspec
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.approval_dates import granted_since
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.tables import explain_view, queue_view, tenants_view
+from fairlead_cli.client.explained import explain_view
+from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import job_name
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
@@ -53,7 +54,9 @@ async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None
     print_result(found, form)
 
 
-async def show_explanation(nats: str | None, job: str, *, tenant: str | None, form: Format) -> None:
+async def show_explanation(
+    nats: str | None, job: str, *, tenant: str | None, form: Format, verbose: bool = False
+) -> None:
     """Print why a job stands where it stands.
 
     Raises:
@@ -65,7 +68,7 @@ async def show_explanation(nats: str | None, job: str, *, tenant: str | None, fo
         reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
     found = Result(
         document=lambda: published(reply),
-        view=lambda _columns: explain_view(reply),
+        view=lambda _columns: explain_view(reply, verbose=verbose or form == "wide"),
         names=lambda: (_full_name(one.scope, one.id, one.owner) for one in reply.found),
     )
     if reply.found or form in ("json", "yaml"):

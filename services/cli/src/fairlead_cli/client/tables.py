@@ -10,31 +10,22 @@ from rich.text import Text
 
 from fairlead_cli.client.words import (
     BAR_WIDTH,
-    ahead_in_words,
-    approval_in_words,
     demand,
-    duration_as_told,
     job_name,
-    levels_left_in_words,
     multiple,
-    preempted_in_words,
     reason,
     share_bar,
     short_resource,
     steering_lines,
     waited,
 )
-from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Standing
 from fairlead_contracts.messages.questions import (
-    ExplainReply,
-    Explanation,
     PoolQueue,
     PoolTenants,
     QueueReply,
     RankedPlace,
-    Steering,
     TenantsReply,
 )
 
@@ -207,72 +198,6 @@ def _bar(standing: Standing, scale: float, width: int) -> Text:
 def _use(standing: Standing) -> str:
     use = demand({name: amount for name, amount in standing.use.items() if amount})
     return f"{use}; of late {demand(standing.past)}" if standing.past else use
-
-
-def explain_view(reply: ExplainReply) -> RenderableType:
-    """Each job of that name with everything that its place is made of."""
-    return Group(*(part for found in reply.found for part in _explanation_parts(found, reply.at)))
-
-
-def _explanation_parts(found: Explanation, now: datetime) -> Iterator[RenderableType]:
-    name = job_name(found.id, found.owner)
-    behind = f" ({found.owner.partition('/')[0]}; its Workload is {found.id})" if found.owner else ""
-    yield Text.assemble(
-        (f"{found.scope}/{name}", "bold"), behind, f" on {found.cluster}: ", (found.phase, "bold")
-    )
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    for name, value in _facts(found, now):
-        table.add_row(name, Text(value))
-    yield table
-    for line in (*found.reasons, *found.never, *found.no_quota, *found.no_room):
-        yield Text(f"  · {line}")
-    yield Text("")
-
-
-def _facts(found: Explanation, now: datetime) -> Iterator[tuple[str, str]]:
-    yield "tenant", found.tenant or "(none)"
-    yield "queue", found.queue if found.pool is None else f"{found.queue}, pool {found.pool}"
-    if found.rank is not None:
-        yield "place", f"{found.rank + 1} of {found.waiting}"
-    if found.place is not None:
-        place = found.place
-        if found.approved is None:
-            yield "class", place.urgency
-        yield "asks for", demand(place.demand)
-        yield "waited", duration_as_told(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
-        yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
-        yield "key", f"{place.key:.6f}"
-    else:
-        yield "waited", duration_as_told(found.waited_seconds)
-    if found.approved is not None:
-        yield "class", approval_in_words(found.approved)
-    if found.refused_class:
-        yield "class refused", found.refused_class
-    if found.standing is not None:
-        late = f", past use of {demand(found.standing.past)} among it" if found.standing.past else ""
-        # Resources may weigh more or less than 1: it need not be a part of the pool.
-        holds = f"dominant share {found.standing.share:.1%}{late}"
-        entitled = f"weight {found.standing.weight:g}, entitled to {found.standing.entitled:.1%}"
-        yield "its tenant", f"{entitled}, {holds}"
-    if found.ahead:
-        yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
-    yield "level", str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)"
-    if found.steering is not None:
-        yield from _steering_facts(found.steering)
-    yield from ((name, told) for name, told in (("last said", found.said), ("trace", found.trace)) if told)
-
-
-def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
-    why = f": {steering.enforcement_why}" if steering.enforcement_why else ""
-    yield "enforcement", f"{steering.enforcement}{why}"
-    if steering.withheld:
-        yield "not written", steering.withheld
-    if words := levels_left_in_words(steering):
-        yield "levels left", words
-    if words := preempted_in_words(steering):
-        yield "preempted", words
 
 
 def _silences(pools: list[PoolQueue] | list[PoolTenants]) -> Iterator[Text]:

@@ -55,7 +55,15 @@ def tenants(
     run(show_tenants(reach.nats, pool=pool, tenant=tenant, form=output))
 
 
-def explain(job: str, /, *, tenant: OfTenant = None, output: Output = "table", reach: Reach = HERE) -> None:
+def explain(
+    job: str,
+    /,
+    *,
+    tenant: OfTenant = None,
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="")] = False,
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> None:
     """Why a job stands where it stands, and what would move it.
 
     Parameters
@@ -64,13 +72,15 @@ def explain(job: str, /, *, tenant: OfTenant = None, output: Output = "table", r
         Its id, uid or submission id, or `<scope>/<id>`.
     tenant:
         Whose job it is, where several have one of that name.
+    verbose:
+        Also its start tag, key and level, and every reason.
     output:
         Words; json, yaml: see docs/output.md; name: names alone.
     """
     from fairlead_cli.client.asking import show_explanation
     from fairlead_cli.client.connection import run
 
-    run(show_explanation(reach.nats, job, tenant=tenant, form=output))
+    run(show_explanation(reach.nats, job, tenant=tenant, form=output, verbose=verbose))
 
 
 def top(

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask
-from fairlead_cli.client.tables import explain_view
+from fairlead_cli.client.explained import explain_view
 from fairlead_cli.client.words import demand
 from fairlead_cli.demo.report.contents import Told
 from fairlead_cli.errors import CommandError

@@ -1,0 +1,168 @@
+"""The answer to `fairlead explain`: one sentence, what it is made of, and the reasons that count most."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairlead_cli.client.words import (
+    ahead_in_words,
+    approval_in_words,
+    demand,
+    duration_as_told,
+    job_name,
+    levels_left_in_words,
+    preempted_in_words,
+    short_resource,
+)
+from fairlead_contracts.base.instants import from_datetime, to_seconds
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.explanations import Room
+from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
+
+MOST_REASONS = 5
+"""That are shown unless all are asked for."""
+_NEAR = 0.02
+"""So close to its part a tenant is said to have it."""
+
+
+def explain_view(reply: ExplainReply, *, verbose: bool = False) -> RenderableType:
+    """Each job of that name: why it waits in one sentence, the facts, and the reasons that count most.
+
+    Args:
+        reply: the answer.
+        verbose: whether tags, keys, levels and all reasons are shown, too.
+    """
+    return Group(*(part for found in reply.found for part in _parts(found, reply.at, verbose=verbose)))
+
+
+def headline(found: Explanation) -> str:
+    """Why the job waits: `Waiting, 6th of 40: needs 2 gpu, none free; team-c is over its share.`, in one sentence."""
+    if found.rank is None or found.waiting is None:
+        return f"{found.phase.capitalize()}."
+    clauses = [*_what_is_short(found), *_how_its_tenant_stands(found.standing)]
+    place = f"Waiting, {_ordinal(found.rank + 1)} of {found.waiting}"
+    return f"{place}: {'; '.join(clauses)}." if clauses else f"{place}."
+
+
+def _what_is_short(found: Explanation) -> Iterator[str]:
+    room = None if found.prospects is None else found.prospects.room
+    if found.never:
+        yield "no node of its cluster can hold it, even empty"
+    elif room is not None and found.place is not None:
+        yield _needs(room, found.place.demand)
+    elif found.no_quota:
+        yield "its pool has not enough quota left"
+    if found.no_room:
+        yield "there is quota, but no card has room"
+
+
+def _needs(room: Room, asked: dict[str, int]) -> str:
+    if not room.missing:
+        return "it fits now, in its turn" if room.in_turn else "it fits now"
+    missing = sorted(room.missing, key=lambda name: (name in ("cpu", "memory"), name))
+    wanted = " and ".join(
+        f"{format_quantity(name, asked.get(name, 0))} {short_resource(name)}" for name in missing
+    )
+    free = ", ".join(_free(name, room.free.get(name, 0)) for name in missing)
+    return f"needs {wanted}, {free} free"
+
+
+def _free(resource: str, amount: int) -> str:
+    return format_quantity(resource, amount) if amount > 0 else "none"
+
+
+def _how_its_tenant_stands(standing: Standing | None) -> Iterator[str]:
+    if standing is None or not standing.entitled:
+        return
+    part = standing.share / standing.entitled
+    if part > 1 + _NEAR:
+        yield f"{standing.tenant} is over its share"
+    elif part < 1 - _NEAR:
+        yield f"{standing.tenant} is under its share"
+    else:
+        yield f"{standing.tenant} has its share"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _parts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[RenderableType]:
+    name = job_name(found.id, found.owner)
+    behind = f" ({found.owner.partition('/')[0]}; its Workload is {found.id})" if found.owner else ""
+    yield Text.assemble((f"{found.scope}/{name}", "bold"), f"{behind} on {found.cluster}")
+    yield Text(headline(found), style="bold")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    for label, value in _facts(found, now, verbose=verbose):
+        table.add_row(label, Text(value))
+    yield table
+    reasons = [*found.never, *found.no_quota, *found.no_room, *found.reasons]
+    shown = reasons if verbose else reasons[:MOST_REASONS]
+    for line in shown:
+        yield Text(f"  · {line}")
+    if len(shown) < len(reasons):
+        yield Text(f"  {len(reasons) - len(shown)} more with -v", style="dim")
+    yield Text("")
+
+
+def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tuple[str, str]]:
+    yield "tenant", found.tenant or "(none)"
+    yield "queue", found.queue if found.pool is None else f"{found.queue}, pool {found.pool}"
+    if found.rank is not None:
+        yield "place", f"{found.rank + 1} of {found.waiting}"
+    if found.place is not None:
+        yield from _facts_of_place(found, found.place, now, verbose=verbose)
+    else:
+        yield "waited", duration_as_told(found.waited_seconds)
+    if found.approved is not None:
+        yield "class", approval_in_words(found.approved)
+    if found.refused_class:
+        yield "class refused", found.refused_class
+    if found.standing is not None:
+        yield "its tenant", _standing_in_words(found.standing)
+    if found.ahead:
+        yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
+    if verbose:
+        yield (
+            "level",
+            str(found.level) if not found.base else f"{found.level} ({found.base} when nobody steers)",
+        )
+    if found.steering is not None:
+        yield from _steering_facts(found.steering)
+    yield from ((name, told) for name, told in (("last said", found.said), ("trace", found.trace)) if told)
+
+
+def _facts_of_place(
+    found: Explanation, place: Place, now: datetime, *, verbose: bool
+) -> Iterator[tuple[str, str]]:
+    if found.approved is None:
+        yield "class", place.urgency
+    yield "asks for", demand(place.demand)
+    yield "waited", duration_as_told(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
+    if verbose:
+        yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
+        yield "key", f"{place.key:.6f}"
+
+
+def _standing_in_words(standing: Standing) -> str:
+    late = f", past use of {demand(standing.past)} among it" if standing.past else ""
+    # Resources may weigh more or less than 1: it need not be a part of the pool.
+    return f"weight {standing.weight:g}, entitled to {standing.entitled:.1%}, dominant share {standing.share:.1%}{late}"
+
+
+def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
+    why = f": {steering.enforcement_why}" if steering.enforcement_why else ""
+    yield "enforcement", f"{steering.enforcement}{why}"
+    if steering.withheld:
+        yield "not written", steering.withheld
+    if words := levels_left_in_words(steering):
+        yield "levels left", words
+    if words := preempted_in_words(steering):
+        yield "preempted", words
