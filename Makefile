@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures settings schemas format lock clean lab-kube lab-slurm lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures dashboards settings schemas format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -100,6 +100,9 @@ bench: $(STAMP) ## figures, a JSON object a line
 
 pictures: $(STAMP) ## draw those of docs/policy.md anew, from the policy at work
 	$(BIN)/python bench/pictures.py
+
+dashboards: $(STAMP) ## write Grafana's dashboards anew, from deploy/monitoring/dashboards.py
+	$(BIN)/python deploy/monitoring/dashboards.py
 
 settings: $(STAMP) ## write docs/settings.md anew, from the services' settings
 	$(BIN)/python -m fairlead_testkit.flag_tables > docs/settings.md

@@ -23,6 +23,7 @@ from fairlead_admitter.observing import ADMITTER, Watch
 from fairlead_admitter.patience import Patience
 from fairlead_admitter.planning import Planner
 from fairlead_admitter.pressure import Limits, Pressure
+from fairlead_admitter.queue_metrics import QueueMetrics
 from fairlead_admitter.record import Record
 from fairlead_admitter.releasing import Release
 from fairlead_admitter.reservations import ReservationRecord
@@ -96,6 +97,7 @@ class Admitter:
         self._record = Record(lifecycle.metrics, settings.cluster, self._traces)
         self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
+        lifecycle.metrics.registry.register(QueueMetrics(watch.facts, watch.policy))
         self._reservations = ReservationRecord(lifecycle.metrics, settings.cluster)
         self._setbacks = Setbacks(time.monotonic, settings.stale_after_seconds)
         self._release = Release(

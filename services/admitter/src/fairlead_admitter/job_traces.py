@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Iterator
 
 from fairlead_admitter.admission import Refusal
-from fairlead_admitter.facts import JobChange
 from fairlead_bus import Delivery
 from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, from_seconds
 from fairlead_contracts.messages.decisions import Decision
@@ -17,6 +16,7 @@ from fairlead_contracts.messages.job_traces import (
     Span,
     TraceContext,
     about_job,
+    exemplar_of,
     is_own,
     read_traceparent,
     stage_span,
@@ -113,14 +113,13 @@ class JobTraces:
             ]
         )
 
-    def admitted(self, changes: Iterable[JobChange]) -> None:
-        """The frontend let some of these jobs start; one that ran for a moment is seen only once it has ended."""
+    def admitted(self, job: JobState) -> dict[str, str] | None:
+        """The frontend let a job start; gives the exemplar that leads to its trace, where that is kept."""
         if not self._spans.on:
-            return
-        for change in changes:
-            job, before = change.after, change.before
-            if job is not None and job.started != (None if before is None else before.started):
-                self._spans.tell(self._admission(job))
+            return None
+        self._spans.tell(self._admission(job))
+        root = trace_of_job(job.uid, job.traceparent, self._spans.ratio)
+        return exemplar_of(root.traceparent)
 
     def failed(self, pool: str, failed: int, why: str) -> None:
         """Levels of a pool could not be written."""

@@ -5,7 +5,7 @@ A standby sees the same, so that it knows everything at the moment it leads.
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import msgspec
 import structlog
@@ -54,6 +54,18 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """As of the look before."""
     at: float
     """Monotonic seconds at the look."""
+
+    @property
+    def started(self) -> Iterator[JobState]:
+        """The jobs that have another start than they had before."""
+        for change in self.jobs:
+            job, before = change.after, change.before
+            if (
+                job is not None
+                and job.started is not None
+                and job.started != (None if before is None else before.started)
+            ):
+                yield job
 
 
 class Soon(asyncio.Event):

@@ -11,12 +11,15 @@ from fairlead_admitter.job_traces import JobTraces
 from fairlead_admitter.restraints import Restraints
 from fairlead_admitter.steering import Cause, LevelWrite
 from fairlead_admitter.written import Sighting
+from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.job_traces import exemplar_of
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import AnyAnswer, RefusalReason
 from fairlead_runtime import Metrics
 
+_WAIT_BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 259_200, 604_800)
+"""Seconds: from an instant to a week."""
 _REFUSALS: frozenset[str] = frozenset(get_args(RefusalReason.__value__))
 
 
@@ -68,6 +71,12 @@ class Record:
             "event_to_level",
             "From the newest state change that a decision knew, as seen here, to the level written.",
         )
+        self._waits: Histogram = metrics.histogram(
+            "wait",
+            "From the submission of a job to its start.",
+            labels=["pool", "class"],
+            buckets=_WAIT_BUCKETS,
+        )
         self.pass_time: Histogram = metrics.histogram(
             "pass", "One plan of one pool: merging, taking the window, planning.", labels=["pool"]
         )
@@ -101,6 +110,12 @@ class Record:
     def admitted(self, jobs: int) -> None:
         """The frontend started jobs."""
         self._admissions.inc(jobs)
+
+    def waited(self, pool: str, urgency: str, job: JobState, exemplar: dict[str, str] | None) -> None:
+        """A job was started, so long after it was submitted."""
+        if job.started is not None:
+            seconds = to_seconds(max(0, job.started - job.submitted))
+            self._waits.labels(pool, urgency).observe(seconds, exemplar)
 
     def sighted(self, job: JobState, sighting: Sighting) -> None:
         """A job's level was not what we left there."""

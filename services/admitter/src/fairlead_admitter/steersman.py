@@ -127,7 +127,7 @@ class Steersman:
             self._adherence.lose_sight()
             return
         self._adherence.observe(sight, pools)
-        self._trace(sight)
+        self._tell_of_starts(sight, pools)
         plans = {
             pool: self._planner.decide(pool, queues, self._permit(pool, queues))
             for pool, queues in pools.items()
@@ -210,11 +210,14 @@ class Steersman:
     def _pools(self) -> dict[str, frozenset[str]]:
         return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
 
-    def _trace(self, sight: Sight) -> None:
+    def _tell_of_starts(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
+        """To traces, and to the waits that are measured; a job that ran for a moment is seen only once it has ended."""
         if self._took_over:
             self._took_over = False
             self._traces.took_over(self._epoch or 0, self._watch.facts.all_jobs())
-        self._traces.admitted(sight.jobs)
+        for job in sight.started if sight.news else ():
+            pool = next((name for name, queues in pools.items() if job.queue in queues), "")
+            self._record.waited(pool, self._watch.policy.urgency_of(job), job, self._traces.admitted(job))
 
     # --- apply
 

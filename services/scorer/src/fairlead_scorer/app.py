@@ -8,6 +8,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer.desk import Desk
 from fairlead_scorer.explaining import Explainer
+from fairlead_scorer.fairness_metrics import FairnessMetrics
 from fairlead_scorer.questions import Questions
 from fairlead_scorer.record import Record
 from fairlead_scorer.rehearsal import Rehearsal
@@ -62,6 +63,8 @@ async def _score(
         now=wall_clock,
         spans=lifecycle.spans,
     )
+    fairness = FairnessMetrics(scorer.decided, lambda: scene.ledger.pools, wall_clock)
+    lifecycle.metrics.registry.register(fairness)
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
     steering = SteeringView(scene.ledger, scene.words, roster)
     reserved = ReserveView(scene.ledger, roster)

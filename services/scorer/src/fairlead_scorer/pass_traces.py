@@ -4,7 +4,7 @@ A job's stage `scored` ends with the first decision that gives it a place at the
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
@@ -38,6 +38,15 @@ class _Pass(NamedTuple):
     entered: list[tuple[JobState, TraceContext]]
     """Kept jobs that were not at the front before."""
     moved: list[TraceContext]
+    overtaken: int
+    """Jobs that stood at the front before, and stand elsewhere among each other now."""
+
+
+class PassDiary(Diary, Protocol):
+    """A diary that counts moves, too."""
+
+    def moved(self, shard: ShardName, jobs: int) -> None:
+        """So many jobs stand elsewhere among each other."""
 
 
 class PassTraces:
@@ -53,7 +62,7 @@ class PassTraces:
 
     def __init__(
         self,
-        diary: Diary,
+        diary: PassDiary,
         spans: Spans,
         job: Callable[[str], JobState | None],
         replica: str,
@@ -70,20 +79,21 @@ class PassTraces:
 
     def begin(self, shard: ShardName, content: Content, epoch: int, turn: int) -> str | None:
         """A decision is about to be published; gives the trace that it carries: None where it is not kept."""
-        if not self._spans.on:
-            return None
         places = {place.uid: place for front in content.fronts for place in front.places}
         before = self._fronts.get(shard, {})
+        overtaken = _overtaken(before, places)
         entered = [kept for uid in places.keys() - before.keys() if (kept := self._kept(uid)) is not None]
         moved = [root for _, root in entered]
-        moved += [kept[1] for uid in _overtaken(before, places) if (kept := self._kept(uid)) is not None]
+        moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
         context = new_trace("pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio)
         context = context._replace(kept=context.kept or bool(entered))
-        self._passes[shard] = _Pass(context, self._clock(), epoch, turn, places, entered, moved[:_LINKS])
-        return context.traceparent if context.kept else None
+        self._passes[shard] = _Pass(
+            context, self._clock(), epoch, turn, places, entered, moved[:_LINKS], len(overtaken)
+        )
+        return context.traceparent if context.kept and self._spans.on else None
 
     def _kept(self, uid: str) -> tuple[JobState, TraceContext] | None:
-        job = self._job(uid)
+        job = self._job(uid) if self._spans.on else None
         if job is None or (job.traceparent is None and not self._spans.ratio):
             return None
         root = trace_of_job(uid, job.traceparent, self._spans.ratio)
@@ -110,6 +120,7 @@ class PassTraces:
         done = self._passes.pop(shard, None)
         if done is not None:
             self._fronts[shard] = done.places
+            self._diary.moved(shard, done.overtaken)
             self._spans.tell(self._told(shard, done))
 
     def failed(self, shard: ShardName, error: Exception) -> None:

@@ -29,6 +29,9 @@ class Record:
             "rescore", "Time to decide one shard.", unit="seconds", buckets=_SCORE_BUCKETS
         )
         self._decisions = metrics.counter("decisions", "Decisions published.")
+        self._moves = metrics.counter(
+            "positions_moved", "Jobs at the front that were overtaken, or overtook others.", labels=["pool"]
+        )
         self._shortened = metrics.counter("decisions_shortened", "Decisions cut to keep the payload limit.")
         self._failures = metrics.counter(
             "publish_failures", "Publishes that will be tried again.", labels=["error"]
@@ -70,6 +73,10 @@ class Record:
         if decided.content.shortened:
             self._shortened.inc()
             self._log.warning("decision shortened to keep the payload limit", shard=str(shard))
+
+    def moved(self, shard: ShardName, jobs: int) -> None:
+        """A decision has so many jobs of the front elsewhere among each other than the one before."""
+        self._moves.labels(shard.pool).inc(jobs)
 
     def failed(self, shard: ShardName, error: Exception) -> None:
         """A decision could not be published now."""

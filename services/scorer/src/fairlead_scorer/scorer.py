@@ -6,7 +6,7 @@ decided from what is known then and published by its tenure. Record: say how thi
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from fairlead_bus import Asked, Bus, Membership, OwnedSubject, Rejected, Roster
 from fairlead_contracts import subjects
@@ -18,7 +18,7 @@ from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
 from fairlead_runtime import Spans, wake_or_timeout
 from fairlead_scorer import deciding, shard_answers
-from fairlead_scorer.deciding import Stamp
+from fairlead_scorer.deciding import Content, Stamp
 from fairlead_scorer.pass_traces import PassTraces
 from fairlead_scorer.pools import Pool
 from fairlead_scorer.record import Record
@@ -247,6 +247,12 @@ class Scorer:
         """Whether we have claimed the shard and know of no other claim."""
         tenure = self._tenures.get(shard)
         return tenure is not None and tenure.owned
+
+    def decided(self) -> Iterator[tuple[ShardName, Content]]:
+        """What stands as our word on each shard that we own."""
+        for shard, tenure in self._tenures.items():
+            if tenure.owned and tenure.published is not None:
+                yield shard, tenure.published
 
     def lease(self) -> MemberLease:
         """Our lease as it is renewed: alive, with these shards, decided up to there."""

@@ -153,6 +153,11 @@ class Tenure:
         """Whether the last acknowledged decision holds for the state of now."""
         return self.owned and not self._busy and not self._judge.is_behind(self.shard)
 
+    @property
+    def published(self) -> Content | None:
+        """What the last acknowledged decision says; None before the first, and while it may be lost."""
+        return self._published
+
     def look(self) -> None:
         """Something changed: if there is work for this shard now, do it."""
         if self._has_work():

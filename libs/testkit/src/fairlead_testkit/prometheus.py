@@ -1,0 +1,184 @@
+"""A Prometheus of a test's own: Debian's, scraping services of the test, with our rules, on a port of its own."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+import pytest
+
+from fairlead_testkit.free_ports import await_listening, free_ports
+
+_START_SECONDS = 60.0
+_ANSWER_SECONDS = 20.0
+_INSTALL_SECONDS = 600.0
+_REMEDY = "Prometheus is not installed: apt-get install --no-install-recommends prometheus"
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A series and its value now."""
+
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Result(msgspec.Struct, frozen=True):
+    result: list[Sample]
+
+
+class _Answer[T](msgspec.Struct, frozen=True):
+    data: T
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """An alert whose expression holds: `pending` until it has held for long enough, then `firing`."""
+
+    labels: dict[str, str]
+    state: str
+
+
+class _Alerts(msgspec.Struct, frozen=True):
+    alerts: list[Alert]
+
+
+class Exemplar(msgspec.Struct, frozen=True):
+    """A single observation that leads to a trace."""
+
+    labels: dict[str, str]
+
+
+class _Exemplars(msgspec.Struct, frozen=True):
+    exemplars: list[Exemplar]
+
+
+class Prometheus:
+    """One process; killed by its pid at the end.
+
+    Args:
+        directory: of its data, log and configuration.
+        targets: ports on loopback by job.
+        rules: files of rules and alerts.
+    """
+
+    def __init__(
+        self, directory: Path, targets: Mapping[str, Sequence[int]], rules: Sequence[Path] = ()
+    ) -> None:
+        ensure_prometheus()
+        self._directory = directory / "prometheus"
+        self._targets = targets
+        self._rules = rules
+        self._port = free_ports(1)[0]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        """Start it, and return once it answers."""
+        self._directory.mkdir()
+        configuration = self._directory / "prometheus.json"  # JSON is YAML
+        configuration.write_bytes(msgspec.json.encode(self._configuration()))
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 # Debian's program, our own arguments
+                [  # noqa: S607 # found on the PATH by `ensure_prometheus`
+                    "prometheus",
+                    f"--config.file={configuration}",
+                    f"--storage.tsdb.path={self._directory / 'data'}",
+                    f"--web.listen-address=127.0.0.1:{self._port}",
+                    "--enable-feature=exemplar-storage",
+                    "--log.level=error",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        await_listening(self._port, _START_SECONDS)
+        return self
+
+    def stop(self) -> None:
+        """Kill it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def query(self, expression: str) -> list[Sample]:
+        """What an expression gives now.
+
+        Raises:
+            urllib.error.HTTPError: it is no PromQL.
+        """
+        told = self._ask("/api/v1/query", query=expression)
+        return msgspec.json.decode(told, type=_Answer[_Result]).data.result
+
+    def names(self) -> set[str]:
+        """Of all series that it knows."""
+        return set(
+            msgspec.json.decode(self._ask("/api/v1/label/__name__/values"), type=_Answer[list[str]]).data
+        )
+
+    def alerts(self) -> list[Alert]:
+        """Those whose expressions hold."""
+        return msgspec.json.decode(self._ask("/api/v1/alerts"), type=_Answer[_Alerts]).data.alerts
+
+    def exemplars(self, metric: str) -> set[str]:
+        """The traces that a metric's exemplars lead to."""
+        told = self._ask("/api/v1/query_exemplars", query=metric, start="0", end="9999999999")
+        series = msgspec.json.decode(told, type=_Answer[list[_Exemplars]]).data
+        return {one.labels["trace_id"] for found in series for one in found.exemplars}
+
+    def _configuration(self) -> dict[str, object]:
+        return {
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(path) for path in self._rules],
+            "scrape_configs": [
+                {
+                    "job_name": job,
+                    "static_configs": [{"targets": [f"127.0.0.1:{port}" for port in ports]}],
+                }
+                for job, ports in self._targets.items()
+            ],
+        }
+
+    def _ask(self, path: str, **query: str) -> bytes:
+        address = f"http://127.0.0.1:{self._port}{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as reply:
+            body: bytes = reply.read()
+            return body
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def ensure_prometheus() -> None:
+    """Return where Prometheus is there. In CI, as root, apt installs it; elsewhere the test is skipped, with the remedy."""
+    in_ci = os.environ.get("CI") == "true"
+    if shutil.which("prometheus") is None and in_ci and os.geteuid() == 0 and shutil.which("apt-get"):
+        _install()
+    if shutil.which("prometheus") is None:
+        (pytest.fail if in_ci else pytest.skip)(_REMEDY)
+
+
+def _install() -> None:
+    """By one of the workers alone; the package must start nothing."""
+    with (Path(tempfile.gettempdir()) / "fairlead-prometheus.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if shutil.which("prometheus") is not None:
+            return
+        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+        for words in (["update"], ["install", "--yes", "--no-install-recommends", "prometheus"]):
+            subprocess.run(  # noqa: S603 # a fixed list of words
+                ["apt-get", "-q", *words],  # noqa: S607 # found on the PATH by whoever asked
+                env=environ,
+                check=True,
+                capture_output=True,
+                timeout=_INSTALL_SECONDS,
+            )

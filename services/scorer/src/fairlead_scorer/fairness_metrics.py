@@ -1,0 +1,149 @@
+"""Fairness as metrics: what each tenant of our shards has, may have and waits for; worked out when it is scraped."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import override
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_scorer.deciding import Content
+from fairlead_scorer.pools import Pool
+from fairlead_scorer.tenure import ShardName
+
+LABELLED_TENANTS = 200
+"""Tenants of a scorer with labels of their own, those that hold most first; the others are counted."""
+_TENANT = ("pool", "tenant")
+_NOTHING, _SHARE = "nothing", "share"
+
+
+class FairnessMetrics(Collector):
+    """Series of the shards that this replica owns; a shard that goes to another takes its series along.
+
+    Args:
+        decided: the last published content of each owned shard.
+        pools: by name.
+        clock: now.
+    """
+
+    def __init__(
+        self,
+        decided: Callable[[], Iterable[tuple[ShardName, Content]]],
+        pools: Callable[[], Mapping[str, Pool]],
+        clock: Callable[[], Micros],
+    ) -> None:
+        self._decided = decided
+        self._pools = pools
+        self._clock = clock
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """See `Collector`; without it the registry would collect to learn the names."""
+        return _families().values()
+
+    @override
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        found = _families()
+        decided = list(self._decided())
+        for pool in {shard.pool for shard, _ in decided} | self._pools().keys():
+            contents = [content for shard, content in decided if shard.pool == pool]
+            found["pool_owned_shards"].add_metric([pool], len(contents))
+            known = self._pools().get(pool)
+            if known is not None:
+                found["pool_shards"].add_metric([pool], known.shards)
+            self._tell_heads(found["heads"], pool, contents)
+        self._tell_tenants(found, decided)
+        yield from found.values()
+
+    def _tell_tenants(
+        self, found: Mapping[str, GaugeMetricFamily], decided: Iterable[tuple[ShardName, Content]]
+    ) -> None:
+        standings = [
+            (shard.pool, standing, content) for shard, content in decided for standing in content.standings
+        ]
+        standings.sort(key=lambda told: (-told[1].share, -told[1].waiting, told[1].tenant))
+        for pool, standing, content in standings[:LABELLED_TENANTS]:
+            self._tell_standing(found, pool, standing)
+            self._tell_waits(found, pool, standing.tenant, content)
+        found["tenants_left_out"].add_metric([], max(0, len(standings) - LABELLED_TENANTS))
+
+    def _tell_standing(self, found: Mapping[str, GaugeMetricFamily], pool: str, standing: Standing) -> None:
+        labels = [pool, standing.tenant]
+        found["tenant_share"].add_metric(labels, standing.share)
+        found["tenant_entitlement"].add_metric(labels, standing.entitled)
+        found["tenant_waiting"].add_metric(labels, standing.waiting)
+        found["tenant_running"].add_metric(labels, standing.running)
+        found["tenant_dominant"].add_metric([*labels, standing.dominant or _NOTHING], standing.share)
+
+    def _tell_waits(
+        self, found: Mapping[str, GaugeMetricFamily], pool: str, tenant: str, content: Content
+    ) -> None:
+        places = [place for front in content.fronts for place in front.places if place.tenant == tenant]
+        if not places:
+            return
+        now = self._clock()
+        longest = max(now - place.submitted for place in places)
+        found["longest_wait"].add_metric([pool, tenant], to_seconds(max(0, longest)))
+        known = self._pools().get(pool)
+        beyond = [past_bound(place, float(known.rules.rate), now) for place in places if known is not None]
+        found["past_bound"].add_metric([pool, tenant], to_seconds(max(beyond, default=0)))
+
+    def _tell_heads(self, family: GaugeMetricFamily, pool: str, contents: Iterable[Content]) -> None:
+        held: dict[str, int] = dict.fromkeys((_SHARE, "saturated", "weight", "held", "asked", "beyond"), 0)
+        for content in contents:
+            for front in content.fronts:
+                for head in front.places[:1]:
+                    held[hindrance(head)] += 1
+        for why, number in held.items():
+            family.add_metric([pool, why], number)
+
+
+def past_bound(place: Place, rate: float, now: Micros) -> Micros:
+    """For how long no job that came later could pass this one any more by aging; 0 before that, or where no bound is.
+
+    A job of tag t stands before whatever came more than t / rate later: its tenant's own later work cannot raise it.
+    """
+    if rate <= 0 or place.unbounded or place.blocked:
+        return 0
+    return max(0, round(now - place.submitted - place.tag / rate))
+
+
+def hindrance(head: Place) -> str:
+    """What keeps a queue's first job back, by its terms: its tenant's share, or what makes it stand behind all others."""
+    if head.blocked:
+        return "saturated"
+    return (head.unbounded_by or "weight") if head.unbounded else _SHARE
+
+
+def _families() -> dict[str, GaugeMetricFamily]:
+    def family(name: str, text: str, labels: Iterable[str] = _TENANT) -> GaugeMetricFamily:
+        return GaugeMetricFamily(f"fairlead_scorer_{name}", text, labels=list(labels))
+
+    return {
+        "tenant_share": family("tenant_share_ratio", "What a tenant has of its dominant resource."),
+        "tenant_entitlement": family(
+            "tenant_entitlement_ratio", "The part of the pool that a tenant may have."
+        ),
+        "tenant_dominant": family(
+            "tenant_dominant_ratio",
+            "The dominant share, with the resource that gives it.",
+            (*_TENANT, "resource"),
+        ),
+        "tenant_waiting": family("tenant_waiting_jobs", "Jobs of a tenant that wait."),
+        "tenant_running": family("tenant_running_jobs", "Jobs of a tenant that run."),
+        "longest_wait": family(
+            "tenant_longest_wait_seconds", "The longest wait of a tenant's jobs at the front."
+        ),
+        "past_bound": family(
+            "tenant_past_bound_seconds",
+            "For how long no later job could pass the tenant's job by aging; 0 before that.",
+        ),
+        "heads": family("heads", "First jobs of queues' fronts, by what keeps them back.", ("pool", "why")),
+        "pool_shards": family("pool_shards", "Shards that the policy gives a pool.", ("pool",)),
+        "pool_owned_shards": family(
+            "pool_owned_shards", "Shards of a pool that this replica owns.", ("pool",)
+        ),
+        "tenants_left_out": family(
+            "tenants_left_out", "Tenants without series of their own: there are too many.", ()
+        ),
+    }

@@ -1,0 +1,256 @@
+"""Dashboards, rules and alerts: what they ask exists, gives data under load, and fires on its fault."""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import aiohttp
+import pytest
+import yaml
+
+from fairlead_bus import Bus
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_runtime import HealthServer, Metrics, MetricsObserver, Readiness
+from fairlead_testkit import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
+from fairlead_watcher.instruments import Instruments
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "deploy" / "monitoring"
+RULES, ALERTS = FOLDER / "prometheus" / "rules" / "fairlead.yaml", FOLDER / "alerts" / "fairlead.yaml"
+RUNBOOKS = ROOT / "docs" / "runbooks"
+GPU = "nvidia.com/gpu"
+TENANTS = ("team-a", "team-b")
+POLICY = PolicyDocument(
+    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
+)
+CONFIG = {
+    "nodes": [{"name": "node", "count": 1, "allocatable": {GPU: 4}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys(TENANTS, "main"),
+}
+NOT_ON_A_SIMULATED_CLUSTER = {"Admissions out of order", "Fit, and held back by something else"}
+"""Its queues state no quota, so that nobody knows whether a job would have fitted: tests/e2e/test_kueue_adherence.py gives
+both their data, on a real Kueue, by admissions that it provokes."""
+_SUFFIX = re.compile(r"_(bucket|total|count|sum)$")
+_METRIC = re.compile(r"\bfairlead[a-z0-9_:]+")
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dashboards", FOLDER / "dashboards.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def boards() -> dict[str, dict[str, object]]:
+    return {
+        path.name: json.loads(path.read_text()) for path in (FOLDER / "grafana" / "dashboards").glob("*.json")
+    }
+
+
+def panels(board: dict[str, object]) -> list[dict[str, object]]:
+    found = board["panels"]
+    assert isinstance(found, list)
+    return found
+
+
+def rules(path: Path) -> list[dict[str, object]]:
+    return [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+
+
+def asked() -> Iterator[tuple[str, str]]:
+    """Every expression of a panel or a recording rule, with the place that it stands in; variables take everything."""
+    for name, board in boards().items():
+        for panel in panels(board):
+            for target in panel["targets"]:  # type: ignore[attr-defined] # JSON
+                if "expr" in target:
+                    expression = target["expr"].replace("$__rate_interval", "30s")
+                    yield f"{name}: {panel['title']}", re.sub(r"\$(pool|tenant)\b", ".*", expression)
+    for rule in rules(RULES):
+        yield f"rule {rule['record']}", str(rule["expr"])
+
+
+def test_dashboards_are_what_their_description_makes() -> None:
+    made: dict[str, str] = generator().files()
+    found = {path.name: path.read_text() for path in (FOLDER / "grafana" / "dashboards").glob("*.json")}
+    assert found == made, "run `make dashboards`"
+    operator_rules: str = generator().operator_rules()
+    made_rules = (FOLDER / "prometheusrule.yaml").read_text()
+    assert made_rules == operator_rules, "run `make dashboards`"
+    told = [rule for group in yaml.safe_load(made_rules)["spec"]["groups"] for rule in group["rules"]]
+    assert told == [*rules(RULES), *rules(ALERTS)]
+
+
+@pytest.mark.parametrize("name", sorted(boards()))
+def test_a_dashboard_has_what_grafana_needs_and_what_a_reader_needs(name: str) -> None:
+    board = boards()[name]
+    assert {"uid", "title", "schemaVersion", "panels", "templating", "time"} <= board.keys()
+    assert board["uid"] == name.removesuffix(".json")
+    places: set[tuple[int, int]] = set()
+    ids: set[object] = set()
+    known = {variable["name"] for variable in board["templating"]["list"]}  # type: ignore[index] # JSON
+    for panel in panels(board):
+        assert {"id", "type", "title", "gridPos", "targets", "fieldConfig", "datasource"} <= panel.keys()
+        assert len(str(panel["description"])) > 60, "what to do when it looks bad"
+        assert str(panel["description"]).endswith(".")
+        assert panel["fieldConfig"]["defaults"]["unit"]  # type: ignore[index] # JSON
+        grid: dict[str, int] = panel["gridPos"]  # type: ignore[assignment] # JSON
+        assert grid["x"] + grid["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(grid["x"], grid["x"] + grid["w"])
+            for y in range(grid["y"], grid["y"] + grid["h"])
+        }
+        assert not cells & places, "panels lie over one another"
+        places |= cells
+        ids.add(panel["id"])
+        used = set(re.findall(r"\$\{?(?!__)([a-z]+)", json.dumps(panel)))
+        assert used <= known, "a variable that the page does not have"
+    assert len(ids) == len(panels(board))
+    assert max(y for _, y in places) < 5 * 8, "nothing that scrolls for ever"
+
+
+def test_each_alert_has_its_runbook_and_each_runbook_its_alert() -> None:
+    alerts = {str(rule["alert"]): rule for rule in rules(ALERTS)}
+    assert {path.stem for path in RUNBOOKS.glob("Fairlead*.md")} == alerts.keys()
+    for name, rule in alerts.items():
+        assert rule["annotations"]["runbook"] == f"docs/runbooks/{name}.md"  # type: ignore[index] # YAML
+        text = (RUNBOOKS / f"{name}.md").read_text()
+        assert all(part in text for part in ("## What it means", "## Look", "## Do"))
+
+
+@pytest.mark.integration
+def test_rules_and_alerts_pass_promtool() -> None:
+    ensure_prometheus()
+    for words in (["check", "rules", str(RULES), str(ALERTS)], ["test", "rules", "tests.yaml"]):
+        ran = subprocess.run(
+            ["promtool", *words],  # noqa: S607 # found on the PATH by `ensure_prometheus`
+            cwd=ALERTS.parent,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@contextlib.asynccontextmanager
+async def a_watcher_s_page() -> AsyncIterator[int]:
+    """The port of a watcher's own instruments, without a cluster: there is none beside a simulated one."""
+    metrics = Metrics("watcher")
+    Instruments(metrics).heard({"workloads": lambda: 0.0})
+    MetricsObserver(metrics, "kube").count("watch.ended")
+    async with HealthServer(metrics, Readiness(), port=0) as page:
+        yield page.port
+
+
+def quick_alerts(folder: Path) -> Path:
+    """The alerts, firing after a second instead of minutes: how long they wait is promtool's to check."""
+    path = folder / "alerts.yaml"
+    path.write_text(re.sub(r"for: \w+", "for: 1s", ALERTS.read_text()))
+    return path
+
+
+async def load(bus: Bus) -> None:
+    """Jobs of both tenants, more than fit, for as long as the test looks."""
+    for number in range(1000):
+        for tenant, seconds in zip(TENANTS, (0.5, 1.5), strict=True):
+            await submit_all(bus, tenant, equal_jobs(f"{tenant}-{number}", 4, run_seconds=seconds))
+        await asyncio.sleep(0.5)
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its_fault(
+    tmp_path: Path,
+) -> None:
+    ensure_prometheus()
+    fleet = Fleet(
+        tmp_path,
+        policy=POLICY,
+        cluster_config=CONFIG,
+        scorers=2,
+        # No collector is there: nothing may wait for it, what it does not take is counted, and exemplars are there all the same.
+        settings={"stale_after_seconds": 1, "otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1},
+    )
+    async with fleet.running() as bus, a_watcher_s_page() as watcher:
+        ports = {
+            f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
+            for service in ("scorer", "admitter", "sim")
+        }
+        ports["fairlead-watcher"] = [watcher]
+        loading = asyncio.create_task(load(bus))
+        try:
+            with Prometheus(tmp_path, ports, [RULES, quick_alerts(tmp_path)]) as prometheus:
+                await check_all_gives_data(prometheus)
+                await check_all_is_declared(prometheus, [port for known in ports.values() for port in known])
+                for latency in ("fairlead_admitter_wait", "fairlead_admitter_event_to_level"):
+                    assert await asyncio.to_thread(prometheus.exemplars, f"{latency}_seconds_bucket")
+                assert not await asyncio.to_thread(prometheus.alerts), "nothing is wrong"
+                for scorer in fleet.named("scorer"):
+                    scorer.kill()
+                await check_alerts_fire(prometheus)
+        finally:
+            loading.cancel()
+
+
+async def check_all_gives_data(prometheus: Prometheus) -> None:
+    """Each expression gives a number."""
+    expressions = {
+        number: (place, text)
+        for number, (place, text) in enumerate(asked())
+        if place.rpartition(": ")[2] not in NOT_ON_A_SIMULATED_CLUSTER
+    }
+
+    async def silent() -> list[str]:
+        found = []
+        for number, (place, expression) in list(expressions.items()):
+            samples = await asyncio.to_thread(prometheus.query, expression)
+            if any(sample.value[1] != "NaN" for sample in samples):
+                del expressions[number]
+            else:
+                found.append(f"{place}: {expression}")
+        return found
+
+    async def all_speak() -> bool:
+        return not await silent()
+
+    try:
+        await eventually(all_speak, 90, what="every expression gives data")
+    except Exception as error:
+        error.add_note("silent:\n" + "\n".join(f"{place}: {text}" for place, text in expressions.values()))
+        raise
+
+
+async def check_all_is_declared(prometheus: Prometheus, ports: list[int]) -> None:
+    """Each metric that is named anywhere is one that a service declares, or a recording rule makes."""
+    declared = await asyncio.to_thread(prometheus.names)
+    async with aiohttp.ClientSession() as session:
+        for port in ports:
+            async with session.get(f"http://127.0.0.1:{port}/metrics") as page:
+                told = re.findall(r"^# TYPE (\S+)", await page.text(), re.MULTILINE)
+                declared |= {_SUFFIX.sub("", name) for name in told}
+    named = {name for _, text in asked() for name in _METRIC.findall(text)}
+    named |= {name for rule in rules(ALERTS) for name in _METRIC.findall(str(rule["expr"]))}
+    assert {name for name in named if not {name, _SUFFIX.sub("", name)} & declared} == set()
+
+
+async def check_alerts_fire(prometheus: Prometheus) -> None:
+    """With every scorer gone the order goes stale, and nobody knows a pool."""
+    wanted = {"FairleadStaleDecisions", "FairleadScorersGone"}
+
+    async def firing() -> bool:
+        alerts = await asyncio.to_thread(prometheus.alerts)
+        return wanted <= {alert.labels["alertname"] for alert in alerts if alert.state == "firing"}
+
+    await eventually(firing, 60, what="the alerts of scorers that are gone fire")
