@@ -1,21 +1,16 @@
 """One trace tells a job's life: real services, a real Jaeger, and each service killed while jobs are on their way."""
 
-import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
-from fairlead_contracts import subjects, topology
+from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.events import EVENT, JobEnded
-from fairlead_contracts.messages.job_traces import read_traceparent
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
-from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
-from fairlead_testkit.jaeger import FoundTrace, Jaeger
+from fairlead_testkit.jaeger import Jaeger
+from fairlead_testkit.job_stories import STAGES, check_connected, traces_of, whole_trace
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -29,7 +24,6 @@ CONFIG = {
     "queues": [{"name": "main"}],
     "accounts": dict.fromkeys(TENANTS, "main"),
 }
-STAGES = {"submit", "observed", "scored", "level", "admitted", "started", "ended"}
 SENT_BY = {
     "submit": "fairlead-admitter",
     "observed": "fairlead-sim",
@@ -41,49 +35,6 @@ SENT_BY = {
 }
 
 
-async def traces_of(bus: Bus, jobs: Iterable[str]) -> dict[str, str]:
-    """The trace of each job, by its id, once all of them have ended."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    left, found = set(jobs), {}
-    async with asyncio.timeout(120):
-        async for delivery in follower:
-            event = EVENT.decode(delivery.payload)
-            if isinstance(event, JobEnded) and event.job in left:
-                context = read_traceparent(event.traceparent)
-                assert context is not None, f"{event.job} carries no trace"
-                found[event.job] = context.trace_id
-                left.discard(event.job)
-            if not left:
-                break
-    return found
-
-
-async def whole_trace(jaeger: Jaeger, trace_id: str, stages: set[str]) -> FoundTrace:
-    """The trace, once it has these stages."""
-
-    def complete() -> FoundTrace | None:
-        found = jaeger.trace(trace_id)
-        return found if found is not None and stages <= found.names() else None
-
-    def seen() -> str:
-        found = jaeger.trace(trace_id)
-        return f"the trace {trace_id} has {sorted(stages)}; it has {sorted(found.names()) if found else None}"
-
-    try:
-        found = await eventually(complete, 30, what="a trace has every stage")
-    except Exception as error:
-        error.add_note(seen())
-        raise
-    assert found is not None
-    return found
-
-
-def check_connected(trace: FoundTrace) -> None:
-    """One root, and nothing that hangs on what is not there."""
-    assert not trace.orphans()
-    assert len(trace.roots()) == 1
-
-
 async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path, jaeger: Jaeger) -> None:
     settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
     fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=2, settings=settings)
@@ -91,7 +42,7 @@ async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path,
         # Both fill the pool, so that those behind wait and get levels.
         jobs = await submit_all(bus, "team-a", equal_jobs("first", 4, run_seconds=1))
         jobs += await submit_all(bus, "team-b", equal_jobs("second", 4, run_seconds=1))
-        traces = await traces_of(bus, jobs)
+        traces = await traces_of(bus, CLUSTER, jobs)
         assert len(set(traces.values())) == len(jobs)
         question = to_json(ExplainQuestion(job=jobs[-1]))
         explained = EXPLAIN_REPLY.decode(await bus.request(subjects.ask("explain"), question, timeout=10.0))
@@ -105,6 +56,10 @@ async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path,
                 assert found.service(span) == SENT_BY[span.operation_name]
         assert waited >= 2, "those that waited were placed, and got a level"
         await check_pass(jaeger, traces)
+        found_by_name = jaeger.traces("fairlead-sim", tags={"fairlead.job": jobs[0]})
+        assert {found.trace_id for found in found_by_name} == {traces[jobs[0]]}, (
+            "as the dashboard Job looks for it"
+        )
 
 
 async def check_pass(jaeger: Jaeger, traces: dict[str, str]) -> None:
@@ -137,7 +92,7 @@ async def test_a_kill_of_each_service_in_turn_leaves_one_story(tmp_path: Path, j
             jobs += await submit_all(bus, "team-b", equal_jobs(f"during-{name}", 2, run_seconds=0.5))
             await service.start().ready()
             jobs += await submit_all(bus, "team-a", equal_jobs(f"after-{name}", 2, run_seconds=0.5))
-        traces = await traces_of(bus, jobs)
+        traces = await traces_of(bus, CLUSTER, jobs)
         for trace_id in traces.values():
             found = await whole_trace(jaeger, trace_id, STAGES - {"level", "scored"})
             check_connected(found)
