@@ -31,8 +31,6 @@ SETTINGS: dict[str, type[ServiceSettings]] = {
     "fairlead_sim": SimSettings,
 }
 ONCE = {"accounts", "provision", "setup"}
-BUILD_SECONDS = 1800
-"""docker-compose is built with Go where that was not done before."""
 
 type Service = dict[str, Any]
 
@@ -60,7 +58,6 @@ def config(kit: Kit, *profiles: str, **variables: str) -> dict[str, Service]:
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(BUILD_SECONDS)
 def test_compose_takes_the_file_and_every_container_is_locked_down(deploy_kit: Kit) -> None:
     services = config(deploy_kit, "*")
     assert set(config(deploy_kit)) == {
@@ -83,7 +80,6 @@ def test_compose_takes_the_file_and_every_container_is_locked_down(deploy_kit: K
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(BUILD_SECONDS)
 def test_services_start_when_what_they_need_is_healthy_and_are_told_what_they_know(deploy_kit: Kit) -> None:
     services = config(deploy_kit, "*")
     for name, service in services.items():

@@ -57,11 +57,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _wanted(items: list[pytest.Item]) -> "list[Toolset]":
-    from fairlead_testkit.kubelab.toolsets import CURRENT, JAEGER
+    from fairlead_testkit.kubelab.toolsets import CURRENT, DEPLOY, JAEGER
 
+    fixtures = {name for item in items for name in getattr(item, "fixturenames", ())}
     wanted = [CURRENT] if any(item.get_closest_marker(MARKER) for item in items) else []
-    traced = any("jaeger" in getattr(item, "fixturenames", ()) for item in items)
-    return [*wanted, JAEGER] if traced else wanted
+    return [*wanted, *(kit for name, kit in (("jaeger", JAEGER), ("deploy_kit", DEPLOY)) if name in fixtures)]
 
 
 @pytest.fixture(scope="session")
@@ -88,11 +88,11 @@ def _kit(config: pytest.Config, toolset: "Toolset") -> "Kit":
 
 
 @pytest.fixture(scope="session")
-def deploy_kit() -> "Kit":
-    """docker-compose, and the kinds that manifests use beside Kubernetes' own. Give the first test time to build it."""
+def deploy_kit(pytestconfig: pytest.Config) -> "Kit":
+    """docker-compose, and the kinds that manifests use beside Kubernetes' own."""
     from fairlead_testkit.kubelab.toolsets import DEPLOY
 
-    return _built(DEPLOY)
+    return _kit(pytestconfig, DEPLOY)
 
 
 def _built(toolset: "Toolset") -> "Kit":
