@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from fairlead_bus import Step
+from fairlead_bus import Chronicle, Step
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import (
@@ -21,7 +21,7 @@ from fairlead_contracts.messages.events import (
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, TenantState
 from fairlead_kube import Key
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.lifecycle import Chronicle
+from fairlead_watcher.lifecycle import Memory
 from fairlead_watcher.workload_facts import End, Eviction, WorkloadFacts
 
 T0 = 1_800_000_000 * SECOND
@@ -74,7 +74,7 @@ class Scene:
     def __init__(self) -> None:
         self.view = ClusterView("c1", ended_stay=600 * SECOND)
         self.counted: list[Event] = []
-        self.chronicle = Chronicle(self.view, lambda: NOW, self.counted.append)
+        self.chronicle = Chronicle(Memory(self.view), lambda: NOW, self.counted.append)
 
     def told(self, before: State | None, after: State | None) -> list[AnyEvent]:
         outgoing = list(self.chronicle.story(Step("subject", before, after)))

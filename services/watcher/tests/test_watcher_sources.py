@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, Tally, connect, provision
+from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, Revisions, Tally, connect, provision
 from fairlead_contracts import topology
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import TenantState
@@ -19,7 +19,6 @@ from fairlead_runtime import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import Instruments
-from fairlead_watcher.revisions import Revisions
 from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, Sources
 from fairlead_watcher.surroundings import DoorFacts, door_facts
 from fairlead_watcher.watcher import Watcher

@@ -6,6 +6,7 @@ once, named in a comment and covered by a test. Errors are typed: `RetryableBusE
 From the ground up: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of
 its API, `bus` is what users have. On it stand `publisher`, `serving`, `bucket`; `feed` replays a stream once, `mirror`
 and `follower` for ever; `worker` takes from a work queue (`turns`, `overtaking`, `settling`). `swap` is compare-and-swap: `owner` and `leadership` claim by
+it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has, `chronicle` what happened to its jobs. `provision` makes streams, `permissions` says who may what.
 it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has, `frontend_endpoints` takes
 what one is asked to do. `provision` makes streams, `permissions` says who may what.
 """
@@ -15,6 +16,7 @@ from fairlead_bus.announcer import Announcer, Doors, Outgoing, Statements, Step
 from fairlead_bus.assignment import assign
 from fairlead_bus.bucket import Bucket, Entry, Readable, bucket_stream, writer_of
 from fairlead_bus.bus import Bus, connect
+from fairlead_bus.chronicle import Chronicle, End, Eviction, Forgetful
 from fairlead_bus.delivery import Delivery
 from fairlead_bus.discovery import Service
 from fairlead_bus.errors import (
@@ -56,6 +58,7 @@ from fairlead_bus.observer import SILENT, BusObserver, Tally
 from fairlead_bus.owner import OwnedSubject
 from fairlead_bus.provision import Change, find_changes, make, provision, require_durables
 from fairlead_bus.publisher import Publisher, PublishFailedError
+from fairlead_bus.revisions import Revisions
 from fairlead_bus.roster import Roster
 from fairlead_bus.serving import Asked, Endpoint
 from fairlead_bus.settings import ConnectionSettings
@@ -73,6 +76,7 @@ __all__ = [
     "BusObserver",
     "Change",
     "Changes",
+    "Chronicle",
     "ClosedError",
     "ConnectFailedError",
     "ConnectionLostError",
@@ -81,11 +85,14 @@ __all__ = [
     "DeniedError",
     "DisconnectedError",
     "Doors",
+    "End",
     "Endpoint",
     "Entry",
     "EpochFence",
+    "Eviction",
     "FatalBusError",
     "Follower",
+    "Forgetful",
     "FrontendEndpoints",
     "InvalidMessageError",
     "KeyExistsError",
@@ -112,6 +119,7 @@ __all__ = [
     "RemoteError",
     "ReplayBrokenError",
     "RetryableBusError",
+    "Revisions",
     "Roster",
     "Service",
     "Statements",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 from msgspec import to_builtins
 
-from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, connect
+from fairlead_bus import Announcer, Bus, Chronicle, ConnectionSettings, Leadership, Revisions, connect
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.events import Event
 from fairlead_kube import KubeClient, KubeSettings
@@ -16,8 +16,7 @@ from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.kinds import Kinds
 from fairlead_watcher.lever import LeverSource
-from fairlead_watcher.lifecycle import Chronicle
-from fairlead_watcher.revisions import Revisions
+from fairlead_watcher.lifecycle import Memory
 from fairlead_watcher.settings import WatcherSettings
 from fairlead_watcher.sources import Sources
 from fairlead_watcher.watcher import Audience, Watcher
@@ -92,7 +91,7 @@ class Parts:
             wake=led,
             next_rev=Revisions(wall_clock).next,
             clock=wall_clock,
-            story=Chronicle(self._view, wall_clock, self._told).story,
+            story=Chronicle(Memory(self._view), wall_clock, self._told).story,
             missing=self._sources.missing,
             taken_over=self._traces.taken_over,
         )

@@ -1,141 +1,23 @@
-"""What happened to a job between two statements of it, as events. Pure.
+"""What became of Workloads, for the events between two statements of a job."""
 
-A transition that happened while nobody watched shows in the difference as well. Ids are made of the uid, the kind of
-transition and the instant of the run that it is about: a story told again says the same ids.
-"""
-
-from collections.abc import Callable
-
-from fairlead_bus import Outgoing, Step
-from fairlead_contracts import subjects
-from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_contracts.messages.events import (
-    Event,
-    JobEnded,
-    JobEvicted,
-    JobQueued,
-    JobStarted,
-    about,
-    run_of,
-)
-from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_bus import End, Eviction
+from fairlead_contracts.messages.state import JobState
 from fairlead_kube import Key
 from fairlead_watcher.cluster_view import ClusterView
 
-EVICTED = "Evicted"
-"""The reason where Kueue's own is gone: the job was admitted again before anybody looked."""
 
+class Memory:
+    """What the view knows of a job beyond its statement; see the bus's `Chronicle`."""
 
-class Chronicle:
-    """Tells the steps of jobs.
-
-    Args:
-        view: knows what became of a Workload.
-        clock: now: the only instant that there is for a deletion.
-        told: hears of each event; counts.
-    """
-
-    def __init__(self, view: ClusterView, clock: Callable[[], Micros], told: Callable[[Event], None]) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._clock = clock
-        self._told = told
 
-    def story(self, step: Step) -> list[Outgoing]:
-        """The events between the two statements, in order."""
-        before = step.before if isinstance(step.before, JobState) else None
-        after = step.after if isinstance(step.after, JobState) else None
-        events: list[Event] = []
-        if before is not None and (after is None or after.uid != before.uid):
-            events += self._left(before)
-            before = None
-        if after is not None:
-            events += self._went_on(before, after)
-        for event in events:
-            self._told(event)
-        return [_outgoing(event) for event in events]
-
-    def _left(self, job: JobState) -> list[Event]:
-        """It is stated no more: it was deleted, or it ended so long ago that its end was never stated."""
-        if job.phase is Phase.ENDED:
-            return []
+    def end_of(self, job: JobState) -> End | None:
+        """How a Workload ended that is stated no more."""
         end = self._view.end_of(Key(job.scope, job.id), job.uid)
-        if end is None:
-            return [_ended(job, self._clock(), Outcome.CANCELLED, job.started)]
-        events: list[Event] = []
-        if end.started is not None and end.started != job.started:
-            events.append(_started(job, end.started))
-        return [*events, _ended(job, end.at, end.outcome, end.started)]
+        return None if end is None else End(at=end.at, outcome=end.outcome, started=end.started)
 
-    def _went_on(self, before: JobState | None, after: JobState) -> list[Event]:
-        events: list[Event] = []
-        if before is None:
-            events.append(_queued(after))
-        elif before.started is not None and _lost_its_run(before, after):
-            events.append(self._evicted(before, before.started, after))
-        if after.started is not None and (before is None or after.started != before.started):
-            events.append(_started(after, after.started))
-        if after.phase is Phase.ENDED and (before is None or before.phase is not Phase.ENDED):
-            ended = self._clock() if after.ended is None else after.ended
-            events.append(_ended(after, ended, after.outcome or Outcome.SUCCEEDED, after.started))
-        return events
-
-    def _evicted(self, before: JobState, started: Micros, after: JobState) -> Event:
-        eviction = self._view.eviction_of(Key(after.scope, after.id), after.uid)
-        if eviction is not None and eviction.at >= started:
-            at, reason = eviction.at, eviction.reason
-        else:
-            at, reason = (self._clock() if after.started is None else after.started), EVICTED
-        return JobEvicted(
-            **about(before.cluster, before, at, f"evicted-{started}"),
-            ran_seconds=_ran(started, at),
-            reason=reason or EVICTED,
-            run=run_of(before, started, at),
-        )
-
-
-def _lost_its_run(before: JobState, after: JobState) -> bool:
-    """Quota that is still there at the end may be said to be gone then: that is no eviction."""
-    if after.started is None:
-        return after.phase in (Phase.WAITING, Phase.HELD)
-    return after.started != before.started
-
-
-def _queued(job: JobState) -> Event:
-    return JobQueued(
-        **about(job.cluster, job, job.submitted, "queued"),
-        queue=job.queue,
-        demand=job.demand,
-        requested_class=job.requested_class,
-    )
-
-
-def _started(job: JobState, at: Micros) -> Event:
-    return JobStarted(
-        **about(job.cluster, job, at, f"started-{at}"),
-        waited_seconds=max(0.0, to_seconds(at - job.submitted)),
-        level=job.level,
-        demand=job.demand,
-    )
-
-
-def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) -> Event:
-    """Once a uid, so its id needs no instant."""
-    return JobEnded(
-        **about(job.cluster, job, at, "ended"),
-        outcome=outcome,
-        ran_seconds=_ran(started, at),
-        run=None if started is None else run_of(job, started, at),
-    )
-
-
-def _ran(started: Micros | None, until: Micros) -> float:
-    return 0.0 if started is None else max(0.0, to_seconds(until - started))
-
-
-def _outgoing(event: Event) -> Outgoing:
-    return Outgoing(
-        subject=subjects.event(event.tenant, event.cluster, event.job),
-        msg_id=event.id,
-        payload=to_json(event),
-    )
+    def eviction_of(self, job: JobState) -> Eviction | None:
+        """Its last eviction, by Kueue's own word."""
+        eviction = self._view.eviction_of(Key(job.scope, job.id), job.uid)
+        return None if eviction is None else Eviction(reason=eviction.reason, at=eviction.at)
