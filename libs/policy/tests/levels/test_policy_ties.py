@@ -2,9 +2,10 @@
 
 import pytest
 
-from fairlead_contracts.frontend.capabilities import shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
 from fairlead_contracts.snapshot.read import read_snapshot
-from fairlead_policy.levels.ties import TieIndex, tie_of
+from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
+from fairlead_policy.levels.ties import TieIndex, tie_of, tied_within
 from fairlead_policy.snapshot.levels import plan_snapshot_levels
 from fairlead_policy.snapshot.ordering import order_snapshot
 
@@ -81,3 +82,21 @@ def test_on_paper_a_frontend_that_goes_another_way_takes_a_level(
     ended = sorted(levels, key=lambda uid: (-levels[uid], ties[uid]))
     assert ended == [name for name, _ in jobs]
     assert len(set(levels.values())) == 2, "one level is not enough"
+
+
+def test_where_ties_are_chance_each_place_gets_a_level_of_its_own() -> None:
+    able = Capabilities(ties=TieRule.CHANCE)
+    window = [
+        LabelledJob(
+            uid=f"u{number}",
+            level=0,
+            tie=tie_of(able.ties, number, name=str(number), uid=f"u{number}"),
+            queue=tied_within(able, "q"),
+        )
+        for number in range(6)
+    ]
+    plan = plan_levels(window, [], Band(default=0, lowest=1, highest=1000))
+    levels = dict(plan.writes)
+    placed = [levels.get(job.uid, 0) for job in window]
+    assert placed == sorted(set(placed), reverse=True)
+    assert not window[0].surely_before(window[1])

@@ -19,6 +19,7 @@ from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, t
 from fairlead_admitter.wakes import Wakes, spared
 from fairlead_admitter.window import Extent, Ranked, take_window
 from fairlead_admitter.written import Written
+from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -197,7 +198,8 @@ class Planner:
         line = self._reserving.line(pool, queues, rulebook.document, segments)
         waking = not self._rehearsed and self.wakes.applies(pool, queues)
         most = rulebook.document.window
-        labelled = self.pace.size(pool, most, woken=waking)
+        ahead = max(queue.able.labelled_ahead for queue in queues)
+        labelled = max(self.pace.size(pool, most, woken=waking), min(most, ahead))
         if line is None:
             room = self._watch.facts.running.largest(names)
             window = self._take_window(pool, front, rulebook, Extent(least=labelled, most=most, room=room))
@@ -212,7 +214,7 @@ class Planner:
             self._written,
             spared(segments) if waking else segments,
             newcomers=self.newcomers.undecided(decided),
-            sealed=line is not None,
+            sealed=line is not None or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
         self._record.planned(pool, kept=plan.kept, window=plan.window)
         if waking:

@@ -14,6 +14,8 @@ class TieRule(enum.StrEnum):
     """By queue time in whole seconds, then by uid."""
     JOB_NUMBER = "job-number"
     """By queue time in whole seconds, then by the numbers of the job and of its task in an array."""
+    CHANCE = "chance"
+    """By what nobody outside can tell: each place needs a level of its own."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,6 +32,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Its word, in an eviction, for room that was made for another job; empty where it has none."""
     batch: int = 1
     """The most levels that one request to it carries."""
+    labelled_ahead: int = 0
+    """Places of each queue that want a level however little starts, as far as the policy's window goes: where starts
+    are heard of late, several may happen before anybody can label the next."""
 
 
 KUEUE = Capabilities(
@@ -38,8 +43,8 @@ KUEUE = Capabilities(
 """Within a ClusterQueue the timestamp, in the whole seconds that Kubernetes writes, then the UID (`baseCompareFunc`,
 pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last that is compared
 (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
-SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256)
-"""The submit time, a `time_t`, then the job id and the number of the array's task (`sort_job_queue2`,
+SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32)
+"""Where its priority weights are 0; else its own factors sort what is equal. The submit time, a `time_t`, then the job id and the number of the array's task (`sort_job_queue2`,
 src/slurmctld/job_scheduler.c)."""
 SIMULATED = Capabilities(needs_clearance=False, batch=256)
 """It is nobody's: nothing can be broken there."""

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from fairlead_policy.exact.ranking import Ints, bounded
-from fairlead_policy.levels.ties import Tie
+from fairlead_policy.levels.ties import CHANCE, Tie
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class LabelledJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def surely_before(self, other: "LabelledJob") -> bool:
         """Whether it goes first at equal levels, whatever the frontend does where it has no order."""
-        if self.tie[0] == other.tie[0] and self.queue != other.queue:
+        if self.tie[0] == other.tie[0] and (self.queue != other.queue or self.queue == CHANCE):
             return False
         return self.tie < other.tie
 

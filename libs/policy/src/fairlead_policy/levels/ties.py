@@ -22,6 +22,9 @@ _SECOND = 1_000_000
 _SLURM_ID = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?(?![0-9])")
 _NO_TASK = 0xFFFF_FFFE
 """Slurm's NO_VAL: what is left of an array stands behind its tasks."""
+CHANCE = "?"
+"""In place of a queue's name: its jobs have no order at equal levels. No queue is called so."""
+_NO_INSTANT = 0
 _NO_NUMBER = "~"
 """Behind all digits: an id that is none of Slurm's."""
 
@@ -42,10 +45,19 @@ def tie_of(rule: TieRule, queue_time: Micros, *, name: str, uid: str) -> Tie:
             return queue_time - queue_time % _SECOND, uid
         case TieRule.JOB_NUMBER:
             return queue_time - queue_time % _SECOND, f"{_slurm_number(name)} {uid}"
+        case TieRule.CHANCE:
+            return _NO_INSTANT, uid
 
 
 def tied_within(able: Capabilities, queue: str) -> str:
-    """The queue, where the frontend has no order between jobs of one instant in two of them; else empty."""
+    """Where a job's tie counts.
+
+    Returns:
+        The queue, where the frontend has no order between jobs of one instant in two of them; CHANCE where it has none
+        at all; else nothing.
+    """
+    if able.ties is TieRule.CHANCE:
+        return CHANCE
     return "" if able.orders_across_queues else queue
 
 
