@@ -1,0 +1,40 @@
+"""Slurm for Fairlead: reads and steers one slurmctld. Alone runs Slurm's commands.
+
+`Controller` is the port, `CommandController` the implementation by squeue, scontrol and scancel. No text of a user's ever
+reaches a shell, or can be taken for another job's line.
+"""
+
+from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.controller import CommandController, Controller
+from fairlead_slurm.errors import (
+    CommandFailedError,
+    FatalSlurmError,
+    ProgramMissingError,
+    RetryableSlurmError,
+    SlurmError,
+    SlurmUnreachableError,
+    UnreadableError,
+)
+from fairlead_slurm.queue import Reading, SlurmJob
+from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
+
+__all__ = [
+    "HIGHEST_SITE_FACTOR",
+    "CommandController",
+    "CommandFailedError",
+    "Controller",
+    "FatalSlurmError",
+    "NotAnIdError",
+    "ProgramMissingError",
+    "Reading",
+    "RetryableSlurmError",
+    "SlurmAccount",
+    "SlurmError",
+    "SlurmJob",
+    "SlurmNode",
+    "SlurmPartition",
+    "SlurmSettings",
+    "SlurmUnreachableError",
+    "UnreadableError",
+    "is_gone",
+]

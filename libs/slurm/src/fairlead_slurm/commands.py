@@ -1,0 +1,118 @@
+"""Runs Slurm's programs: never through a shell, in an environment that cannot change what they print.
+
+Arguments and input are handed over as they are, so names, comments and paths may hold whatever their users wrote.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairlead_slurm.errors import CommandFailedError, ProgramMissingError, SlurmUnreachableError
+
+_LEFT_OUT = ("SLURM_", "SQUEUE_", "SINFO_", "SBATCH_", "SCONTROL_", "SPRIO_", "SACCT_")
+"""Variables that Slurm's programs read as options: the person who starts us may have set some for their own use."""
+_AWAY = (
+    "unable to contact slurm controller",
+    "connection refused",
+    "connection timed out",
+    "socket timed out",
+    "zero bytes were transmitted or received",
+    "slurmctld is not responding",
+    "protocol authentication error",  # munged is down, or has not yet come up
+    "munge encode failed",
+    "failed to connect to socket",
+    "unable to establish control machine address",
+    "slurm backup controller in standby mode",
+)
+"""What its programs say when slurmctld cannot be reached (slurm_errno.c)."""
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program wrote and how it ended."""
+
+    code: int
+    out: str
+    errors: str
+
+
+class Commands:
+    """Slurm's programs for one cluster.
+
+    Args:
+        conf: its slurm.conf; by default what the programs themselves take.
+        seconds: a program that takes longer is ended.
+    """
+
+    def __init__(self, conf: Path | None, *, seconds: float = 20.0) -> None:
+        self._seconds = seconds
+        self._environ = _environment(os.environ, conf)
+
+    async def output(self, program: str, *arguments: str) -> str:
+        """Standard output of a program that has to succeed.
+
+        Raises:
+            SlurmUnreachableError: slurmctld does not answer.
+            CommandFailedError: it was refused.
+            ProgramMissingError: there is no such program.
+        """
+        ended = await self.run(program, *arguments)
+        if ended.code != 0:
+            raise CommandFailedError(f"{program} {_shown(arguments)}: {ended.errors.strip() or ended.code}")
+        return ended.out
+
+    async def run(self, program: str, *arguments: str, given: str = "") -> Output:
+        """How a program ended, whatever it said of its work; `given` is its standard input.
+
+        Raises:
+            SlurmUnreachableError: slurmctld does not answer.
+            ProgramMissingError: there is no such program.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environ,
+            )
+        except FileNotFoundError as error:
+            raise ProgramMissingError(f"{program} is not installed, or not on the PATH") from error
+        try:
+            async with asyncio.timeout(self._seconds):
+                out, errors = await process.communicate(given.encode())
+        except TimeoutError as error:
+            raise SlurmUnreachableError(f"{program} did not end within {self._seconds:g} s") from error
+        finally:
+            await _end(process)
+        ended = Output(
+            code=process.returncode or 0,
+            out=out.decode(errors="replace"),
+            errors=errors.decode(errors="replace"),
+        )
+        if any(words in ended.errors.lower() for words in _AWAY):
+            raise SlurmUnreachableError(f"{program}: {ended.errors.strip()[:500]}")
+        return ended
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """A program that is not awaited any more must not stay behind."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _environment(given: Mapping[str, str], conf: Path | None) -> dict[str, str]:
+    kept = {name: value for name, value in given.items() if not name.startswith(_LEFT_OUT)}
+    where = str(conf) if conf is not None else given.get("SLURM_CONF")
+    # Instants as seconds since the epoch, and messages in the language that `_AWAY` knows.
+    return kept | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"} | ({"SLURM_CONF": where} if where else {})
+
+
+def _shown(arguments: Sequence[str]) -> str:
+    return " ".join(argument[:80] for argument in arguments[:4])

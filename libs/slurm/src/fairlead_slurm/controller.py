@@ -1,0 +1,98 @@
+"""One slurmctld, by Slurm's commands."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from fairlead_slurm import cluster
+from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.commands import Commands
+from fairlead_slurm.errors import CommandFailedError
+from fairlead_slurm.queue import QueueFormat, Reading
+from fairlead_slurm.updates import checked, refusals, site_factor_lines
+
+
+class Controller(Protocol):
+    """What Fairlead asks of a slurmctld. Each raises SlurmUnreachableError while it does not answer."""
+
+    async def jobs(self) -> Reading:
+        """Every job that it knows, with those that ended a moment ago."""
+
+    async def nodes(self) -> list[SlurmNode]:
+        """All nodes."""
+
+    async def partitions(self) -> list[SlurmPartition]:
+        """All partitions, in the order of slurm.conf."""
+
+    async def accounts(self) -> list[SlurmAccount]:
+        """The tree of accounts; empty where there is no accounting."""
+
+    async def settings(self) -> SlurmSettings:
+        """Its settings."""
+
+    async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
+        """Give jobs their SiteFactor, in this order; returns why not by job, of those that were refused."""
+
+    async def cancel(self, jobs: Sequence[str]) -> dict[str, str]:
+        """Cancel jobs; returns why not by job."""
+
+
+class CommandController:
+    """By squeue, scontrol and scancel.
+
+    Args:
+        conf: slurm.conf; by default where Slurm's commands look.
+        seconds: how long one command may take.
+    """
+
+    def __init__(self, conf: Path | None = None, *, seconds: float = 20.0) -> None:
+        self._commands = Commands(conf, seconds=seconds)
+
+    async def jobs(self) -> Reading:
+        """See `Controller`."""
+        form = QueueFormat()
+        return form.read(await self._commands.output("squeue", *form.arguments))
+
+    async def nodes(self) -> list[SlurmNode]:
+        """See `Controller`."""
+        return cluster.nodes(await self._shown("node"))
+
+    async def partitions(self) -> list[SlurmPartition]:
+        """See `Controller`."""
+        return cluster.partitions(await self._shown("partition"))
+
+    async def accounts(self) -> list[SlurmAccount]:
+        """See `Controller`."""
+        try:
+            return cluster.accounts(await self._shown("assoc_mgr", "flags=assoc"))
+        except CommandFailedError:
+            return []
+
+    async def settings(self) -> SlurmSettings:
+        """See `Controller`."""
+        return cluster.settings(await self._shown("config"))
+
+    async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
+        """See `Controller`."""
+        lines = site_factor_lines(factors)
+        if not lines:
+            return {}
+        ended = await self._commands.run("scontrol", given="\n".join([*lines, "quit", ""]))
+        return self._refused(ended.code, ended.errors, [job for job, _ in factors])
+
+    async def cancel(self, jobs: Sequence[str]) -> dict[str, str]:
+        """See `Controller`."""
+        if not jobs:
+            return {}
+        ended = await self._commands.run("scancel", "--verbose", *(checked(job) for job in jobs))
+        return refusals(ended.errors.replace("scancel: error: Kill job error on job id ", ""), jobs)
+
+    async def _shown(self, *what: str) -> str:
+        return await self._commands.output("scontrol", "--oneliner", "show", *what)
+
+    def _refused(self, code: int, errors: str, jobs: Sequence[str]) -> dict[str, str]:
+        found = refusals(errors, jobs)
+        if code != 0 and not found:
+            why = errors.strip()[:200] or f"scontrol ended with {code}"
+            return dict.fromkeys(jobs, why)
+        return found

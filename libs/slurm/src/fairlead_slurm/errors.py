@@ -1,0 +1,29 @@
+"""What can go wrong with Slurm, as types under one root."""
+
+
+class SlurmError(Exception):
+    """Slurm did not do as it was asked."""
+
+
+class RetryableSlurmError(SlurmError):
+    """The same may work later: nothing is known to be wrong with what was asked."""
+
+
+class SlurmUnreachableError(RetryableSlurmError):
+    """slurmctld does not answer, or not in time; it may be restarting."""
+
+
+class FatalSlurmError(SlurmError):
+    """It will not work, however often it is tried."""
+
+
+class ProgramMissingError(FatalSlurmError):
+    """A program of Slurm's is not installed, or not where SLURM_CONF's readers look."""
+
+
+class CommandFailedError(FatalSlurmError):
+    """A command was refused; carries what Slurm said."""
+
+
+class UnreadableError(FatalSlurmError):
+    """Slurm said something in a form that this code does not know; carries it."""

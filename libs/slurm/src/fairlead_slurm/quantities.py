@@ -1,0 +1,53 @@
+"""Slurm's notation of amounts and times, in Fairlead's base units."""
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_slurm.errors import UnreadableError
+
+_MEBI = 1024**2
+_MEMORY_UNITS = {"": _MEBI, "K": 1024, "M": _MEBI, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)")
+_COUNT_UNITS = {"": 1, "K": 1024, "M": _MEBI, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+_THOUSANDTHS = 1000
+_LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
+_SECOND = 1_000_000
+
+
+@lru_cache(maxsize=4096)
+def tres(text: str) -> dict[str, int]:
+    """Trackable resources by Slurm's names: memory in bytes, all others in thousandths. Shared: not to be changed.
+
+    Raises:
+        UnreadableError: it is not in the form `cpu=2,mem=200M,gres/gpu=16`.
+    """
+    if not text or text in ("(null)", "N/A"):
+        return {}
+    found = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        amount = _AMOUNT.fullmatch(value)
+        if not equals or amount is None:
+            raise UnreadableError(f"resources {text!r}")
+        units = _MEMORY_UNITS if name == "mem" else _COUNT_UNITS
+        whole = Decimal(amount[1]) * units[amount[2]] * (1 if name == "mem" else _THOUSANDTHS)
+        found[name] = min(int(whole), MAX_QUANTITY)
+    return found
+
+
+def instant(text: str) -> Micros | None:
+    """Seconds since the epoch, as SLURM_TIME_FORMAT=%s gives them; None for `N/A`, `NONE`, `Unknown`."""
+    return int(text) * _SECOND if text.isdecimal() else None
+
+
+@lru_cache(maxsize=1024)
+def duration(text: str) -> Micros | None:
+    """A time limit, `[days-][hours:]minutes:seconds`; None where there is none."""
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * _SECOND

@@ -1,0 +1,71 @@
+"""Updates of many jobs by one scontrol: jobs that get the same value share a command, commands go to standard input.
+
+scontrol takes each job of a list by itself, and says of each that it refuses which one that is and why; but a list with
+something in it that is no job id is refused as a whole, so ids are checked before.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import batched, groupby
+
+from fairlead_slurm.errors import FatalSlurmError
+
+HIGHEST_SITE_FACTOR = 2**31 - 3
+"""As Slurm bounds it on either side (NICE_OFFSET - 3, slurm.h)."""
+_IN_A_LIST = 200
+"""Ids of one command: some 2 kB, well within the line that scontrol reads."""
+_ID = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,10})?")
+_REFUSED_LAST = re.compile(r"^(.*?) for job ([0-9_]+)$")
+_REFUSED_FIRST = re.compile(r"^([0-9_]+): (.*)$")
+_GONE = ("invalid job id", "already finished", "already completing")
+
+
+class NotAnIdError(FatalSlurmError):
+    """What was given as a job's id is none."""
+
+
+def checked(job: str) -> str:
+    """The id itself.
+
+    Raises:
+        NotAnIdError: it has not the form of one. Nothing else ever reaches a command.
+    """
+    if _ID.fullmatch(job) is None:
+        raise NotAnIdError(f"{job[:40]!r} is no id of a Slurm job")
+    return job
+
+
+def site_factor_lines(factors: Sequence[tuple[str, int]]) -> list[str]:
+    """The commands for scontrol, in the order given: neighbours of one value share a command.
+
+    Raises:
+        NotAnIdError: an id is none.
+        ValueError: a factor is out of range.
+    """
+    lines = []
+    for factor, jobs in groupby(factors, key=lambda pair: pair[1]):
+        if abs(factor) > HIGHEST_SITE_FACTOR:
+            raise ValueError(f"site factor {factor} is out of range")
+        lines += [
+            f"update jobid={','.join(part)} sitefactor={factor}"
+            for part in batched((checked(job) for job, _ in jobs), _IN_A_LIST, strict=False)
+        ]
+    return lines
+
+
+def refusals(errors: str, asked: Iterable[str]) -> dict[str, str]:
+    """Why by job, of those that were asked for; lines that name none of them belong to all that are asked for."""
+    wanted = set(asked)
+    found: dict[str, str] = {}
+    for line in errors.splitlines():
+        last, first = _REFUSED_LAST.match(line), _REFUSED_FIRST.match(line)
+        if last is not None and last[2] in wanted:
+            found[last[2]] = last[1]
+        elif first is not None and first[1] in wanted:
+            found[first[1]] = first[2]
+    return found
+
+
+def is_gone(why: str) -> bool:
+    """Whether a refusal says that the job waits no more."""
+    return any(words in why.lower() for words in _GONE)

@@ -1,0 +1,87 @@
+"""The port on a real slurmctld."""
+
+import asyncio
+import os
+
+import pytest
+
+from fairlead_slurm import CommandController, NotAnIdError, ProgramMissingError, SlurmUnreachableError
+from fairlead_slurm.commands import Commands
+from fairlead_testkit.slurmlab import SlurmLab, SlurmOptions
+
+pytestmark = pytest.mark.slurm
+
+NAMES = ["$(touch owned)", "`id`;'\"\\", "two\nlines\x1e\x1f|", "日本語 🙂"]
+
+
+async def test_names_that_users_chose_are_read_and_never_run(slurm_lab: SlurmLab) -> None:
+    submitted = [
+        slurm_lab.submit("vision", f"--job-name={name}", f"--comment={name}", "--hold") for name in NAMES
+    ]
+    found = {job.id: job for job in (await CommandController(slurm_lab.conf).jobs()).jobs}
+    assert [found[number].name for number in submitted] == NAMES
+    assert [found[number].comment for number in submitted] == NAMES
+    assert not list(slurm_lab.layout.folder.rglob("owned"))
+
+
+async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab) -> None:
+    controller = CommandController(slurm_lab.conf)
+    room = "--gres=gpu:8"
+    for _ in range(4):
+        slurm_lab.submit("robots", room)
+    single = slurm_lab.submit("vision", room)
+    array = slurm_lab.submit("speech", room, "--array=1-20")
+    factors = [(single, 50_000), (f"{array}_3", 40_000), ("4000000", 40_000), (f"{array}_99", 1)]
+    refused = await controller.set_site_factors(factors)
+    assert refused.keys() == {"4000000", f"{array}_99"}
+    found = {job.id: job for job in (await controller.jobs()).jobs}
+    assert found[single].priority // 10_000 == 5
+    assert found[f"{array}_3"].priority // 10_000 == 4
+    assert found[f"{array}_4"].priority < 10_000
+    assert (await controller.cancel([single, "4000000"])).keys() == {"4000000"}
+
+
+async def test_what_is_no_id_goes_nowhere(slurm_lab: SlurmLab) -> None:
+    with pytest.raises(NotAnIdError):
+        await CommandController(slurm_lab.conf).cancel(["--state=PENDING"])
+
+
+async def test_a_paused_slurmctld_is_unreachable_and_comes_back(slurm_lab: SlurmLab) -> None:
+    controller = CommandController(slurm_lab.conf, seconds=1.0)
+    slurmctld = slurm_lab.part("slurmctld")
+    await asyncio.to_thread(slurmctld.pause)
+    try:
+        with pytest.raises(SlurmUnreachableError):
+            await controller.jobs()
+    finally:
+        slurmctld.resume()
+    assert (await CommandController(slurm_lab.conf).jobs()).unreadable == 0
+
+
+async def test_the_cluster_is_read(slurm_lab: SlurmLab) -> None:
+    controller = CommandController(slurm_lab.conf)
+    nodes = await controller.nodes()
+    assert [node.name for node in nodes] == ["n1", "n2", "n3", "n4"]
+    assert nodes[0].resources["gres/gpu"] == 8000
+    assert [partition.name for partition in await controller.partitions()] == ["gpu"]
+    settings = await controller.settings()
+    assert (settings.cluster, settings.own_priority) == ("lab", 3500)
+    if SlurmOptions().accounting:
+        accounts = {account.name: account.parent for account in await controller.accounts()}
+        assert accounts["vision"] == "research"
+        assert accounts["robots"] == ""
+
+
+async def test_a_missing_program_is_said() -> None:
+    with pytest.raises(ProgramMissingError, match="no-such-program"):
+        await Commands(None).run("no-such-program")
+
+
+async def test_settings_of_the_person_do_not_change_what_is_read(
+    slurm_lab: SlurmLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm_lab.submit("vision", "--hold")
+    for name in ("SQUEUE_FORMAT", "SQUEUE_FORMAT2", "SQUEUE_STATES", "SLURM_TIME_FORMAT"):
+        monkeypatch.setenv(name, "%j")
+    assert "SQUEUE_FORMAT" in os.environ
+    assert len((await CommandController(slurm_lab.conf).jobs()).jobs) >= 1

@@ -1,0 +1,122 @@
+"""What squeue prints, read: whatever users wrote into it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_slurm import cluster, quantities
+from fairlead_slurm.errors import UnreadableError
+from fairlead_slurm.queue import _FIELDS, QueueFormat
+
+HOSTILE = [
+    "$(touch /tmp/owned)",
+    "`id`; rm -rf ~",
+    "two\nlines",
+    "'single' \"double\" \\ back",
+    "\x1e99\x1f\x1f|,",
+    "日本語 ünïcode 🙂",
+    "%i%j",
+]
+PLAIN = {
+    "jobarrayid": "12_3",
+    "jobid": "12",
+    "state": "PENDING",
+    "prioritylong": "4711",
+    "nice": "-5",
+    "account": "vision",
+    "username": "games",
+    "partition": "gpu,batch",
+    "qos": "normal",
+    "submittime": "1700000000",
+    "starttime": "N/A",
+    "endtime": "NONE",
+    "eligibletime": "1700000000",
+    "timelimit": "1-02:03:04",
+    "restartcnt": "2",
+    "numnodes": "2",
+    "tres-alloc": "cpu=2,mem=1.50G,node=2,billing=2,gres/gpu=16",
+    "dependency": "(null)",
+    "reason": "Resources",
+    "comment": "(null)",
+    "name": "train",
+}
+
+
+def printed(form: QueueFormat, *rows: dict[str, str]) -> str:
+    """As squeue does: each field with what the format wants behind it, each row on a line."""
+    suffixes = dict(part.split(":0", 1) for part in form.arguments[-1].split(","))
+    return "".join("".join(f"{row[name]}{suffixes[name]}" for name in _FIELDS) + "\n" for row in rows)
+
+
+def test_a_line_becomes_a_job() -> None:
+    form = QueueFormat()
+    [job] = form.read(printed(form, PLAIN)).jobs
+    assert (job.id, job.number, job.partitions, job.nice) == ("12_3", 12, ("gpu", "batch"), -5)
+    assert job.resources == {
+        "cpu": 2000, "mem": 3 * 2**29, "node": 2000, "billing": 2000, "gres/gpu": 16_000,
+    }  # fmt: skip
+    assert job.time_limit == (((24 + 2) * 60 + 3) * 60 + 4) * 10**6
+    assert (job.started, job.dependency, job.comment) == (None, "", "")
+
+
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+def test_no_name_or_comment_can_add_or_hide_a_job(names: list[str]) -> None:
+    form = QueueFormat()
+    rows = [
+        PLAIN | {"jobarrayid": str(number), "name": name, "comment": name, "account": name}
+        for number, name in enumerate([*names, *HOSTILE], start=1)
+    ]
+    found = form.read(printed(form, *rows))
+    assert found.unreadable == 0
+    assert [job.id for job in found.jobs] == [row["jobarrayid"] for row in rows]
+    assert [job.name for job in found.jobs] == [row["name"][:256] for row in rows]
+
+
+def test_a_line_that_cannot_be_read_keeps_no_other_back() -> None:
+    form = QueueFormat()
+    found = form.read(printed(form, PLAIN | {"submittime": "soon"}, PLAIN | {"tres-alloc": "cpu:2"}, PLAIN))
+    assert (len(found.jobs), found.unreadable) == (1, 2)
+
+
+def test_separators_differ_from_reading_to_reading() -> None:
+    assert QueueFormat().arguments != QueueFormat().arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts"),
+    [
+        ("", {}),
+        ("cpu=1", {"cpu": 1000}),
+        ("mem=62.50G", {"mem": 125 * 2**29}),
+        ("mem=100M,gres/gpu:h100=8", {"mem": 100 * 2**20, "gres/gpu:h100": 8000}),
+        ("cpu=1K", {"cpu": 1_024_000}),
+    ],
+)
+def test_amounts(text: str, amounts: dict[str, int]) -> None:
+    assert quantities.tres(text) == amounts
+
+
+@pytest.mark.parametrize("text", ["cpu", "cpu=", "cpu=x", "cpu=1,,mem=2M"])
+def test_amounts_that_are_none(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        quantities.tres(text)
+
+
+def test_settings_give_the_sum_of_the_weights() -> None:
+    found = cluster.settings(
+        "Configuration data as of 2026\nClusterName             = lab\nPriorityType            = priority/multifactor\n"
+        "PriorityWeightAge       = 1000\nPriorityWeightFairShare = 2000\nPriorityWeightQOS       = 0\n"
+        "PriorityWeightTRES      = cpu=10,gres/gpu=300\nSLURM_VERSION           = 22.05.8\n"
+    )
+    assert (found.cluster, found.version, found.own_priority) == ("lab", "22.05.8", 3310)
+    assert found.weights == {"Age": 1000, "FairShare": 2000, "TRES/cpu": 10, "TRES/gres/gpu": 300}
+
+
+def test_nodes_that_take_no_jobs_are_told() -> None:
+    text = "\n".join(
+        f"NodeName=n{number} Partitions=gpu,rush State={state} Reason=Not responding [root@2026] CfgTRES=cpu=16,gres/gpu=8"
+        for number, state in enumerate(["IDLE", "MIXED", "IDLE+DRAIN", "DOWN*", "ALLOCATED", "FUTURE"])
+    )
+    found = cluster.nodes(text)
+    assert [node.usable for node in found] == [True, True, False, False, True, False]
+    assert found[0].resources == {"cpu": 16_000, "gres/gpu": 8000}
