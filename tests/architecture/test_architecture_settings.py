@@ -13,10 +13,9 @@ from fairlead_testkit.flag_tables import settings_page
 
 ROOT = Path(__file__).parents[2]
 SERVICES = [
-    f"fairlead_{path.parent.name}"
+    path.parent.name
     for folder in ("libs", "services")
-    for path in sorted((ROOT / folder).glob("*/pyproject.toml"))
-    if (path.parent / "src" / f"fairlead_{path.parent.name}" / "settings.py").exists()
+    for path in sorted((ROOT / folder).glob("*/src/*/settings.py"))
 ]
 
 

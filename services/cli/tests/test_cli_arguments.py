@@ -119,7 +119,13 @@ FOREIGN = {
     "nats_server",
     "opentelemetry.sdk",
 }
-SERVICES = {"fairlead_scorer", "fairlead_admitter", "fairlead_watcher", "fairlead_checker"}
+SERVICES = {
+    "fairlead_scorer",
+    "fairlead_admitter",
+    "fairlead_watcher",
+    "fairlead_checker",
+    "fairlead_slurm_bridge",
+}
 
 
 def loaded_by(script: str) -> set[str]:

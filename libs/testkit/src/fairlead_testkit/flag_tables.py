@@ -14,6 +14,7 @@ SERVICES = {
     "scorer": "ScorerSettings",
     "admitter": "AdmitterSettings",
     "checker": "CheckerSettings",
+    "slurm_bridge": "SlurmBridgeSettings",
     "sim": "SimSettings",
 }
 """Each has a package `fairlead_<service>` with this class in its `settings`."""
@@ -44,7 +45,7 @@ def settings_page() -> str:
             for setting in describe(getattr(settings, kind))
             if setting.name not in shared or setting.default != shared[setting.name].default
         ]
-        parts.append(f"## {service}\n\n{_table(own)}")
+        parts.append(f"## {service.replace('_', '-')}\n\n{_table(own)}")
     return "\n".join(parts)
 
 

@@ -18,7 +18,7 @@ from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
 
 OPERATOR = "ann"
-_USERS = {"sim": "watcher"}
+_USERS = {"sim": "watcher", "slurm_bridge": "watcher"}
 """As whom a service connects, where that is not its name."""
 _START_SECONDS = 90.0
 """All start at once, half a second of work each; a busy machine takes its time for that."""

@@ -10,8 +10,8 @@ from typing import Literal
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Moment
 
-type Lever = Literal["boost", "priority"]
-"""What is written: the annotation `kueue.x-k8s.io/priority-boost`, or `spec.priority`."""
+type Lever = Literal["boost", "priority", "site-factor"]
+"""What is written: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or `spec.priority`; for Slurm SiteFactor."""
 
 
 class Clearance(Message, frozen=True, kw_only=True):

@@ -2,13 +2,15 @@
 
 from fairlead_testkit.slurmlab.errors import SlurmCommandError, SlurmLabError, SlurmMissingError
 from fairlead_testkit.slurmlab.lab import SlurmLab
-from fairlead_testkit.slurmlab.options import ACCOUNTS, CLUSTER, OPERATOR, PEOPLE, SlurmOptions
+from fairlead_testkit.slurmlab.options import ACCOUNTS, CLUSTER, OPERATOR, PEOPLE, SPARE, URGENT, SlurmOptions
 
 __all__ = [
     "ACCOUNTS",
     "CLUSTER",
     "OPERATOR",
     "PEOPLE",
+    "SPARE",
+    "URGENT",
     "SlurmCommandError",
     "SlurmLab",
     "SlurmLabError",

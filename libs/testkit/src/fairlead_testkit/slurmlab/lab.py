@@ -16,7 +16,7 @@ from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
 from fairlead_testkit.slurmlab import configuration
 from fairlead_testkit.slurmlab.configuration import Layout, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError
-from fairlead_testkit.slurmlab.options import SlurmOptions
+from fairlead_testkit.slurmlab.options import CLUSTER, URGENT, SlurmOptions
 from fairlead_testkit.slurmlab.packages import ensure, program
 
 READY_SECONDS = 90.0
@@ -230,7 +230,9 @@ class SlurmLab:
         until(self._answers, READY_SECONDS, "slurmctld answers", slurmctld)
 
     def _load_accounts(self) -> None:
+        self.run("sacctmgr", "-i", "add", "qos", URGENT)
         self.run("sacctmgr", "-i", "load", f"file={self.layout.conf.parent}/accounts.cfg")
+        self.run("sacctmgr", "-i", "modify", "cluster", CLUSTER, "set", f"qos=normal,{URGENT}")
 
     def _start_nodes(self) -> None:
         for number in range(1, self.options.nodes + 1):

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 CLUSTER = "lab"
 ACCOUNTS = ("vision", "speech", "robots")
 """The accounts of the default lab; `vision` and `speech` stand under `research`."""
-_TREE = {"research": "root", "vision": "research", "speech": "research", "robots": "root"}
+SPARE = "spare"
+"""One more account, for what only takes room."""
+URGENT = "urgent"
+"""A QOS that every account may use."""
+_TREE = {"research": "root", "vision": "research", "speech": "research", "robots": "root", SPARE: "root"}
 PEOPLE = {"vision": "games", "speech": "news", "robots": "uucp"}
 """A plain user of each account: some that each Debian has, so that the lab makes none."""
 OPERATOR = "list"
@@ -39,5 +43,7 @@ class SlurmOptions:
     memory: int = 64_000
     partitions: tuple[str, ...] = ("PartitionName=gpu Nodes={nodes} Default=YES MaxTime=INFINITE State=UP",)
     accounts: Mapping[str, str] = field(default_factory=lambda: dict(_TREE))
-    weights: Mapping[str, int] = field(default_factory=lambda: {"Age": 1000, "Fairshare": 2000})
+    weights: Mapping[str, int] = field(
+        default_factory=lambda: {"Age": 1000, "Fairshare": 2000, "JobSize": 500}
+    )
     lines: tuple[str, ...] = ()

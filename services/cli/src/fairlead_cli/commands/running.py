@@ -17,6 +17,7 @@ def up(
     scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=64))] = 2,
     kubeconfig: str | None = None,
     context: Annotated[Sequence[str], Parameter(negative="")] = (),
+    slurm_conf: Path | None = None,
     cluster: str | None = None,
     cluster_file: Path | None = None,
     lever: Literal["boost", "priority"] | None = None,
@@ -27,8 +28,9 @@ def up(
 ) -> int:
     """Run Fairlead on this machine: NATS, scorers, an admitter and a simulated cluster. Ctrl-C ends all of it.
 
-    With --kubeconfig or --context it steers Kueue on Kubernetes clusters in place of the simulated one. Nothing is written
-    to a cluster until `fairlead doctor` passes for it, which runs once at the start.
+    With --kubeconfig or --context it steers Kueue on Kubernetes clusters in place of the simulated one, with --slurm-conf
+    the jobs of a slurmctld; both may be given. Nothing is written to a cluster until it was found fit, which is looked at once
+    at the start (for Kubernetes: `fairlead doctor`).
 
     Jobs, queue and policy are kept in the store: the next `up` goes on where this one ended.
 
@@ -45,6 +47,8 @@ def up(
         Path of the kubeconfig of the Kubernetes clusters to steer.
     context:
         Of the kubeconfig; may be given several times, for several clusters. Its current one unless given.
+    slurm_conf:
+        Path of the slurm.conf of a Slurm cluster to steer; it has the name that stands there as ClusterName.
     cluster:
         Name of the simulated cluster, `sim` unless given; or of the only Kubernetes cluster, named after its context
         unless given.
@@ -65,19 +69,26 @@ def up(
     from fairlead_cli.errors import InputError
     from fairlead_cli.kueue.clusters import targets
     from fairlead_cli.local.up import UpFlags, stay_up
+    from fairlead_cli.slurm.clusters import target as slurm_target
 
     kubernetes = (
         targets(kubeconfig=kubeconfig, contexts=context, cluster=cluster) if kubeconfig or context else []
     )
     if gang_fit and not kubernetes:
         raise InputError("--gang-fit is for Kubernetes clusters: name one with --kubeconfig or --context")
+    slurm = [] if slurm_conf is None else [slurm_target(slurm_conf)]
+    if {one.cluster for one in slurm} & {one.cluster for one in kubernetes}:
+        raise InputError(
+            f"two clusters would both be called {slurm[0].cluster}", hint="Name the other: --cluster NAME."
+        )
     flags = UpFlags(
         nats=nats,
         policy=policy,
         scorers=scorers,
-        cluster=None if kubernetes else cluster or "sim",
+        cluster=None if kubernetes or slurm else cluster or "sim",
         cluster_file=cluster_file,
         kubernetes=kubernetes,
+        slurm=slurm,
         lever=lever,
         gang_fit=gang_fit,
         dry_run=dry_run,

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from fairlead_bus import Bus
 from fairlead_cli.client.steering import this_user
 from fairlead_cli.console import remarks, say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.kueue.clusters import KubeTarget
+from fairlead_cli.slurm.clusters import SlurmTarget
 
 
 async def examined(
@@ -33,3 +35,31 @@ async def examined(
         remarks().print(view(found, quiet=True))
         for line in found.said:
             say(line)
+
+
+async def examined_slurm(
+    targets: Sequence[SlurmTarget], bus: Bus, *, dry_run: bool, end: asyncio.Event
+) -> None:
+    """As `examined`, for clusters of Slurm."""
+    from fairlead_cli.kueue.doctor import leave
+    from fairlead_cli.slurm.checking import look
+    from fairlead_contracts.messages.clearance import Clearance
+
+    for target in targets:
+        if end.is_set():
+            return
+        try:
+            found = await look(target.conf)
+        except CommandError as error:
+            warn(f"{target.cluster}: {error}; read-only until the next `fairlead up` finds it fit")
+            continue
+        for finding in found:
+            warn(f"{target.cluster}: {finding.says}")
+        if any(finding.is_error for finding in found):
+            warn(f"{target.cluster}: read-only, nothing is written to it")
+        elif not dry_run:
+            now = datetime.now(UTC)
+            await leave.give(
+                bus, Clearance(cluster=target.cluster, lever="site-factor", at=now, by=this_user())
+            )
+            say(f"{target.cluster}: levels may be written, as SiteFactor")

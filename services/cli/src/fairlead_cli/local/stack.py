@@ -1,6 +1,7 @@
 """A whole Fairlead on this machine, as child processes: nats-server, scorers, and for each cluster its admitter.
 
-A cluster is a simulated one, which runs here, too, or Kubernetes clusters, which get a watcher each.
+A cluster is a simulated one, which runs here, too, or one of Kubernetes, which gets a watcher, or of Slurm, which gets a
+bridge.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from fairlead_cli.local.supervision import Keeper, Program, Supervisor, keeper
 from fairlead_cli.policy.applying import Applied, Terms, apply_file
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.store import in_force
+from fairlead_cli.slurm.clusters import SlurmTarget
 from fairlead_contracts.topology import topology
 
 FREE_PORT = "0"
@@ -44,6 +46,8 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     cluster_file: Path | None = None
     kubernetes: Sequence[KubeTarget] = ()
     """Clusters to steer."""
+    slurm: Sequence[SlurmTarget] = ()
+    """Those of Slurm."""
     gang_fit: bool = False
     """Answer the check for gang fit on each of these."""
     dry_run: bool = False
@@ -58,7 +62,8 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     def clusters(self) -> list[str]:
         """The names of all its clusters."""
         simulated = [self.cluster] if self.cluster else []
-        return [*simulated, *(target.cluster for target in self.kubernetes)]
+        kubernetes = [target.cluster for target in self.kubernetes]
+        return [*simulated, *kubernetes, *(target.cluster for target in self.slurm)]
 
 
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +163,20 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
             programs.append(
                 _service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *rehearsing])
             )
+    for found in plan.slurm:
+        programs[:0] = [
+            _service(
+                plan, url, "slurm_bridge", f"slurm-bridge-{found.cluster}", _slurm_flags(found, plan.store)
+            )
+        ]
+        cluster = ["--cluster", found.cluster]
+        programs.append(_service(plan, url, "admitter", admitter_of(found.cluster), [*cluster, *rehearsing]))
     return programs
+
+
+def _slurm_flags(target: SlurmTarget, store: Path) -> list[str]:
+    remembered = store / f"slurm-bridge-{target.cluster}.db"
+    return ["--cluster", target.cluster, "--slurm-conf", str(target.conf), "--store", str(remembered)]
 
 
 def admitter_of(cluster: str) -> str:

@@ -15,13 +15,14 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.dry_run import rehearsed
-from fairlead_cli.local.examining import examined
+from fairlead_cli.local.examining import examined, examined_slurm
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
 from fairlead_cli.signals import ending_on_signals
+from fairlead_cli.slurm.clusters import SlurmTarget
 from fairlead_sim import SimError, load_cluster
 
-LAPTOP, KUBERNETES = "laptop", "kubernetes"
+LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
 """Policies that ship with the command, for a first start."""
 ADDRESS = "FAIRLEAD_NATS_URL"
 _LONGEST_NAME = 200
@@ -37,6 +38,7 @@ class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = "sim"
     cluster_file: Path | None = None
     kubernetes: Sequence[KubeTarget] = ()
+    slurm: Sequence[SlurmTarget] = ()
     lever: str | None = None
     gang_fit: bool = False
     dry_run: bool = False
@@ -56,6 +58,7 @@ async def stay_up(flags: UpFlags) -> int:
                 for note in stack.notes:
                     say(note)
                 await examined(flags.kubernetes, stack.bus, lever=flags.lever, dry_run=flags.dry_run, end=end)
+                await examined_slurm(flags.slurm, stack.bus, dry_run=flags.dry_run, end=end)
                 await _introduce(stack, plan, end)
                 await end.wait()
             say("ending …")
@@ -66,9 +69,10 @@ async def stay_up(flags: UpFlags) -> int:
 def _plan(flags: UpFlags, state: Path) -> StackPlan:
     _look_at(flags.cluster_file)
     # Each set of clusters has a store of its own: a policy made for one would be odd on another.
-    names = "+".join(target.cluster for target in flags.kubernetes)[:_LONGEST_NAME]
+    kubernetes = [target.cluster for target in flags.kubernetes]
+    names = "+".join([*kubernetes, *(target.cluster for target in flags.slurm)])[:_LONGEST_NAME]
     store = state / (f"store-{names}" if names else "store")
-    default = KUBERNETES if flags.kubernetes else LAPTOP
+    default = KUBERNETES if flags.kubernetes else SLURM if flags.slurm else LAPTOP
     return StackPlan(
         store=(flags.store or store).absolute(),
         policy=PolicyFile(name=default, policy=shipped_policy(default))
@@ -79,6 +83,7 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
         cluster=flags.cluster,
         cluster_file=flags.cluster_file,
         kubernetes=flags.kubernetes,
+        slurm=flags.slurm,
         gang_fit=flags.gang_fit,
         dry_run=flags.dry_run,
         nats=flags.nats,
@@ -108,20 +113,25 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
     say("")
     say("In another terminal:")
-    if not plan.kubernetes:
+    if plan.cluster:
         say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
 
 
 def _steering(plan: StackPlan) -> str:
+    if not plan.kubernetes and not plan.slurm:
+        return "an admitter" + (f", cluster {plan.cluster}" if plan.cluster else "")
+    each = []
     if plan.kubernetes:
-        named = ", ".join(target.cluster for target in plan.kubernetes)
         services = (
             "a watcher, an admitter and a checker of gangs" if plan.gang_fit else "a watcher and an admitter"
         )
-        return f"{services} for {named}" + (" (dry run)" if plan.dry_run else "")
-    return "an admitter" + (f", cluster {plan.cluster}" if plan.cluster else "")
+        each.append(f"{services} for {', '.join(target.cluster for target in plan.kubernetes)}")
+    if plan.slurm:
+        named = ", ".join(target.cluster for target in plan.slurm)
+        each.append(f"a slurm-bridge and an admitter for {named}")
+    return ", ".join(each) + (" (dry run)" if plan.dry_run else "")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,68 @@
+"""What a slurmctld says, made up: jobs, nodes, partitions."""
+
+import msgspec
+
+from fairlead_slurm import SlurmAccount, SlurmJob, SlurmNode, SlurmPartition, SlurmSettings
+
+SECOND = 1_000_000
+NOON = 1_700_000_000 * SECOND
+GPU = "nvidia.com/gpu"
+
+
+def a_slurm_job(name: str = "1", **changes: object) -> SlurmJob:
+    """A waiting job of one GPU."""
+    job = SlurmJob(
+        id=name,
+        number=int(name.partition("_")[0]),
+        state="PENDING",
+        priority=1,
+        nice=0,
+        account="vision",
+        user="ann",
+        partitions=("gpu",),
+        qos="normal",
+        submitted=NOON,
+        started=None,
+        ends=None,
+        eligible=NOON,
+        time_limit=None,
+        restarts=0,
+        nodes=1,
+        resources={"cpu": 1000, "mem": 2**20, "node": 1000, "billing": 1000, "gres/gpu": 1000},
+        dependency="",
+        reason="Priority",
+        comment="",
+        name="train",
+    )
+    return msgspec.structs.replace(job, **changes)
+
+
+def a_partition(name: str, *, tier: int = 1, is_default: bool = False) -> SlurmPartition:
+    """One that is up."""
+    return SlurmPartition(name=name, tier=tier, is_default=is_default, up=True, preempts=False)
+
+
+def a_node(name: str, *partitions: str, usable: bool = True) -> SlurmNode:
+    """One of 16 CPUs and 8 GPUs."""
+    resources = {"cpu": 16_000, "mem": 2**30, "billing": 16_000, "gres/gpu": 8000, "gres/gpu:h100": 8000}
+    return SlurmNode(name=name, partitions=partitions, resources=resources, usable=usable, features=())
+
+
+def some_accounts() -> list[SlurmAccount]:
+    """Two below another."""
+    return [
+        SlurmAccount(name="research", parent="", shares=1),
+        SlurmAccount(name="vision", parent="research", shares=1),
+        SlurmAccount(name="speech", parent="research", shares=1),
+    ]
+
+
+def some_settings(**weights: int) -> SlurmSettings:
+    """With these priority weights; an age of 3000 unless others are given."""
+    return SlurmSettings(
+        cluster="lab",
+        version="22.05.8",
+        priority_type="priority/multifactor",
+        weights=dict(weights) or {"Age": 3000},
+        preempt_type="preempt/none",
+    )

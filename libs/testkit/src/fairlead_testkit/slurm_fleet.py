@@ -1,0 +1,82 @@
+"""A whole Fairlead beside a real Slurm: slurm-bridge, scorers and admitter as processes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairlead_bus import Bus
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import clear
+from fairlead_testkit.process_fleet import ProcessFleet
+from fairlead_testkit.slurmlab import CLUSTER, SlurmLab
+
+POOL = "gpus"
+"""The policy's name for the pool of the partition `gpu`."""
+POLL_SECONDS = 0.3
+
+
+class SlurmFleet(ProcessFleet):
+    """One nats-server, and the services that serve one lab.
+
+    Args:
+        directory: of logs and stores.
+        lab: runs already.
+        policy: stored before the services start.
+        bridges: how many; one leads.
+    """
+
+    def __init__(self, directory: Path, lab: SlurmLab, *, policy: PolicyDocument, bridges: int = 1) -> None:
+        counts = {"slurm_bridge": bridges, "scorer": 1, "admitter": 1}
+        super().__init__(directory, cluster=CLUSTER, policy=policy, counts=counts)
+        self.lab = lab
+
+    async def prepare(self, bus: Bus) -> None:
+        """As the base, with the leave to steer."""
+        await super().prepare(bus)
+        await clear(bus, "site-factor", cluster=CLUSTER)
+
+    def own_settings(self, service: str) -> Mapping[str, object]:
+        """As the base says; the bridge is told where Slurm is."""
+        own = dict(super().own_settings(service))
+        if service == "slurm_bridge":
+            own |= {
+                "slurm_conf": self.lab.conf,
+                "store": self.directory / "slurm-bridge.db",
+                "poll_seconds": POLL_SECONDS,
+            }
+        return own
+
+
+def account_policy(weights: Mapping[str, float], **more: object) -> PolicyDocument:
+    """A policy for accounts by weight, without aging: jobs that were submitted within a second would differ by chance."""
+    return PolicyDocument(
+        aging=Aging(entitlement_per_day=0.0),
+        pools=[Pool(name=POOL, members=[f"{CLUSTER}/gpu"])],
+        tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
+        **more,  # type: ignore[arg-type] # passed on
+    )
+
+
+async def wanted_order(bus: Bus) -> list[str]:
+    """The ids of all that waits, as the scorers order it."""
+    found = await whole_queue(bus, POOL)
+    return [] if found.silent_shards else [place.place.id for place in found.places]
+
+
+def slurm_order(lab: SlurmLab) -> list[str]:
+    """The ids of what waits and is eligible, by Slurm's own priority."""
+    lines = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING", "--sort=-p,i")]
+    return [name for name, priority in lines if int(priority) > 0]
+
+
+async def order_stands(bus: Bus, lab: SlurmLab, first: int, waiting: int | None = None) -> list[str]:
+    """Wait until the first so many jobs are the same by Slurm's priority as by the scorers; returns all, in that order."""
+
+    async def stands() -> list[str]:
+        wanted = await wanted_order(bus)
+        there = slurm_order(lab)
+        complete = waiting is None or len(wanted) == waiting
+        return wanted if complete and wanted and wanted[:first] == there[: min(first, len(wanted))] else []
+
+    return await eventually(stands, 60, what="Slurm's priorities follow the order")

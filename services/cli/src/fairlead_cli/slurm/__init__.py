@@ -1,0 +1,1 @@
+"""Clusters of Slurm, from a person's seat."""

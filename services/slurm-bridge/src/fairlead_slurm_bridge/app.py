@@ -1,0 +1,89 @@
+"""Wiring: who gets what. The only place where the parts of the bridge meet."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from fairlead_bus import (
+    Announcer,
+    Bus,
+    Chronicle,
+    ConnectionSettings,
+    EpochFence,
+    Forgetful,
+    FrontendEndpoints,
+    Leadership,
+    Revisions,
+    connect,
+)
+from fairlead_contracts.messages.events import Event
+from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
+from fairlead_slurm import CommandController
+from fairlead_slurm_bridge.bridge import Bridge
+from fairlead_slurm_bridge.domains import Naming
+from fairlead_slurm_bridge.first_seen import FirstSeen
+from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.observing import Observer
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
+from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.view import View
+
+ROLE = "watcher"
+"""It stands in the watcher's place: the state of its cluster is its own to publish."""
+
+
+async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
+    """Speak for one slurmctld until the process is asked to stop."""
+    with contextlib.closing(Store(Path(settings.store))) as store:
+        async with connect(
+            ConnectionSettings.of(settings), name="slurm-bridge", observer=lifecycle.observer
+        ) as bus:
+            await _serve(settings, lifecycle, bus, store)
+
+
+async def _serve(settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: Store) -> None:
+    controller = CommandController(
+        None if settings.slurm_conf is None else Path(settings.slurm_conf), seconds=settings.command_seconds
+    )
+    observer = Observer(controller)
+    view = View(
+        settings.cluster,
+        naming=Naming.of(settings.gres_gpu),
+        qos_classes=settings.qos_classes,
+        array_window=settings.array_window,
+        first_seen=FirstSeen(store.first_seen()),
+    )
+    instruments = Instruments(lifecycle.metrics)
+    bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=settings.poll_seconds)
+    traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
+
+    def told(event: Event) -> None:
+        instruments.told(event)
+        traces.happened([event])
+
+    led = asyncio.Event()
+    leadership = Leadership(bus, role=ROLE, cluster=settings.cluster, replica=lifecycle.replica, wake=led)
+    announcer = Announcer(
+        bus,
+        leadership,
+        cluster=settings.cluster,
+        wake=led,
+        next_rev=Revisions(wall_clock).next,
+        clock=wall_clock,
+        doors=FrontendEndpoints(
+            bus, settings.cluster, bridge, leadership, EpochFence(store.fence(), store.keep_fence)
+        ),
+        story=Chronicle(Forgetful(), wall_clock, told).story,
+        taken_over=traces.taken_over,
+    )
+    instruments.role(lambda: leadership.epoch is not None)
+    readiness = lifecycle.readiness
+    readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
+    readiness.add("state", announcer.why_not_agreed)
+    readiness.add("slurm", lambda: observer.why_silent(settings.stale_after_seconds))
+    readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
+    async with lifecycle.supervise() as tasks:
+        tasks.start("connection", bus.wait_closed())
+        tasks.start("leadership", leadership.run())
+        tasks.start("announcer", announcer.run())
+        tasks.start("bridge", bridge.run(announcer))

@@ -1,0 +1,200 @@
+"""The loop and the verbs: observe slurmctld, decide what is stated differently, apply what is asked, record.
+
+Readings and writes take turns: a reading that began before a write would show the world before it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from fairlead_bus import Rejected
+from fairlead_contracts.frontend.verbs import (
+    UNAVAILABLE,
+    CreateJob,
+    CreateOutcome,
+    CreateReply,
+    DeleteJob,
+    DeleteReply,
+    LevelReply,
+    SetLevel,
+    Verdict,
+)
+from fairlead_runtime import wake_or_timeout
+from fairlead_slurm import Controller, RetryableSlurmError, SlurmError, is_gone
+from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.ladder import UNLABELLED
+from fairlead_slurm_bridge.observing import Observer
+from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.view import Statements, View
+
+BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge makes none"
+_GONE = LevelReply(verdict=Verdict.GONE)
+
+
+class Audience(Protocol):
+    """Who hears what is stated differently from now on."""
+
+    def told(self, statements: Statements) -> None:
+        """This is so now."""
+
+
+class Bridge:
+    """One slurmctld as a frontend.
+
+    Args:
+        controller: of the cluster.
+        observer: reads it.
+        view: of the cluster.
+        store: what is remembered.
+        audience: tells NATS.
+        instruments: counts.
+        poll_seconds: between two readings.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        observer: Observer,
+        view: View,
+        store: Store,
+        instruments: Instruments,
+        *,
+        poll_seconds: float,
+    ) -> None:
+        self._controller = controller
+        self._observer = observer
+        self._view = view
+        self._store = store
+        self._instruments = instruments
+        self._poll_seconds = poll_seconds
+        self._turn = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._audience: Audience | None = None
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._complained = ""
+
+    # --- the loop
+
+    async def run(self, audience: Audience) -> None:
+        """Until cancelled."""
+        self._audience = audience
+        while True:
+            try:
+                await self._pass(audience)
+                self._complain("")
+            except SlurmError as error:
+                self._instruments.failures.inc()
+                self._complain(str(error))
+            await wake_or_timeout(self._wake, self._poll_seconds)
+
+    async def _pass(self, audience: Audience) -> None:
+        async with self._turn:
+            with self._instruments.read_seconds.time():
+                surroundings = await self._observer.surroundings()
+                reading = await self._observer.jobs()
+            stated = {} if surroundings is None else self._view.surround(surroundings)
+            changed, remembered = self._view.read(reading.jobs)
+            self._store.remember(remembered.seen, remembered.forgotten)
+            audience.told(stated | changed)
+            self._instruments.passed(self._view.phases, len(stated) + len(changed), reading.unreadable)
+
+    # --- the verbs
+
+    async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
+        """See `Obedient`."""
+        return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
+
+    async def set_levels(self, levels: Sequence[SetLevel]) -> list[LevelReply]:
+        """See `Obedient`."""
+        async with self._turn:
+            replies = [self._judged(wanted) for wanted in levels]
+            open_ones = [wanted for wanted, reply in zip(levels, replies, strict=True) if reply is None]
+            refused = await self._write(open_ones)
+            stated: Statements = {}
+            for wanted in open_ones:
+                if wanted.id not in refused:
+                    stated |= self._view.levelled(wanted.id, _level(wanted))
+            if self._audience is not None and stated:
+                self._audience.told(stated)
+        self._wake.set()
+        answered = [
+            reply or _answer(refused.get(wanted.id)) for wanted, reply in zip(levels, replies, strict=True)
+        ]
+        for reply in answered:
+            self._instruments.levels.labels(reply.verdict).inc()
+        return answered
+
+    async def delete(self, jobs: Sequence[DeleteJob]) -> list[DeleteReply]:
+        """See `Obedient`."""
+        async with self._turn:
+            there = {job.id for job in jobs if self._is_there(job)}
+            try:
+                refused = await self._controller.cancel(sorted(there))
+            except RetryableSlurmError as error:
+                raise Rejected(UNAVAILABLE, str(error)) from error
+        self._wake.set()
+        return [
+            _deletion(refused.get(job.id)) if job.id in there else DeleteReply(verdict=Verdict.GONE)
+            for job in jobs
+        ]
+
+    # --- how
+
+    def _judged(self, wanted: SetLevel) -> LevelReply | None:
+        """The answer where nothing is written; None where it is."""
+        known = self._view.surroundings
+        if known is None or self._view.waiting(wanted.id, wanted.uid) is None:
+            return _GONE
+        if not UNLABELLED <= _level(wanted) <= known.highest_level:
+            why = f"level {wanted.level} is out of range: Slurm's own factors leave room up to {known.highest_level}"
+            return LevelReply(verdict=Verdict.REFUSED, reason=why)
+        return None
+
+    async def _write(self, levels: Sequence[SetLevel]) -> dict[str, str]:
+        known = self._view.surroundings
+        if known is None or not levels:
+            return {}
+        factors = []
+        for wanted in levels:
+            job = self._view.waiting(wanted.id, wanted.uid)
+            if job is not None:
+                factors.append((wanted.id, known.ladder.site_factor(_level(wanted), job.nice)))
+        try:
+            with self._instruments.write_seconds.time():
+                return await self._controller.set_site_factors(factors)
+        except RetryableSlurmError as error:
+            raise Rejected(UNAVAILABLE, str(error)) from error
+
+    def _is_there(self, job: DeleteJob) -> bool:
+        uid = self._view.uid_of(job.id)
+        return uid is not None and job.uid in (None, uid)
+
+    def _complain(self, trouble: str) -> None:
+        """Once for each trouble: slurmctld may be down for long."""
+        if trouble and trouble != self._complained:
+            self._log.warning("slurm_not_read", error=trouble)
+        elif self._complained and not trouble:
+            self._log.info("slurm_read_again")
+        self._complained = trouble
+
+
+def _level(wanted: SetLevel) -> int:
+    return UNLABELLED if wanted.level is None else wanted.level
+
+
+def _answer(refused: str | None) -> LevelReply:
+    if refused is None:
+        return LevelReply(verdict=Verdict.DONE)
+    if is_gone(refused):
+        return _GONE
+    return LevelReply(verdict=Verdict.REFUSED, reason=refused)
+
+
+def _deletion(refused: str | None) -> DeleteReply:
+    if refused is None:
+        return DeleteReply(verdict=Verdict.DONE)
+    if is_gone(refused):
+        return DeleteReply(verdict=Verdict.GONE)
+    return DeleteReply(verdict=Verdict.REFUSED, reason=refused)

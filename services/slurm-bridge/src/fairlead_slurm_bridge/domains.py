@@ -1,0 +1,78 @@
+"""Partitions as pools: those that share nodes and PriorityTier compete, so they are one fairness domain. Pure.
+
+Slurm looks at jobs of a higher tier first, whatever their priority, so no level can order across tiers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from fairlead_slurm import SlurmNode, SlurmPartition
+
+
+class Domain(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions that compete for the same nodes.
+
+    Attributes:
+        name: that of the default partition where it is among them, else of the first in slurm.conf.
+        partitions: their names, in the order of slurm.conf.
+        capacity: of all its nodes that jobs may start on.
+    """
+
+    name: str
+    partitions: tuple[str, ...]
+    capacity: dict[str, int]
+
+
+class Naming(msgspec.Struct, frozen=True, kw_only=True):
+    """What Slurm's resources are called in Fairlead; those that are not named are left out."""
+
+    by_tres: dict[str, str]
+
+    @classmethod
+    def of(cls, gres_gpu: str) -> "Naming":
+        """CPU, memory, GPUs of any type."""
+        return cls(by_tres={"cpu": "cpu", "mem": "memory", "gres/gpu": gres_gpu})
+
+    def amounts(self, resources: Mapping[str, int]) -> dict[str, int]:
+        """In Fairlead's words. Slurm counts GPUs of a type a second time under that type."""
+        return {name: resources[tres] for tres, name in self.by_tres.items() if tres in resources}
+
+
+def domains(partitions: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming) -> list[Domain]:
+    """The domains, by their names."""
+    by_name = {partition.name: partition for partition in partitions}
+    group_of = {name: name for name in by_name}
+
+    def root(name: str) -> str:
+        while group_of[name] != name:
+            name = group_of[name]
+        return name
+
+    listed = list(nodes)
+    for node in listed:
+        by_tier: dict[int, str] = {}
+        for name in (name for name in node.partitions if name in by_name):
+            first = by_tier.setdefault(by_name[name].tier, name)
+            group_of[root(name)] = root(first)
+    members: dict[str, list[str]] = {}
+    for name in by_name:
+        members.setdefault(root(name), []).append(name)
+    return sorted(
+        (_domain([by_name[name] for name in names], listed, naming) for names in members.values()),
+        key=lambda domain: domain.name,
+    )
+
+
+def _domain(members: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming) -> Domain:
+    names = {partition.name for partition in members}
+    capacity: dict[str, int] = {}
+    for node in nodes:
+        if not node.usable or names.isdisjoint(node.partitions):
+            continue
+        for resource, amount in naming.amounts(node.resources).items():
+            capacity[resource] = capacity.get(resource, 0) + amount
+    named = next((partition for partition in members if partition.is_default), members[0])
+    return Domain(
+        name=named.name, partitions=tuple(partition.name for partition in members), capacity=capacity
+    )

@@ -1,0 +1,9 @@
+"""What ends a slurm-bridge, as types under one root."""
+
+
+class BridgeError(Exception):
+    """The bridge cannot work as it is."""
+
+
+class StoreError(BridgeError):
+    """The file with what is remembered cannot be used; carries why."""

@@ -1,0 +1,75 @@
+"""When each job was first submitted, over requeues and restarts. Pure but for whoever keeps it."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.windows import numbers
+
+_SECOND = 1_000_000
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reading adds and takes away."""
+
+    seen: dict[str, Micros]
+    forgotten: set[str]
+
+
+class FirstSeen:
+    """The first submit of each job that Slurm still knows.
+
+    Slurm's submit times are whole seconds, and jobs of one second go by their numbers: each gets an instant of its own
+    within that second, in that order.
+
+    Args:
+        known: by job, as it was kept.
+    """
+
+    def __init__(self, known: dict[str, Micros]) -> None:
+        self._since = known
+        self._last: dict[Micros, Micros] = {}
+        """The last instant that was given within each second."""
+        for since in known.values():
+            self._note(since)
+
+    def since(self, job: str) -> Micros:
+        """When it was first submitted."""
+        return self._since[job]
+
+    def take(self, jobs: Iterable[SlurmJob]) -> Remembered:
+        """Take note of all jobs that there are; those that are not among them are forgotten."""
+        listed = sorted(jobs, key=lambda job: (job.submitted, *_order(job.id)))
+        seen = {}
+        for job in listed:
+            known = self._since.get(job.id)
+            if known is None or self._is_another(job, known):
+                seen[job.id] = self._since[job.id] = self._instant(job.submitted)
+        forgotten = self._since.keys() - {job.id for job in listed}
+        for job_id in forgotten:
+            del self._since[job_id]
+        return Remembered(seen=seen, forgotten=forgotten)
+
+    def _is_another(self, job: SlurmJob, known: Micros) -> bool:
+        """Whether the number was given to another job since: nothing but a requeue moves a submit time."""
+        return job.restarts == 0 and known - known % _SECOND != job.submitted
+
+    def _instant(self, submitted: Micros) -> Micros:
+        last = self._last.get(submitted)
+        given = submitted if last is None else min(last + 1, submitted + _SECOND - 1)
+        self._note(given)
+        return given
+
+    def _note(self, since: Micros) -> None:
+        second = since - since % _SECOND
+        self._last[second] = max(since, self._last.get(second, since))
+        if len(self._last) > 2 * len(self._since) + _SECOND // 1000:
+            kept = {since - since % _SECOND for since in self._since.values()}
+            self._last = {second: last for second, last in self._last.items() if second in kept}
+
+
+def _order(job: str) -> tuple[int, int]:
+    number, task = numbers(job)
+    return number, -1 if task is None else task

@@ -1,0 +1,43 @@
+"""The metrics of a slurm-bridge."""
+
+from collections.abc import Callable, Mapping
+
+from fairlead_contracts.messages.events import Event
+from fairlead_contracts.messages.state import Phase
+from fairlead_runtime import Metrics
+
+
+class Instruments:
+    """What it counts and measures."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Declare them in the process's registry."""
+        self._metrics = metrics
+        self._jobs = metrics.gauge(
+            "stated", "Jobs that are stated of the cluster, by phase.", unit="jobs", labels=["phase"]
+        )
+        self._changes = metrics.counter("changes", "Objects that are stated differently than before.")
+        self._events = metrics.counter("lifecycle_events", "Events told of jobs, by kind.", labels=["kind"])
+        self._unreadable = metrics.gauge("unreadable", "Lines of the last squeue that could not be read.")
+        self.failures = metrics.counter("read_failures", "Readings of slurmctld that failed.")
+        self.levels = metrics.counter(
+            "level_writes", "Requests to set a level, by outcome.", labels=["outcome"]
+        )
+        self.read_seconds = metrics.histogram("read", "How long a reading of slurmctld took.")
+        self.write_seconds = metrics.histogram("write", "How long a batch of levels took to write.")
+
+    def role(self, leads: Callable[[], bool]) -> None:
+        """Show whether this replica leads."""
+        gauge = self._metrics.gauge("leads", "Whether this replica states the cluster; others stand by.")
+        gauge.set_function(lambda: float(leads()))
+
+    def told(self, event: Event) -> None:
+        """An event of a job."""
+        self._events.labels(type(event).__name__.removeprefix("Job").lower()).inc()
+
+    def passed(self, phases: Mapping[Phase, int], changes: int, unreadable: int) -> None:
+        """A reading was translated, and so much is stated differently."""
+        self._changes.inc(changes)
+        self._unreadable.set(unreadable)
+        for phase in Phase:
+            self._jobs.labels(phase).set(phases.get(phase, 0))

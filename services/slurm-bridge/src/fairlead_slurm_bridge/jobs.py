@@ -1,0 +1,106 @@
+"""A Slurm job as Fairlead states it. Pure."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.domains import Naming
+from fairlead_slurm_bridge.ladder import UNLABELLED, Ladder
+from fairlead_slurm_bridge.windows import numbers
+
+NO_EPOCH = 0
+UNSTAMPED = 0
+"""The announcer gives epochs and revisions."""
+_RUNNING = {
+    "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
+}  # fmt: skip
+"""It holds what it was given. A requeued job that is still completing does, too."""
+_HELD = {"REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
+_OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
+"""Every other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED, DEADLINE, BOOT_FAIL."""
+_NOT_ELIGIBLE = {
+    "Dependency": "waits for other jobs to end (dependency)",
+    "DependencyNeverSatisfied": "its dependency can never be satisfied",
+    "BeginTime": "may not begin yet (begin time)",
+    "JobHeldUser": "held by its user",
+    "JobHeldAdmin": "held by an administrator",
+    "JobArrayTaskLimit": "its array runs as many tasks at once as it may",
+    "Reservation": "waits for its reservation",
+}
+"""Reasons of Slurm's for which a job may not start whatever stands before it, in words."""
+_UNKNOWN_REASONS = ("", "None")
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What translating a job depends on beside the job."""
+
+    cluster: str
+    ladder: Ladder
+    naming: Naming
+    qos_classes: Mapping[str, str]
+
+
+def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
+    """The job as it is stated, before anybody trades places.
+
+    Args:
+        job: as read.
+        since: when it was first submitted.
+        frame: the rest.
+    """
+    phase = phase_of(job)
+    waits = phase in (Phase.WAITING, Phase.HELD)
+    return JobState(
+        cluster=frame.cluster,
+        epoch=NO_EPOCH,
+        rev=UNSTAMPED,
+        id=job.id,
+        uid=uid_of(frame.cluster, job.id, since),
+        scope=job.account or job.user,
+        queue=job.partitions[0],
+        demand=frame.naming.amounts(job.resources),
+        phase=phase,
+        submitted=since,
+        queue_time=job.submitted,
+        level=frame.ladder.level(job.priority) if phase is Phase.WAITING else UNLABELLED,
+        pods=max(1, job.nodes),
+        requested_class=frame.qos_classes.get(job.qos),
+        started=None if waits else job.started,
+        ended=job.ends if phase is Phase.ENDED else None,
+        outcome=_OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
+        run_limit=job.time_limit,
+        ends_by=job.ends if phase is Phase.RUNNING and job.time_limit is not None else None,
+        labels={"name": job.name, "user": job.user, "qos": job.qos},
+        said="" if not waits or job.reason in _UNKNOWN_REASONS else job.reason,
+        held_by=_held_by(job) if phase is Phase.HELD else "",
+    )
+
+
+def phase_of(job: SlurmJob) -> Phase:
+    """Where it stands."""
+    if job.state in _RUNNING:
+        return Phase.RUNNING
+    if job.state in _HELD:
+        return Phase.HELD
+    if job.state != "PENDING":
+        return Phase.ENDED
+    eligible = job.priority > 0 and not job.dependency and job.reason not in _NOT_ELIGIBLE
+    return Phase.WAITING if eligible else Phase.HELD
+
+
+def uid_of(cluster: str, job: str, since: Micros) -> str:
+    """Unique over all clusters and all time, also where Slurm's numbers begin anew; sorts as the numbers do."""
+    number, task = numbers(job)
+    name = f"{number:010d}" if task is None else f"{number:010d}_{task:010d}"
+    return f"{cluster}-{name}-{since}"
+
+
+def _held_by(job: SlurmJob) -> str:
+    if job.reason in _NOT_ELIGIBLE:
+        return _NOT_ELIGIBLE[job.reason]
+    if job.dependency:
+        return _NOT_ELIGIBLE["Dependency"]
+    return f"held in Slurm ({job.reason or job.state})"

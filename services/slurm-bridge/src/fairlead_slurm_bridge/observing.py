@@ -1,0 +1,70 @@
+"""Reading slurmctld: the queue each time, what changes seldom now and then."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from fairlead_slurm import Controller, Reading, SlurmError
+from fairlead_slurm_bridge.view import Surroundings
+
+SURROUNDINGS_SECONDS = 10.0
+"""Nodes, partitions, accounts and settings are read so often."""
+
+
+class Observer:
+    """What slurmctld says, and since when it has said nothing.
+
+    Args:
+        controller: of the cluster.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, controller: Controller, clock: Callable[[], float] = time.monotonic) -> None:
+        self._controller = controller
+        self._clock = clock
+        self._heard: float | None = None
+        self._surveyed: float | None = None
+        self.trouble: str | None = None
+        """Why the last reading failed; None where it did not."""
+
+    async def surroundings(self) -> Surroundings | None:
+        """What the cluster has beside jobs; None where it is not yet time to ask again.
+
+        Raises:
+            SlurmError: it could not be read.
+        """
+        if self._surveyed is not None and self._clock() - self._surveyed < SURROUNDINGS_SECONDS:
+            return None
+        try:
+            nodes, partitions, accounts, settings = await asyncio.gather(
+                self._controller.nodes(),
+                self._controller.partitions(),
+                self._controller.accounts(),
+                self._controller.settings(),
+            )
+        except SlurmError as error:
+            self.trouble = str(error)
+            raise
+        self._surveyed = self._clock()
+        return Surroundings(nodes=nodes, partitions=partitions, accounts=accounts, settings=settings)
+
+    async def jobs(self) -> Reading:
+        """The queue.
+
+        Raises:
+            SlurmError: it could not be read.
+        """
+        try:
+            found = await self._controller.jobs()
+        except SlurmError as error:
+            self.trouble = str(error)
+            raise
+        self._heard = self._clock()
+        self.trouble = None
+        return found
+
+    def why_silent(self, longest: float) -> str | None:
+        """Why slurmctld counts as silent, once it has said nothing for longer than that (seconds)."""
+        if self._heard is not None and self._clock() - self._heard <= longest:
+            return None
+        return f"slurmctld: {self.trouble or 'not read yet'}"

@@ -1,0 +1,95 @@
+"""Domains, arrays, nice and first-seen times."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_slurm_bridge.domains import Naming, domains
+from fairlead_slurm_bridge.first_seen import FirstSeen
+from fairlead_slurm_bridge.waiting_places import Waiting, traded
+from fairlead_slurm_bridge.windows import placed
+from fairlead_testkit.slurm_builders import GPU, NOON, SECOND, a_node, a_partition, a_slurm_job
+
+NAMING = Naming.of(GPU)
+
+
+def test_partitions_that_share_nodes_and_tier_are_one_domain() -> None:
+    partitions = [
+        a_partition("a"),
+        a_partition("b", is_default=True),
+        a_partition("rush", tier=10),
+        a_partition("far"),
+    ]
+    nodes = [
+        a_node("n1", "a", "rush"),
+        a_node("n2", "a", "b", "rush"),
+        a_node("n3", "b"),
+        a_node("n4", "far"),
+    ]
+    found = {domain.name: domain for domain in domains(partitions, nodes, NAMING)}
+    assert {name: domain.partitions for name, domain in found.items()} == {
+        "b": ("a", "b"),
+        "rush": ("rush",),
+        "far": ("far",),
+    }
+    assert found["b"].capacity == {"cpu": 48_000, "memory": 3 * 2**30, GPU: 24_000}
+    assert found["rush"].capacity[GPU] == 16_000
+
+
+def test_nodes_that_take_no_jobs_are_no_capacity() -> None:
+    [found] = domains([a_partition("a")], [a_node("n1", "a"), a_node("n2", "a", usable=False)], NAMING)
+    assert found.capacity[GPU] == 8000
+
+
+JOBS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 2)), max_size=12)
+
+
+@given(JOBS)
+def test_nice_sorts_within_an_account_and_moves_nobody_elses_instants(jobs: list[tuple[str, int]]) -> None:
+    waiting = [
+        Waiting(id=str(number), group=(account, "gpu", None), nice=nice, since=number)
+        for number, (account, nice) in enumerate(jobs)
+    ]
+    moved = traded(waiting)
+    for account in "ab":
+        mine = [job for job in waiting if job.group[0] == account]
+        since = {job.id: moved.get(job.id, job.since) for job in mine}
+        assert sorted(since.values()) == [job.since for job in mine]
+        by_instant = sorted(mine, key=lambda job: since[job.id])
+        assert [(job.nice, job.since) for job in by_instant] == sorted((job.nice, job.since) for job in mine)
+
+
+def test_without_nice_nothing_is_traded() -> None:
+    assert not traded([Waiting(id=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
+
+
+def test_the_first_waiting_tasks_of_an_array_have_a_place() -> None:
+    rest = [a_slurm_job(f"7_{task}", number=7) for task in range(20, 0, -1)]
+    split = [a_slurm_job("7_30", number=8), a_slurm_job("7_31", number=9)]
+    running = a_slurm_job("7_40", number=10, state="RUNNING")
+    single = a_slurm_job("11")
+    found = placed([*rest, *split, running, single], window=5)
+    assert {job.id for job in found} == {"7_1", "7_2", "7_3", "7_30", "7_31", "7_40", "11"}
+
+
+def test_a_requeue_keeps_what_was_first_and_a_new_job_of_that_number_does_not() -> None:
+    seen = FirstSeen({})
+    seen.take([a_slurm_job("5")])
+    seen.take([a_slurm_job("5", submitted=NOON + 60 * SECOND, restarts=1)])
+    assert seen.since("5") == NOON
+    again = FirstSeen({"5": NOON})
+    again.take([a_slurm_job("5", submitted=NOON + 60 * SECOND, restarts=2)])
+    assert again.since("5") == NOON
+    taken = again.take([a_slurm_job("5", submitted=NOON + 90 * SECOND)])
+    assert again.since("5") == NOON + 90 * SECOND
+    assert taken.seen == {"5": NOON + 90 * SECOND}
+    assert again.take([]).forgotten == {"5"}
+
+
+def test_jobs_of_one_second_go_by_their_numbers_and_tasks() -> None:
+    names = ["10", "9", "11_2", "11_1", "100"]
+    seen = FirstSeen({})
+    seen.take([a_slurm_job(name) for name in names])
+    seen.take([a_slurm_job(name) for name in [*names, "101"]])
+    by_instant = sorted([*names, "101"], key=seen.since)
+    assert by_instant == ["9", "10", "11_1", "11_2", "100", "101"]
+    assert all(NOON <= seen.since(name) < NOON + SECOND for name in names)

@@ -1,0 +1,189 @@
+"""The order on a real slurmctld: what is promised stands in Slurm's own priorities, and is what starts.
+
+The judge knows weights and what runs, and no code of ours: by weighted DRF on one resource the next job is that of the
+account with the least use over its weight.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.policyfile.document import Grant
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands, slurm_order
+from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+WEIGHTS = {"vision": 3, "speech": 2, "robots": 1}
+NODES, SLOTS = 4, 16
+PART = ("--nodes=1", "--ntasks=1", "--gres=gpu:2")
+"""Of a node a quarter, of the partition a sixteenth."""
+WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
+EACH = 16
+WINDOW = 32
+
+
+def filled(waiting: Sequence[tuple[str, str]], running: Counter[str]) -> list[str]:
+    """Ids in the order of progressive filling; `waiting` are (id, account), first come first."""
+    queues = {name: [job for job, account in waiting if account == name] for name in WEIGHTS}
+    came = {job: place for place, (job, _) in enumerate(waiting)}
+    holds = Counter(running)
+    order = []
+    while any(queues.values()):
+        account = min(
+            (name for name in WEIGHTS if queues[name]),
+            key=lambda name: (holds[name] / WEIGHTS[name], came[queues[name][0]]),
+        )
+        order.append(queues[account].pop(0))
+        holds[account] += 1
+    return order
+
+
+def flood(lab: SlurmLab) -> list[tuple[str, str]]:
+    """As many jobs of each account, in turns; the poorest account comes first."""
+    accounts = list(reversed(ACCOUNTS)) * EACH
+    return [(lab.submit(account, *PART), account) for account in accounts]
+
+
+def running(lab: SlurmLab) -> dict[str, str]:
+    """Account by id, of what runs."""
+    return dict(line.split() for line in lab.jobs("%i %a", "--states=RUNNING"))
+
+
+async def blocked(lab: SlurmLab) -> list[str]:
+    """Jobs of the spare account that fill all nodes."""
+    jobs = [lab.submit(SPARE, *WHOLE) for _ in range(NODES)]
+    await eventually(lambda: len(running(lab)) == NODES, 30, what="the nodes are full")
+    return jobs
+
+
+async def test_a_flood_starts_as_weighted_drf_has_it(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    lab = slurm_lab
+    blockers = await blocked(lab)
+    waiting = flood(lab)
+    wanted = filled(waiting, Counter())
+    policy = account_policy(WEIGHTS | {SPARE: 1})
+    async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+        order = await order_stands(bus, lab, WINDOW, waiting=len(waiting))
+        assert order == wanted
+        assert slurm_order(lab)[:WINDOW] == wanted[:WINDOW]
+        lab.run("scancel", *blockers)
+        await eventually(lambda: len(running(lab)) == SLOTS, 60, what="all slots are taken")
+        assert set(running(lab)) == set(wanted[:SLOTS])
+        await _each_end_gives_its_slot_to_the_next(bus, lab)
+
+
+async def _each_end_gives_its_slot_to_the_next(bus: Bus, lab: SlurmLab) -> None:
+    """Jobs end one by one, by chance; what runs stays within one job of the weights."""
+    chance = random.Random(17)
+    entitled = {name: SLOTS * weight / sum(WEIGHTS.values()) for name, weight in WEIGHTS.items()}
+    for _ in range(6):
+        before = running(lab)
+        await order_stands(bus, lab, 3, waiting=len(slurm_order(lab)))
+        lab.run("scancel", chance.choice(sorted(before)))
+        await eventually(partial(_refilled, lab, before), 60, what="the slot is taken again")
+        holds = Counter(running(lab).values())
+        assert all(abs(holds[name] - entitled[name]) <= 1 for name in WEIGHTS), holds
+
+
+def _refilled(lab: SlurmLab, before: dict[str, str]) -> bool:
+    now = running(lab)
+    return len(now) == SLOTS and now.keys() != before.keys()
+
+
+async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    lab = slurm_lab
+    await blocked(lab)
+    first = lab.submit("vision", *PART)
+    waiting = [(first, "vision"), *((lab.submit(account, *PART), account) for account in ACCOUNTS * 3)]
+    factors = _own_factors(lab)
+    policy = account_policy(
+        WEIGHTS | {SPARE: 1}, grants=[Grant(tenant="robots", classes=[URGENT], by="test")]
+    )
+    async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+        assert await order_stands(bus, lab, WINDOW, waiting=len(waiting)) == filled(waiting, Counter())
+        _slurms_own_factors_stay(lab, factors)
+        await _nice_counts_within_its_account(bus, lab, waiting)
+        await _urgent_goes_first(bus, lab)
+        await _an_array_stands_with_its_first_tasks(bus, lab)
+
+
+def _own_factors(lab: SlurmLab) -> dict[str, tuple[str, str]]:
+    """Fair share and size by job, as Slurm's own plugin has them."""
+    lines = (line.split("|") for line in lab.run("sprio", "-h", "-o", "%i|%F|%J").splitlines())
+    return {name.strip(): (share, size) for name, share, size in lines}
+
+
+def _slurms_own_factors_stay(lab: SlurmLab, before: dict[str, tuple[str, str]]) -> None:
+    lines = (line.split() for line in lab.run("sprio", "-h", "-o", "%i %S").splitlines())
+    sites = {name: int(site) for name, site in lines}
+    assert len(set(sites.values())) == len(sites) == len(before)
+    assert _own_factors(lab) == before
+    assert all(int(size) > 0 for _, size in before.values())
+
+
+async def _nice_counts_within_its_account(bus: Bus, lab: SlurmLab, waiting: list[tuple[str, str]]) -> None:
+    before = filled(waiting, Counter())
+    mine = [job for job, account in waiting if account == "vision"]
+    lab.run("scontrol", "update", f"jobid={mine[0]}", "nice=30000")  # further than a rung is high
+    moved = dict(zip(mine, [*mine[1:], mine[0]], strict=True))
+    wanted = [moved.get(job, job) for job in before]
+
+    async def stands() -> bool:
+        return await order_stands(bus, lab, WINDOW) == wanted
+
+    await eventually(stands, 60, what="the nicer job lets its own account's jobs past, and nobody else's")
+    assert slurm_order(lab) == wanted
+
+
+async def _urgent_goes_first(bus: Bus, lab: SlurmLab) -> None:
+    words = (f"--qos={URGENT}",) if SlurmOptions().accounting else ()
+    urgent = lab.submit("robots", *PART, *words)
+    if not words:
+        return
+
+    async def first() -> bool:
+        return (await order_stands(bus, lab, WINDOW))[0] == urgent
+
+    await eventually(first, 60, what="the urgent job is first")
+
+
+async def _an_array_stands_with_its_first_tasks(bus: Bus, lab: SlurmLab) -> None:
+    array = lab.submit("speech", *PART, "--array=1-200")
+
+    async def placed() -> list[str]:
+        order = await order_stands(bus, lab, WINDOW)
+        return [job for job in order if job.startswith(f"{array}_")]
+
+    tasks = await eventually(placed, 60, what="tasks of the array have a place")
+    assert tasks == [f"{array}_{task}" for task in range(1, 9)]
+    rest = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING")]
+    lowest = min(int(priority) for job, priority in rest if job in tasks)
+    assert all(
+        int(priority) < lowest for job, priority in rest if job.startswith(f"{array}_") and job not in tasks
+    )
+
+
+async def test_a_requeued_job_keeps_its_age(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    lab = slurm_lab
+    old = lab.submit("vision", *WHOLE)
+    blockers = [lab.submit(SPARE, *WHOLE) for _ in range(NODES - 1)]
+    await eventually(lambda: len(running(lab)) == NODES, 30, what="the nodes are full")
+    younger = [lab.submit("vision", *WHOLE) for _ in range(2)]
+    policy = account_policy(WEIGHTS | {SPARE: 1})
+    async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+        assert await order_stands(bus, lab, 2, waiting=2) == younger
+        # Its node goes to the next in line, and it comes back with a submit time of its own that is now.
+        lab.run("scontrol", "requeue", old)
+
+        async def is_back() -> bool:
+            return await order_stands(bus, lab, 2, waiting=2) == [old, younger[1]]
+
+        await eventually(is_back, 60, what="it waits in its old place")
+        assert {younger[0], *blockers} == set(running(lab))
