@@ -54,5 +54,5 @@ USER 10001:10001
 WORKDIR /var/lib/fairlead
 EXPOSE 8080
 # What `--health-check` of a service does, without loading the service: two seconds of processor time less each time.
-HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 CMD ["fairlead-healthy"]
+HEALTHCHECK --interval=10s --timeout=20s --start-period=120s --retries=6 CMD ["fairlead-healthy"]
 CMD ["fairlead", "--help"]

@@ -85,7 +85,9 @@ def start() -> dict[str, dict[str, object]]:
         os.environ["FAIRLEAD_OTEL_ENDPOINT"] = ""  # nobody takes traces
     wanted = sorted(set(names) - absent)
     began = time.monotonic()
-    compose("up", "--detach", "--no-build", *wanted)
+    begun = compose("up", "--detach", "--no-build", *wanted, check=False)
+    if begun.returncode:
+        raise Failed(f"{begun.stderr.splitlines()[-1]}\n{unwell()}")
     until_healthy(began)
     say("healthy", f"{time.monotonic() - began:.0f} s after the start")
     listed = run(
@@ -93,6 +95,19 @@ def start() -> dict[str, dict[str, object]]:
     ).stdout.split()
     found = json.loads(run("docker", "inspect", *listed).stdout)
     return {one["Name"].strip("/"): one for one in found}
+
+
+def unwell() -> str:
+    """What the health checks of containers that are not healthy said last."""
+    states = [json.loads(line) for line in compose("ps", "--format", "json").stdout.splitlines()]
+    said = [
+        run("docker", "inspect", "--format", "{{.Name}} {{json .State.Health.Log}}", one["Name"]).stdout[
+            -1500:
+        ]
+        for one in states
+        if one["Health"] not in {"", "healthy"}
+    ]
+    return "".join(said)
 
 
 def until_healthy(began: float) -> None:

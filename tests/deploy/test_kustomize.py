@@ -126,12 +126,12 @@ class Site:
 @pytest.fixture(scope="module")
 def site(kube_kit: Kit, deploy_kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "deploy", folder / "deploy", ignore=shutil.ignore_patterns("nats.d", "nats/users"))
+    shutil.copytree(ROOT / "deploy", folder / "deploy")
     options = LabOptions(crds=tuple(deploy_kit.manifests("kinds")))
     with KubeLab(options, kit=kube_kit) as lab:
         lab.apply_examples()
         found = Site(lab, folder, free_ports(3))
-        shutil.rmtree(found.keys, ignore_errors=True)
+        shutil.rmtree(found.keys, ignore_errors=True)  # of whoever builds the overlay in this checkout
         found.fairlead("operator.me", "nats", "config", str(found.keys), "prod", "--operator=setup", "--operator=me", f"--url={found.url}")  # fmt: skip
         write_certificates(found.keys)
         write_autoscaled(found.overlays / "keda")
@@ -426,6 +426,15 @@ def left(lab: KubeLab) -> list[str]:
     found = [item["metadata"]["name"] for kind in kinds for item in lab.api.items(f"{root}/{kind}")]
     found += [item["metadata"]["name"] for item in lab.api.items("/api/v1/namespaces")]
     return [name for name in found if re.match(r"fairlead\b", name)]
+
+
+def test_every_dashboard_and_the_rules_go_along(site: Site) -> None:
+    dashboards = (ROOT / "deploy" / "monitoring" / "grafana" / "dashboards").glob("*.json")
+    objects = [one for one in yaml.safe_load_all(site.built("production")) if one]
+    [found] = [one for one in objects if one["metadata"]["name"] == "fairlead-dashboards"]
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found["data"] == {path.name: path.read_text() for path in dashboards}
+    assert {"PrometheusRule", "PodMonitor"} <= {one["kind"] for one in objects}
 
 
 def test_manifests_name_only_settings_that_there_are(site: Site) -> None:
