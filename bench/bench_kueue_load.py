@@ -5,12 +5,12 @@ import heapq
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench_kueue import OPTIONS
-from bench_lines import say
+from bench_lines import cpu_seconds, say
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_testkit.admissions import AdmissionLog
@@ -22,6 +22,8 @@ COHORTS, QUEUES = 5, 6
 SHAPES = (("large", 2, 20, 1.0), ("medium", 5, 5, 0.5), ("small", 35, 1, 0.2))
 """Name, how many a queue, GPUs, seconds: Kueue's performance test (test/performance/scheduler/configs/baseline), its
 numbers a tenth, and cards instead of cores."""
+AIM_MS = 2.5
+"""CPU of all of Fairlead for an admission: 15 % of a core at 60 a second."""
 
 
 async def kueue_load() -> None:
@@ -46,7 +48,28 @@ async def load(lab: KubeLab, folder: Path, *, steered: bool) -> float:
         if not steered:
             return await asyncio.to_thread(admissions_per_second, estate, log, names)
         async with fleet.running():
-            return await asyncio.to_thread(admissions_per_second, estate, log, names)
+            pids = {service.name: service.pid for service in fleet.services.values()}
+            before, kueue = _cpu(pids), cpu_seconds(lab.pids()["kueue"])
+            rate = await asyncio.to_thread(admissions_per_second, estate, log, names)
+            _say_cpu(before, _cpu(pids), cpu_seconds(lab.pids()["kueue"]) - kueue, len(names))
+            return rate
+
+
+def _cpu(pids: Mapping[str, int]) -> dict[str, float]:
+    return {name: cpu_seconds(pid) for name, pid in pids.items()}
+
+
+def _say_cpu(before: Mapping[str, float], after: Mapping[str, float], kueue: float, queues: int) -> None:
+    """What Fairlead's services use for an admission, and of what Kueue itself uses: that ratio is one of any machine."""
+    admissions = queues * sum(count for _, count, _, _ in SHAPES)
+    used = {name: after[name] - before[name] for name in before}
+    say(
+        "kueue_load_cpu",
+        aim_ms_per_admission=AIM_MS,
+        ms_per_admission=1e3 * sum(used.values()) / admissions,
+        of_kueues_own=sum(used.values()) / kueue,
+        **{f"{name}_ms": 1e3 * seconds / admissions for name, seconds in used.items()},
+    )
 
 
 def admissions_per_second(estate: Estate, log: AdmissionLog, names: Iterable[str]) -> float:
