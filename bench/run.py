@@ -16,6 +16,7 @@ import bench_order
 import bench_recovery
 import bench_stack
 import bench_steps
+import bench_tracing
 import bench_trees
 
 BENCHES = {
@@ -34,6 +35,7 @@ BENCHES = {
     "steps": bench_steps.steps,
     "recovery": bench_recovery.recovery,
     "growth": bench_growth.growth,
+    "tracing": bench_tracing.tracing,
     "kueue": bench_kueue.kueue,
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-order": bench_kueue_order.kueue_order,

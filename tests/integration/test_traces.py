@@ -1,5 +1,6 @@
 """One trace tells a job's life: real services, a real Jaeger, and each service killed while jobs are on their way."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
-from fairlead_testkit.jaeger import Jaeger
+from fairlead_testkit.jaeger import FoundTrace, Jaeger
 from fairlead_testkit.job_stories import STAGES, check_connected, traces_of, whole_trace
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -42,6 +44,7 @@ async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path,
         # Both fill the pool, so that those behind wait and get levels.
         jobs = await submit_all(bus, "team-a", equal_jobs("first", 4, run_seconds=1))
         jobs += await submit_all(bus, "team-b", equal_jobs("second", 4, run_seconds=1))
+        await bus.publish(subjects.submit(CLUSTER, "team-a"), b'{"id": "without-a-demand"}')
         traces = await traces_of(bus, CLUSTER, jobs)
         assert len(set(traces.values())) == len(jobs)
         question = to_json(ExplainQuestion(job=jobs[-1]))
@@ -56,10 +59,23 @@ async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path,
                 assert found.service(span) == SENT_BY[span.operation_name]
         assert waited >= 2, "those that waited were placed, and got a level"
         await check_pass(jaeger, traces)
+        await check_refusal(jaeger)
         found_by_name = jaeger.traces("fairlead-sim", tags={"fairlead.job": jobs[0]})
         assert {found.trace_id for found in found_by_name} == {traces[jobs[0]]}, (
             "as the dashboard Job looks for it"
         )
+
+
+async def check_refusal(jaeger: Jaeger) -> None:
+    """What was refused has a trace of its own, which says to whom and why."""
+
+    async def found() -> list[FoundTrace]:
+        return await asyncio.to_thread(jaeger.traces, "fairlead-admitter", "refuse")
+
+    [refused] = await eventually(found, 30, what="the refusal is told") or []
+    [span] = refused.spans
+    assert span.parent is None
+    assert (span.said["fairlead.submission"], span.said["fairlead.field"]) == ("without-a-demand", "demand")
 
 
 async def check_pass(jaeger: Jaeger, traces: dict[str, str]) -> None:
