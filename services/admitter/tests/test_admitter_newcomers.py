@@ -8,11 +8,12 @@ from fairlead_admitter.merging import Beginning
 from fairlead_admitter.newcomers import NEW_SECONDS, Newcomers
 from fairlead_admitter.running import RunningSizes
 from fairlead_admitter.steering import steer
-from fairlead_admitter.window import Extent, Ranked, Window, take_window
+from fairlead_admitter.window import Ranked, take_front
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band
+from fairlead_policy.levels.window import Extent, Window
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=1000))]
@@ -58,10 +59,10 @@ def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_
     assert newcomers.undecided(lambda _: 12) == {"team-a/back"}
 
 
-def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window:
+def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window[Ranked]:
     places = [a_place(uid=job.uid) for job in jobs]
     origins = {job.uid: Origin(a_decision(), "c1", "main") for job in jobs}
-    return take_window(Beginning(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
+    return take_front(Beginning(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
 
 
 def cards(number: int) -> Mapping[str, int]:
@@ -72,24 +73,24 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
     jobs = [a_job(f"j{number:02}", demand=cards(1)) for number in range(20)]
 
     def size(least: int, most: int, room: int) -> int:
-        return len(window_of(jobs, 100, Extent(least=least, most=most, room=cards(room))).ranked)
+        return len(window_of(jobs, 100, Extent(least=least, most=most, room=cards(room))).jobs)
 
     assert size(4, 16, 3) == 4
-    assert len(window_of(jobs, 100, Extent(least=4, most=16)).ranked) == 4
+    assert len(window_of(jobs, 100, Extent(least=4, most=16)).jobs) == 4
     assert size(4, 16, 8) == 8
     assert size(4, 16, 50) == 16
-    assert len(window_of(jobs, 20, Extent(least=30, most=30)).ranked) == 20
+    assert len(window_of(jobs, 20, Extent(least=30, most=30)).jobs) == 20
 
 
 def test_what_no_single_end_makes_room_for_does_not_hide_those_that_can_start() -> None:
     gangs = [a_job(f"gang-{number}", demand=cards(32)) for number in range(5)]
     small = [a_job(f"small-{number}", demand=cards(1)) for number in range(20)]
     window = window_of([*gangs, *small], 100, Extent(least=4, most=16, room=cards(1)))
-    assert [ranked.job.id for ranked in window.ranked] == [
+    assert [ranked.job.id for ranked in window.jobs] == [
         *(f"gang-{number}" for number in range(5)),
         *(f"small-{number}" for number in range(4)),
     ]
-    assert len(window_of([*gangs, *small], 100, Extent(least=4, most=6, room=cards(1))).ranked) == 6
+    assert len(window_of([*gangs, *small], 100, Extent(least=4, most=6, room=cards(1))).jobs) == 6
 
 
 def test_the_largest_end_is_the_most_of_each_resource_that_one_running_job_holds() -> None:

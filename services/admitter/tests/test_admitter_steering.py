@@ -12,12 +12,13 @@ from fairlead_admitter.facts import ClusterFacts
 from fairlead_admitter.fronts import Origin
 from fairlead_admitter.merging import Beginning
 from fairlead_admitter.steering import GONE, SteeringPlan, steer, take_back
-from fairlead_admitter.window import Extent, Ranked, take_window
+from fairlead_admitter.window import Ranked, take_front
 from fairlead_admitter.written import Landed, Written
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import Segment, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
+from fairlead_policy.levels.window import Extent
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)
@@ -61,9 +62,9 @@ class Cluster:
         decision = a_decision()
         origins = {place.uid: Origin(decision, "c1", "main") for place in places}
         beginning = Beginning(list(places), origins, whole=True)
-        return take_window(
+        return take_front(
             beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=size)
-        ).ranked
+        ).jobs
 
     def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
         """Carry out the beginning of a plan; replies come, the state doesn't yet."""
@@ -189,8 +190,8 @@ def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
     merged = [a_place(uid="elsewhere"), *places]
 
     def taken(waiting: dict[str, int]) -> list[str]:
-        window = take_window(Beginning(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
-        return [ranked.job.id for ranked in window.ranked]
+        window = take_front(Beginning(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
+        return [ranked.job.id for ranked in window.jobs]
 
     # p has more than its two places: its third one may belong before q's second.
     assert taken({"p": 3, "q": 2}) == ["p0", "q0", "p1"]

@@ -17,13 +17,14 @@ from fairlead_admitter.releasing import Release
 from fairlead_admitter.reserving import Reserving
 from fairlead_admitter.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.wakes import Wakes, spared
-from fairlead_admitter.window import Extent, Ranked, take_window
+from fairlead_admitter.window import Ranked, take_front
 from fairlead_admitter.written import Written
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import Segment, segments_by
+from fairlead_policy.levels.window import Extent
 from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding, may_preempt
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import wall_clock
@@ -252,14 +253,14 @@ class Planner:
     def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
         merged = self.merged(pool, front, rulebook)
         waiting = front.waiting(self._watch.facts.cluster)
-        window = take_window(
+        window = take_front(
             merged.beginning, waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
         )
         while not window.closed:
-            window = take_window(
+            window = take_front(
                 merged.deepen(), waiting, self._watch.facts, extent, left_alone=self._written.leaves_alone
             )
-        return window.ranked
+        return window.jobs
 
     def _decided(self, front: PoolFront, rulebook: Rulebook) -> Callable[[JobState], int]:
         """Of a job, up to where its tenant's decision knew the state."""

@@ -1,14 +1,14 @@
 """From a pool's merged order to the fewest writes that make one cluster follow it.
 
 The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
-somebody, is in the next plan again (level-triggered). The arithmetic is that of `plan_levels` in policy.
+somebody, is in the next plan again (level-triggered). It is `plan_segments` of policy, given what is queued here.
 
 Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class (see `class_bands` in
 policy). A job that names a priority class which nobody granted to it is a *trespasser* in its own.
 """
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 
@@ -20,12 +20,11 @@ from fairlead_admitter.window import Ranked
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.levels.class_bands import Changes, Segment, in_safe_order
+from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.levels.segment_plan import LevelChange, plan_segments
 from fairlead_policy.levels.ties import Tie, TiedJob, TieIndex, tied_within
 
-_FIRST: Tie = (-(2**63), "")
-"""Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""
 GONE = -1
 """The rank of a job that is not in the window: its level is taken back."""
 _TRESPASSERS = 1_000
@@ -118,15 +117,13 @@ def steer(
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
             So does who is let go: held jobs lose the levels that they got while they waited.
     """
-    followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
-    inside = {ranked.job.uid: ranked for ranked in window}
-    scene = _Scene(facts, list(queues), written, inside, newcomers, sealed=sealed)
-    parts = [_Part(segment, followed, scene) for segment in segments]
+    queued = _Queued(facts, list(queues), written, window, newcomers=newcomers, sealed=sealed)
+    plan = plan_segments(segments, queued, sealed=sealed, plan=_planned)
     return SteeringPlan(
-        writes=in_safe_order([part.changes for part in parts]),
-        kept=sum(part.kept for part in parts),
-        window=len(followed),
-        left_alone=len(window) - len(followed),
+        writes=[queued.write(change) for change in plan.changes],
+        kept=plan.kept,
+        window=len(queued.followed),
+        left_alone=len(window) - len(queued.followed),
     )
 
 
@@ -207,167 +204,156 @@ def _maybe_moved(facts: ClusterFacts, queue: str, written: Written) -> Iterator[
             yield job
 
 
-class _Scene:
-    """What all segments of one plan are made from."""
+class _Queued:
+    """What is queued in this cluster, from the index of its facts; see `QueuedFront`."""
 
     def __init__(
         self,
         facts: ClusterFacts,
         queues: list[str],
         written: Written,
-        inside: Mapping[str, Ranked],
-        newcomers: Collection[str],
+        window: Sequence[Ranked],
         *,
+        newcomers: Collection[str],
         sealed: bool,
     ) -> None:
-        self.sealed = sealed
-        self.facts = facts
-        self.written = written
-        self.inside = inside
+        self._facts = facts
+        self._written = written
+        self.followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
+        self._inside = {ranked.job.uid: ranked for ranked in window}
         self._queues = frozenset(queues)
         self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
         self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
         for queue in queues:
             for urgency, queued in facts.queued(queue).items():
                 self._by_class.setdefault(urgency, []).append((self._tied.get(queue, ""), queued))
-        self.pending = {uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)}
+        self._pending = {
+            uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)
+        }
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
-        self.held = [
+        self._held = [
             job
             for queue in (queues if sealed else ())
             for job in _maybe_moved(facts, queue, written)
             if job.phase is Phase.HELD
         ]
         """Those that carry a level, where the window is sealed."""
-        self.covered = inside.keys() | self.pending.keys()
-        self.uncounted = self.covered | set(newcomers)
+        self._covered = self._inside.keys() | self._pending.keys()
+        self._uncounted = self._covered | set(newcomers)
         """What no plan has to care for beside those that it names."""
+
+    # As the plan asks
+
+    def window(self, segment: Segment) -> Iterator[LabelledJob]:
+        """See `QueuedFront`."""
+        return (
+            self._labelled(ranked.job)
+            for ranked in self.followed
+            if segment.takes(self._facts.urgency(ranked.job.uid))
+        )
+
+    def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
+        """See `QueuedFront`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
+        band = segment.band
+        for tied, queued in self._of(segment):
+            for level, ties in queued.waiting.items():
+                if level == band.default:  # the first one speaks for all
+                    firsts = islice(self._uncovered(ties), 1)
+                elif level > band.default:
+                    firsts = islice(filter(self._movable, self._uncovered(ties)), most)
+                else:
+                    continue  # stands behind the segment anyway
+                for tie, uid in firsts:
+                    yield LabelledJob(uid=uid, level=level, tie=tie, queue=tied)
+        yield from map(self._labelled, self._pending_outside(segment))
+
+    def trespassers(self, segment: Segment) -> Iterator[str]:
+        """See `QueuedFront`."""
+        return islice(self._all_trespassers(segment), _TRESPASSERS)
+
+    def lifted_held(self, segment: Segment) -> Iterator[str]:
+        """See `QueuedFront`."""
+        for job in self._held:
+            level = self._written.level_of(job)
+            lifted = level > segment.band.default and not segment.trespassed(level)
+            if lifted and self._belongs(job.uid, segment) and not self._written.leaves_alone(job):
+                yield job.uid
+
+    def level_of(self, uid: str) -> int:
+        """See `QueuedFront`."""
+        return self._written.level_of(self._job(uid))
+
+    def write(self, change: LevelChange) -> LevelWrite:
+        """The write of a level to a job that is in the window, or outside of it."""
+        ranked = self._inside.get(change.uid)
+        outside = Cause.TRESPASS if change.trespass else Cause.LEFT
+        job = self._job(change.uid)
+        return LevelWrite(
+            job=job,
+            before=change.before,
+            level=change.level,
+            rank=GONE if ranked is None else ranked.rank,
+            place=None if ranked is None else ranked.place,
+            tie=self._facts.tie(job),
+            cause=outside if ranked is None else Cause.FRONT,
+            drifted=self._written.drifted(change.uid),
+        )
+
+    # How
+
+    def _job(self, uid: str) -> JobState:
+        ranked = self._inside.get(uid)
+        job = ranked.job if ranked is not None else self._facts.job(uid)
+        assert job is not None  # noqa: S101 # plans name only jobs that they were given
+        return job
 
     def _waits(self, job: JobState) -> bool:
         return job.phase is Phase.WAITING and job.queue in self._queues
 
-    def queued(self, segment: Segment) -> list[tuple[str, QueuedJobs]]:
+    def _of(self, segment: Segment) -> list[tuple[str, QueuedJobs]]:
         """The segment's jobs in each queue and class, with what they are tied within."""
         return [
             queued for urgency, parts in self._by_class.items() if segment.takes(urgency) for queued in parts
         ]
 
-    def belongs(self, uid: str, segment: Segment) -> bool:
-        """Whether the queued job is one of the segment's."""
-        return segment.takes(self.facts.urgency(uid))
+    def _belongs(self, uid: str, segment: Segment) -> bool:
+        return segment.takes(self._facts.urgency(uid))
 
-    def labelled(self, job: JobState) -> LabelledJob:
+    def _labelled(self, job: JobState) -> LabelledJob:
         """The job as it stands, or will be seen to stand."""
         return LabelledJob(
             uid=job.uid,
-            level=self.written.level_of(job),
-            tie=self.facts.tie(job),
+            level=self._written.level_of(job),
+            tie=self._facts.tie(job),
             queue=self._tied.get(job.queue, ""),
         )
 
-    def write(self, uid: str, level: int, cause: Cause) -> LevelWrite:
-        """The write of a level to a job that is in the window, or outside of it for this cause."""
-        ranked = self.inside.get(uid)
-        job = ranked.job if ranked is not None else self.facts.job(uid)
-        assert job is not None  # noqa: S101 # plans name only jobs that they were given
-        return LevelWrite(
-            job=job,
-            before=self.written.level_of(job),
-            level=level,
-            rank=GONE if ranked is None else ranked.rank,
-            place=None if ranked is None else ranked.place,
-            tie=self.facts.tie(job),
-            cause=cause if ranked is None else Cause.FRONT,
-            drifted=self.written.drifted(uid),
-        )
+    def _all_trespassers(self, segment: Segment) -> Iterator[str]:
+        if segment.ceiling is None:
+            return
+        known = chain.from_iterable(queued.above(segment.ceiling) for _, queued in self._of(segment))
+        yield from (uid for uid in known if uid not in self._covered and not self._left_alone(uid))
+        for job in self._pending_outside(segment):
+            if segment.trespassed(self._written.level_of(job)):
+                yield job.uid
+
+    def _pending_outside(self, segment: Segment) -> Iterator[JobState]:
+        for uid, job in self._pending.items():
+            if uid not in self._inside and self._belongs(uid, segment) and not self._left_alone(uid):
+                yield job
+
+    def _uncovered(self, ties: TieIndex) -> Iterator[TiedJob]:
+        return (job for job in ties.in_order() if job[1] not in self._uncounted)
+
+    def _movable(self, job: TiedJob) -> bool:
+        return not self._left_alone(job[1])
+
+    def _left_alone(self, uid: str) -> bool:
+        job = self._facts.job(uid)
+        return job is None or self._written.leaves_alone(job)
 
 
 @lru_cache(maxsize=256)
 def _planned(window: tuple[LabelledJob, ...], outside: tuple[LabelledJob, ...], band: Band) -> LevelPlan:
     """The fewest writes; remembered, as a turn of which nothing is new asks for the same again."""
     return plan_levels(window, outside, band)
-
-
-class _Part:
-    """The plan of one segment."""
-
-    def __init__(self, segment: Segment, window: Sequence[Ranked], scene: _Scene) -> None:
-        self._segment = segment
-        self._scene = scene
-        mine = [scene.labelled(ranked.job) for ranked in window if scene.belongs(ranked.job.uid, segment)]
-        plan = _planned(tuple(mine), tuple(self._outside(len(mine) + 1)), segment.band)
-        writes = [scene.write(uid, level, Cause.LEFT) for uid, level in plan.writes]
-        if scene.sealed:
-            writes += [scene.write(uid, segment.band.default, Cause.LEFT) for uid in self._held_up()]
-        self.kept = plan.kept
-        self.changes = Changes(writes, islice(self._trespassers(), _TRESPASSERS))
-
-    def _outside(self, most: int) -> list[LabelledJob]:
-        """What the plan must know of the jobs that are not in the window.
-
-        Of each level the first jobs, at most as many as the window has and one more: to lower so many is never
-        cheaper than to label the window above them. At the default level the first one speaks for all. A labelled
-        job that is left alone is not named: it can't be moved, so nothing is planned around it.
-        """
-        band, scene = self._segment.band, self._scene
-        outside: list[LabelledJob] = []
-        for tied, queued in scene.queued(self._segment):
-            for level, ties in queued.waiting.items():
-                if level == band.default:
-                    firsts = islice(self._uncovered(ties), 1)
-                elif level > band.default:
-                    firsts = islice(filter(self._movable, self._uncovered(ties)), most)
-                else:
-                    continue  # stands behind the segment anyway
-                outside += [
-                    LabelledJob(uid=uid, level=self._segment.settled(level), tie=tie, queue=tied)
-                    for tie, uid in firsts
-                ]
-        outside += [
-            msgspec.structs.replace(job, level=self._segment.settled(job.level))
-            for job in map(scene.labelled, self._pending_outside())
-        ]
-        if scene.sealed:
-            outside.append(LabelledJob(uid="", level=band.default, tie=_FIRST))
-        return outside
-
-    def _trespassers(self) -> Iterator[LevelWrite]:
-        band, scene = self._segment.band, self._scene
-        if self._segment.ceiling is None:
-            return
-        known = chain.from_iterable(
-            queued.above(self._segment.ceiling) for _, queued in scene.queued(self._segment)
-        )
-        seen = (uid for uid in known if uid not in scene.covered and not self._left_alone(uid))
-        unseen = (
-            job.uid
-            for job in self._pending_outside()
-            if self._segment.trespassed(scene.written.level_of(job))
-        )
-        for uid in chain(seen, unseen):
-            yield scene.write(uid, band.default, Cause.TRESPASS)
-
-    def _held_up(self) -> Iterator[str]:
-        """Held jobs that stand before whoever waits at the default level."""
-        segment, scene = self._segment, self._scene
-        for job in scene.held:
-            level = scene.written.level_of(job)
-            lifted = level > segment.band.default and not segment.trespassed(level)
-            if lifted and scene.belongs(job.uid, segment) and not scene.written.leaves_alone(job):
-                yield job.uid
-
-    def _pending_outside(self) -> Iterator[JobState]:
-        scene = self._scene
-        for uid, job in scene.pending.items():
-            if uid not in scene.inside and scene.belongs(uid, self._segment) and not self._left_alone(uid):
-                yield job
-
-    def _uncovered(self, ties: TieIndex) -> Iterator[TiedJob]:
-        return (job for job in ties.in_order() if job[1] not in self._scene.uncounted)
-
-    def _movable(self, job: TiedJob) -> bool:
-        return not self._left_alone(job[1])
-
-    def _left_alone(self, uid: str) -> bool:
-        job = self._scene.facts.job(uid)
-        return job is None or self._scene.written.leaves_alone(job)

@@ -4,7 +4,8 @@ Each frontend of each cluster is steered by itself, by the segments that its que
 as an admitter's. On paper everything is written at once: what an admitter leaves to its next passes is in the plan.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -12,9 +13,11 @@ from fairlead_contracts.frontend.capabilities import shipped_capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
-from fairlead_policy.levels.class_bands import Changes, Segment, in_safe_order, segments_by
-from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
+from fairlead_policy.levels.class_bands import Segment, segments_by
+from fairlead_policy.levels.plan import Band, LabelledJob
+from fairlead_policy.levels.segment_plan import plan_segments
 from fairlead_policy.levels.ties import Tie, tie_of, tied_within
+from fairlead_policy.levels.window import Candidate, Extent, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
 from fairlead_policy.rules.jobs import Queue
 from fairlead_policy.snapshot.ordering import OrderedPool
@@ -52,14 +55,6 @@ class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs of windows' ends there is no level for."""
     withheld: dict[Steered, str] = {}
     """Frontends that get no level, and why, in words."""
-
-
-class _Change(msgspec.Struct, frozen=True):
-    """One level to write."""
-
-    uid: str
-    before: int
-    level: int
 
 
 def steering_of(snapshot: Snapshot, pool: str) -> dict[Steered, Steering]:
@@ -122,62 +117,61 @@ def plan_snapshot_levels(
         able = [job for job in ordered if job.uid not in never] if never else ordered
         front = window_of(able, window)
         behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
-        parts = [_Part(segment, able[:front], behind, levels) for segment in how.segments]
-        writes += [(change.uid, change.level) for change in in_safe_order([part.changes for part in parts])]
-        dropped += sum(part.dropped for part in parts)
+        plan = plan_segments(how.segments, _OnPaper(able[:front], behind, levels))
+        writes += [(change.uid, change.level) for change in plan.changes]
+        dropped += plan.dropped
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped, withheld=withheld)
 
 
-class _Part:
-    """The plan of one segment."""
+class _OnPaper:
+    """The jobs of one frontend as a snapshot lists them, all of them: everything is written at once."""
 
     def __init__(
-        self,
-        segment: Segment,
-        front: Iterable[SnapshotJob],
-        behind: Iterable[SnapshotJob],
-        levels: Mapping[str, int],
+        self, front: Sequence[SnapshotJob], behind: Sequence[SnapshotJob], levels: Mapping[str, int]
     ) -> None:
-        window = [_labelled(job, job.level) for job in front if segment.takes(job.urgency)]
-        outside = [job for job in behind if segment.takes(job.urgency)]
-        plan = plan_levels(
-            window, [_labelled(job, segment.settled(job.level)) for job in outside], segment.band
-        )
-        trespassers = sorted((job for job in outside if segment.trespassed(job.level)), key=_stands)
-        self.dropped = plan.dropped
-        self.changes = Changes(
-            [_Change(uid, levels[uid], level) for uid, level in plan.writes],
-            [_Change(job.uid, job.level, segment.band.default) for job in trespassers],
-        )
+        self._front = front
+        self._behind = behind
+        self._levels = levels
+
+    def window(self, segment: Segment) -> Iterator[LabelledJob]:
+        """See `QueuedFront`."""
+        return (_labelled(job) for job in self._front if segment.takes(job.urgency))
+
+    def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
+        """See `QueuedFront`."""
+        del most
+        return (_labelled(job) for job in self._behind if segment.takes(job.urgency))
+
+    def trespassers(self, segment: Segment) -> Iterator[str]:
+        """See `QueuedFront`."""
+        found = (job for job in self._behind if segment.takes(job.urgency) and segment.trespassed(job.level))
+        return (job.uid for job in sorted(found, key=_stands))
+
+    def lifted_held(self, segment: Segment) -> Iterator[str]:
+        """See `QueuedFront`. Paper knows no held jobs."""
+        del segment
+        return iter(())
+
+    def level_of(self, uid: str) -> int:
+        """See `QueuedFront`."""
+        return self._levels[uid]
 
 
-def window_of(ordered: Iterable[SnapshotJob], size: int) -> int:
-    """How many of these jobs are labelled: up to the one that fills the first queue which has more waiting.
-
-    What waits behind it in that queue stands unlabelled, behind everything labelled: no job is labelled in front of
-    one that the order puts before it.
-    """
-    jobs = list(ordered)
-    left: dict[Queue, int] = {}
-    for job in jobs:
-        left[_queue(job)] = left.get(_queue(job), 0) + 1
-    seen = dict.fromkeys(left, 0)
-    for number, job in enumerate(jobs, start=1):
-        queue = _queue(job)
-        seen[queue] += 1
-        if seen[queue] == size and left[queue] > size:
-            return number
-    return len(jobs)
+def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
+    """How many of these jobs are labelled: see `take_window`."""
+    waiting = Counter(map(_queue, ordered))
+    candidates = (Candidate(_queue(job), job) for job in ordered)
+    return len(take_window(candidates, waiting, Extent(least=size, most=size)).jobs)
 
 
 def _queue(job: SnapshotJob) -> Queue:
     return job.cluster or job.frontend, job.queue
 
 
-def _labelled(job: SnapshotJob, level: int) -> LabelledJob:
+def _labelled(job: SnapshotJob) -> LabelledJob:
     return LabelledJob(
         uid=job.uid,
-        level=level,
+        level=job.level,
         tie=_tie(job),
         queue=tied_within(shipped_capabilities(job.frontend), job.queue),
     )

@@ -1,0 +1,80 @@
+"""The window: the front of a pool in one frontend, as far as it is labelled. Live and on paper."""
+
+from collections.abc import Hashable, Iterable, Mapping
+
+import msgspec
+
+
+class Extent(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a window goes."""
+
+    least: int
+    """Places of a queue that are taken however little may start."""
+    most: int
+    """Places of a queue that a decision's front has at most (the policy's `window`)."""
+    room: Mapping[str, int] = {}
+    """By resource, what the end of one running job can free, in base units: jobs that fit into it may start together,
+    before anybody can react."""
+
+
+class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
+    """A place of the order, in this frontend."""
+
+    queue: Q
+    job: J | None
+    """None where no job stands there that could be labelled: the place fills its queue all the same."""
+    demand: Mapping[str, int] = {}
+    counts: bool = True
+    """Whether it counts as one that can start; one that can't be labelled now does not."""
+
+
+class Window[J](msgspec.Struct, frozen=True):
+    """The jobs to label, in the wanted order."""
+
+    jobs: list[J]
+    closed: bool
+    """Whether it ends by its own rule, and not where the candidates end."""
+
+
+def take_window[J, Q: Hashable](
+    candidates: Iterable[Candidate[J, Q]], waiting: Mapping[Q, int], extent: Extent
+) -> Window[J]:
+    """The places that are labelled: the front of the pool, as far as it is known without gaps.
+
+    Of each queue the first `most` places are known. Behind a queue's last one others of the same queue may be missing,
+    and they stand unlabelled, behind everything labelled. So the window ends with the place that fills the first queue
+    which has more waiting: no job is labelled in front of one that the order puts before it.
+
+    A job that no single end makes room for cannot start soon, but where a frontend fills gaps those behind it can: it
+    is labelled, so that they stay behind it, and does not count.
+
+    Args:
+        candidates: in the wanted order.
+        waiting: how many wait in each queue.
+        extent: how far it goes.
+    """
+    taken: list[J] = []
+    seen = dict.fromkeys(waiting, 0)
+    counted = dict.fromkeys(waiting, 0)
+    together: dict[str, int] = {}
+    for one in candidates:
+        queue = one.queue
+        if one.job is not None:
+            taken.append(one.job)
+            if one.counts and (not extent.room or _fits(one.demand, extent.room)):
+                counted[queue] += 1
+                for resource, amount in one.demand.items():
+                    together[resource] = together.get(resource, 0) + amount
+        seen[queue] += 1
+        filled = seen[queue] >= extent.most or (
+            counted[queue] >= extent.least and not _fits(together, extent.room, strictly=True)
+        )
+        if filled and waiting[queue] > seen[queue]:
+            return Window(taken, closed=True)
+    return Window(taken, closed=False)
+
+
+def _fits(demand: Mapping[str, int], room: Mapping[str, int], *, strictly: bool = False) -> bool:
+    """Whether the end of one job makes room for this, or `strictly` for more than this."""
+    free = [(room.get(resource, 0), amount) for resource, amount in demand.items()]
+    return all(amount < most if strictly else amount <= most for most, amount in free)
