@@ -32,6 +32,7 @@ from fairlead_admitter.reserving import Reserving
 from fairlead_admitter.setbacks import Setbacks
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_admitter.steersman import Carrier, Steersman
+from fairlead_admitter.turn_clock import TurnClock
 from fairlead_admitter.written import Written
 from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, require_durables
 from fairlead_contracts import subjects, topology
@@ -98,6 +99,7 @@ class Admitter:
         self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
         self._written = Written()
         lifecycle.metrics.registry.register(QueueMetrics(watch.facts, watch.policy))
+        self._clock = TurnClock()
         self._reservations = ReservationRecord(lifecycle.metrics, settings.cluster)
         self._setbacks = Setbacks(time.monotonic, settings.stale_after_seconds)
         self._release = Release(
@@ -182,9 +184,7 @@ class Admitter:
         return Planner(
             self._watch,
             self._written,
-            record=self._record,
-            patience=self._patience,
-            release=self._release,
+            clock=self._clock,
             reserving=Reserving(
                 self._watch.facts,
                 self._written,
@@ -208,6 +208,8 @@ class Admitter:
             record=self._record,
             traces=self._traces,
             patience=self._patience,
+            release=self._release,
+            clock=self._clock,
             setbacks=self._setbacks,
             lead=lead,
             wake=self._wake,

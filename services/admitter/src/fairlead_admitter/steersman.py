@@ -17,12 +17,14 @@ from fairlead_admitter.latency import Arrivals
 from fairlead_admitter.level_events import LevelEvents
 from fairlead_admitter.observing import Sight, Watch
 from fairlead_admitter.patience import Patience
-from fairlead_admitter.planning import Planner
+from fairlead_admitter.planning import Planner, PoolPlan
 from fairlead_admitter.record import Record
+from fairlead_admitter.releasing import Release
 from fairlead_admitter.reservations import ReservationRecord
 from fairlead_admitter.reserve_events import ReserveEvents
 from fairlead_admitter.setbacks import Setbacks
-from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan
+from fairlead_admitter.steering import LevelWrite, SteeringPlan
+from fairlead_admitter.turn_clock import TurnClock
 from fairlead_admitter.written import Written
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import Phase
@@ -55,6 +57,8 @@ class Steersman:
         record: metrics and log.
         traces: of jobs.
         patience: how long pools have lacked an order.
+        release: cleans what a release leaves behind.
+        clock: of the planner's turns.
         setbacks: how long to leave the frontend alone.
         lead: the epoch under which this replica leads and may trust it, else None; asked before each write.
         wake: set when there is something to look at.
@@ -75,6 +79,8 @@ class Steersman:
         record: Record,
         traces: JobTraces,
         patience: Patience,
+        release: Release,
+        clock: TurnClock,
         setbacks: Setbacks,
         lead: Callable[[], int | None],
         wake: asyncio.Event,
@@ -91,6 +97,8 @@ class Steersman:
         self._record = record
         self._traces = traces
         self._patience = patience
+        self._release = release
+        self._clock = clock
         self._setbacks = setbacks
         self._aftermath = Aftermath(written.rests, setbacks)
         self._lead = lead
@@ -109,17 +117,20 @@ class Steersman:
 
     def _rest(self) -> float:
         """Seconds until a turn is made although nothing is new."""
+        self._clock.look()
         due = self._planner.wake_in()
         return min(self._tick, self._setbacks.seconds_left or self._tick, self._tick if due is None else due)
 
     async def turn(self) -> None:
         """Observe, and for each pool decide, apply and record."""
         sight = await self._watch.look()
+        self._clock.look()
         pools = self._pools()
         self._take_note(sight, pools)
         self._notice_lead()
         self._patience.keep(pools if self._may_write() else ())
         self._planner.keep(pools)
+        self._record.keep_withheld(pools)
         if not self._may_write():
             self._adherence.stand_by(sight, pools, self._watch.leader())
             return
@@ -128,14 +139,17 @@ class Steersman:
             return
         self._adherence.observe(sight, pools)
         self._tell_of_starts(sight, pools)
-        plans = {
-            pool: self._planner.decide(pool, queues, self._permit(pool, queues))
-            for pool, queues in pools.items()
-        }
+        plans = {pool: self._decide(pool, queues) for pool, queues in pools.items()}
         if not self._setbacks.seconds_left:
             await self._carry_out(plans, pools)
         # The log may take its time: no write waits for it.
         await self._reserve_events.log(self._reservations.take_news())
+
+    def _decide(self, pool: str, queues: frozenset[str]) -> SteeringPlan:
+        with self._record.pass_time.labels(pool).time():
+            plan = self._planner.decide(self._planner.view(pool, queues))
+        self._record_plan(pool, queues, plan)
+        return plan.steering
 
     async def _carry_out(
         self, plans: Mapping[str, SteeringPlan], pools: Mapping[str, frozenset[str]]
@@ -174,6 +188,7 @@ class Steersman:
             self._setbacks.forget()  # a standby whose last write failed is as ready as any
             self._written.begin_anew()
             self._planner.lead(epoch)
+            self._release.begin_anew()
             self._adherence.begin_anew(time.monotonic(), leads=epoch is not None)
             self._record.lead(epoch)
             self._took_over = epoch is not None
@@ -189,23 +204,12 @@ class Steersman:
             elif change.before is not None:
                 self._written.forget(change.before.uid)
         self._written.doubt(sight.at)
-        self._planner.protection.note(sight.jobs)
-        self._planner.wakes.note(pools, sight.jobs, sight.before_seq)
+        self._planner.note(sight, pools)
         self._record.left_alone.set(self._written.fights)
         self._record.resting.set(len(self._written.rests))
-        self._planner.newcomers.forget_old(sight.at)
         if sight.jobs and sight.news:
-            self._planner.newcomers.note(sight.jobs, sight.state_seq, sight.at)
-            self._note_starts(sight, pools)
+            self._record.admitted(sum(change.admitted for change in sight.jobs))
             self._arrivals.note(sight.state_seq, sight.at)
-
-    def _note_starts(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
-        started = [
-            change.after.queue for change in sight.jobs if change.admitted and change.after is not None
-        ]
-        self._record.admitted(len(started))
-        for pool, queues in pools.items():
-            self._planner.pace.started(pool, sum(queue in queues for queue in started))
 
     def _pools(self) -> dict[str, frozenset[str]]:
         return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
@@ -223,12 +227,30 @@ class Steersman:
 
     async def _apply(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Applied:
         applied = await self._carrier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
-        self._planner.wakes.landed(pool, (write for write, _ in applied.landed))
+        self._clock.look()
+        self._planner.applied(pool, applied)
         if self._aftermath.weigh(applied, self._watch.facts.queued_jobs()):
             self._wake.set()
         return applied
 
     # --- record
+
+    def _record_plan(self, pool: str, queues: frozenset[str], plan: PoolPlan) -> None:
+        """What was decided, to whom it concerns."""
+        if not plan.no_trace:
+            self._release.over(pool)
+        for only in plan.sweeps:
+            self._release.wanted(pool, sorted(queues), self._permit(pool, queues), only=only)
+        if plan.withholding.why:
+            self._patience.excuse(pool)
+            self._record.restraints.withheld(pool, plan.withholding, standing=plan.standing)
+            return
+        self._record.followed(pool)
+        if plan.doubt is not None:
+            self._patience.lack(pool, plan.doubt)
+        elif plan.settled:
+            self._patience.satisfy(pool)
+            self._record.planned(pool, kept=plan.steering.kept, window=plan.steering.window)
 
     async def _record_applied(self, pool: str, applied: Applied) -> None:
         self._record.troubled(
@@ -239,10 +261,6 @@ class Steersman:
         )
         for write, sighting in applied.drifted:
             self._record.sighted(write.job, sighting)
-        self._planner.protection.lifted(
-            write.job.uid for write, _ in applied.landed if write.cause is Cause.PROTECT
-        )
-        self._planner.protection.refused(write.job.uid for write in applied.refused_lifts)
         origins = self._planner.origins(pool)
         newest: Decision | None = None
         for write, landed in applied.landed:
@@ -258,5 +276,5 @@ class Steersman:
     def _measure(self, decision: Decision) -> None:
         seconds = self._arrivals.measure(decision.revision.get(self._watch.facts.cluster, 0))
         if seconds is not None:
-            self._planner.pace.reacted(seconds)
+            self._planner.reacted(seconds)
             self._record.reacted(seconds, decision.traceparent)

@@ -1,0 +1,219 @@
+"""The planner decides from what it is told alone: a log of that, played again, gives the same plans byte for byte."""
+
+import random
+import time
+from collections.abc import Iterator
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_admitter.applying import Applied
+from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.fronts import Fronts, Holders
+from fairlead_admitter.observing import Sight
+from fairlead_admitter.planning import Planner, PoolPlan
+from fairlead_admitter.policy_view import PolicyView
+from fairlead_admitter.reservations import ReservationRecord
+from fairlead_admitter.reserving import Reserving
+from fairlead_admitter.turn_clock import TurnClock
+from fairlead_admitter.waking import BATCH_SECONDS
+from fairlead_admitter.written import Landed, Written
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Front
+from fairlead_contracts.messages.members import Holding, MemberLease
+from fairlead_contracts.messages.state import (
+    STATE,
+    FlavorQuota,
+    JobState,
+    Phase,
+    State,
+    encode_state,
+    subject_of,
+)
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_runtime import Metrics
+from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a_queue
+
+POOL = "c1/gpu"
+SECOND = 1_000_000
+QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 8000})])
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What went in at one turn, as it travels."""
+
+    seconds: float
+    wall: int
+    states: list[bytes]
+    decision: bytes
+    landed: bool
+    """Whether its writes are carried out."""
+
+
+class Replica:
+    """A planner, and what it looks at."""
+
+    def __init__(self, mode: str) -> None:
+        self.facts = ClusterFacts("c1")
+        self.fronts = Fronts()
+        self.policy = PolicyView()
+        self.policy.enact(Rulebook(a_document(shards=1, window=6, mode=mode), 1))
+        self.facts.classify(self.policy.urgency_of)
+        self._now = (0.0, NOW)
+        self._clock = TurnClock(lambda: self._now[0], lambda: self._now[1])
+        self.written = Written(self._clock.monotonic)
+        record = ReservationRecord(Metrics("admitter"), "c1")
+        reserving = Reserving(self.facts, self.written, record, writable=lambda: True)
+        self._planner = Planner(self, self.written, reserving=reserving, clock=self._clock, tick=1.0)
+        self._seq = 0
+
+    def holders(self) -> Holders:
+        """One scorer holds all."""
+        holdings = [Holding(pool=POOL, shards=[0], current=True)]
+        return Holders([MemberLease(role="scorer", replica="s", renewed=NOW, holdings=holdings)])
+
+    def turn(self, told: Turn) -> PoolPlan:
+        """One turn of the loop, by what went in."""
+        states = [STATE.decode(state) for state in told.states]
+        jobs = self.facts.apply({subject_of(state): state for state in states})
+        for change in jobs:
+            if change.after is not None and change.after.phase is Phase.WAITING:
+                self.written.see(change.after, change.before, told.seconds)
+            elif change.before is not None:
+                self.written.forget(change.before.uid)
+        before, self._seq = self._seq, self._seq + len(states)
+        self.fronts.accept(DECISION.decode(told.decision))
+        self._now = (told.seconds, told.wall)
+        self._clock.look()
+        sight = Sight(
+            jobs=jobs, judged=[], news=True, state_seq=self._seq, before_seq=before, at=told.seconds
+        )
+        self._planner.note(sight, {POOL: frozenset({"main"})})
+        plan = self._planner.decide(self._planner.view(POOL, frozenset({"main"})))
+        if told.landed:
+            applied = Applied()
+            for write in plan.steering.writes:
+                self.written.send(write.job.uid, write.level)
+                landed = Landed(mark="m", rev=write.job.rev + 1)
+                self.written.land(write.job, write.level, landed, told.seconds)
+                applied.landed.append((write, landed))
+            self._planner.applied(POOL, applied)
+        return plan
+
+
+def told_of(plan: PoolPlan) -> bytes:
+    """A plan as bytes."""
+    steering = plan.steering
+    writes = [
+        (one.job.uid, one.before, one.level, one.rank, one.cause, one.because) for one in steering.writes
+    ]
+    said = (writes, steering.kept, steering.window, steering.left_alone, plan.settled, plan.withholding)
+    return msgspec.json.encode((said, plan.doubt, plan.standing, plan.sweeps))
+
+
+class Life:
+    """Jobs come, start, end, get levels: what a replica is told of a day, and what it decides."""
+
+    def __init__(self, dice: random.Random, mode: str) -> None:
+        self._dice = dice
+        self._replica = Replica(mode)
+        self._jobs: dict[str, JobState] = {}
+        self._seconds, self._turn, self._seq = 0.0, 0, 0
+
+    def turns(self, count: int) -> Iterator[tuple[Turn, bytes]]:
+        """What went in and what came out."""
+        states: list[State] = [a_pool(reservable=True), QUEUE]
+        for _ in range(count):
+            self._turn += 1
+            self._seconds += self._dice.choice([0.01, 0.2, 1.1, 12.0])
+            states += [self._live() for _ in range(self._dice.randint(0, 4))]
+            told = Turn(
+                seconds=self._seconds,
+                wall=NOW + round(self._seconds * SECOND),
+                states=[encode_state(state) for state in states],
+                decision=to_packed(self._decision(len(states))),
+                landed=self._dice.random() < 0.8,
+            )
+            plan = self._replica.turn(told)
+            yield told, told_of(plan)
+            states = [self._levelled(w.job.uid, w.level) for w in plan.steering.writes] if told.landed else []
+
+    def _live(self) -> JobState:
+        found = self._dice.choice([None, *self._jobs.values()])
+        if found is None or found.phase is Phase.ENDED:
+            number = len(self._jobs)
+            queued = NOW + number % 3 * SECOND
+            job = a_job(
+                f"j{number:03}", gpu=self._dice.choice([1, 2, 6]), queue_time=queued, run_limit=60 * SECOND
+            )
+            return self._stated(job)
+        charged = {"a": found.demand}
+        if found.phase is Phase.WAITING:
+            return self._stated(found, phase=Phase.RUNNING, started=NOW, charged=charged)
+        return self._stated(found, phase=Phase.ENDED)
+
+    def _levelled(self, uid: str, level: int) -> JobState:
+        return self._stated(self._jobs[uid], level=level)
+
+    def _stated(self, job: JobState, **changes: object) -> JobState:
+        job = self._jobs[job.uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
+        return job
+
+    def _decision(self, new: int) -> Decision:
+        self._seq += new
+        waiting = [job for job in self._jobs.values() if job.phase is Phase.WAITING]
+        self._dice.shuffle(waiting)
+        places = [
+            a_place(uid=job.uid, scope=job.scope, id=job.id, use=number * 1000)
+            for number, job in enumerate(waiting)
+        ]
+        front = Front(cluster="c1", queue="main", waiting=len(places), places=places[:6])
+        basis = Basis(policy=1, capacity=a_pool().capacity)
+        return Decision(
+            pool=POOL,
+            shard=0,
+            owner="s",
+            epoch=1,
+            turn=self._turn,
+            at=NOW,
+            basis=basis,
+            revision={"c1": self._seq},
+            fronts=[front],
+        )
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 25), st.sampled_from(["advise", "reserve"]))
+def test_a_log_of_what_went_in_gives_the_same_plans_again(dice: random.Random, count: int, mode: str) -> None:
+    log = list(Life(dice, mode).turns(count))
+    kept = msgspec.msgpack.encode([turn for turn, _ in log])
+    again = Replica(mode)
+    turns = msgspec.msgpack.decode(kept, type=list[Turn])
+    assert [told_of(again.turn(turn)) for turn in turns] == [plan for _, plan in log]
+
+
+def test_the_machines_own_clock_has_no_say() -> None:
+    logs = [
+        (mode, list(Life(random.Random(seed), mode).turns(24)))
+        for seed in range(4)
+        for mode in ("advise", "reserve")
+    ]
+    replicas = [Replica(mode) for mode, _ in logs]
+    for number in range(24):
+        if number % 8 == 7:
+            time.sleep(BATCH_SECONDS)  # nothing happens meanwhile, by the log
+        for replica, (_, log) in zip(replicas, logs, strict=True):
+            told, plan = log[number]
+            assert told_of(replica.turn(told)) == plan
+
+
+def test_the_logs_that_are_played_have_writes_of_several_causes_in_them() -> None:
+    """A log in which nothing is decided would give the same every time."""
+    plans = [
+        plan
+        for seed in range(20)
+        for mode in ("advise", "reserve")
+        for _, plan in Life(random.Random(seed), mode).turns(25)
+    ]
+    causes = {write[4] for plan in plans for write in msgspec.json.decode(plan)[0][0]}
+    assert causes >= {"front", "left", "wake"}
