@@ -36,7 +36,7 @@ class PlainPool:
         scaled = {part: [_over(common, one) for one in row] for part, row in shares.items()}
         return cls(
             columns.tenant.tolist(),
-            columns.urgency.tolist(),
+            columns.rank.tolist(),
             columns.submitted.tolist(),
             columns.demand.T.tolist(),
             [scaled[part] for part in parts],

@@ -55,15 +55,13 @@ def measure_order(pool: MadePool) -> OrderFigures:
 
 def _ordered(pool: MadePool) -> BatchOrder:
     found = order_batch(pool.columns, pool.holdings, Measure(pool.rules), NOW, uid_of)
-    if found is None:
-        raise ValueError("more is waiting than 64 bits count")
     _ = found.ranks
     return found
 
 
 def measure_events(pool: MadePool) -> list[float]:
     """Seconds of arrivals, starts and ends among the pool's jobs, each with the fronts of its shard that follow."""
-    order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns))  # figures, no secrets
+    order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns.tenant))  # figures, no secrets
     jobs = list(waiting_jobs(pool))
     order.wait_all(jobs)
     names = list(pool.rules.entitlements)

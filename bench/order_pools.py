@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from fairlead_contracts.base.instants import DAY, Micros
-from fairlead_policy.order.batch import Holdings, PoolColumns
+from fairlead_policy.order.batch import Holdings
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.own_orders import PoolColumns
 
 NOW: Micros = 1_760_000_000_000_000
 _CLASSES = ("urgent", "approved", "normal")
@@ -60,10 +61,11 @@ def made_pool(size: Size) -> MadePool:
     )
     columns = PoolColumns(
         tenant=dice.integers(0, size.tenants, size.jobs),
-        urgency=np.array([0, 1, 2, 2, 2, 2])[dice.integers(0, 6, size.jobs)],
+        rank=np.array([0, 2, 4, 4, 4, 4])[dice.integers(0, 6, size.jobs)],
         submitted=NOW - dice.integers(0, _MONTH, size.jobs),
         # In the order of the rules' resources.
         demand=demand[[names.index(name) for name in rules.resources]],
+        lacking=np.zeros(size.jobs, np.bool_),
     )
     holdings = Holdings(
         entitlements=list(entitlements.values()),
@@ -81,8 +83,8 @@ def uid_of(number: int) -> str:
 def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
     """The pool's jobs one by one, as services know them."""
     names, columns = list(pool.rules.entitlements), pool.columns
-    rows = (columns.tenant.tolist(), columns.urgency.tolist(), columns.submitted.tolist())
-    for number, (tenant, urgency, submitted, asked) in enumerate(
+    rows = (columns.tenant.tolist(), columns.rank.tolist(), columns.submitted.tolist())
+    for number, (tenant, rank, submitted, asked) in enumerate(
         zip(*rows, columns.demand.T.tolist(), strict=True)
     ):
         yield WaitingJob(
@@ -90,7 +92,7 @@ def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
             scope=names[tenant],
             id=f"job-{number}",
             tenant=names[tenant],
-            urgency=_CLASSES[urgency],
+            urgency=_CLASSES[rank // 2],
             submitted=submitted,
             demand=dict(zip(pool.rules.resources, asked, strict=True)),
             queue=("c1", "queue-0"),

@@ -1,4 +1,4 @@
-"""Start tags of one tenant's jobs: one cumulative sum along the tenant's own order."""
+"""Start tags of tenants' jobs: cumulative sums along their own orders, of one tenant or of ten thousand at once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +18,8 @@ from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules, 
 
 _NEAR = 2.0**-49
 _TINY = 1e-290
+_SURELY = 1 - 2.0**-30
+"""Sums of floats that are so far from a bound are on their side of it exactly: no more than 2^22 roundings of 2^-53."""
 
 
 class Grades:
@@ -85,12 +87,8 @@ class Measure:
         other.multipliers, other.grades = self.multipliers, self.grades
         return other
 
-    def dominant(self, use: Ints) -> Ints:
-        """The position of the dominant resource of each row of (jobs, resources); the first of equal ones."""
-        return self.dominant_of(use.T)
-
     def dominant_of(self, use: Ints) -> Ints:
-        """The same of (resources, jobs): resource after resource, as that is how they lie in memory."""
+        """The position of the dominant resource of each job of (resources, jobs); the first of equal ones."""
         jobs = use.shape[1]
         best = np.zeros(jobs, np.int64)
         if len(use) <= 1:
@@ -185,82 +183,138 @@ def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | 
     return "held" if scores.lacking[0] else "asked"
 
 
-class Facing(NamedTuple):
-    """What of jobs counts beside their tenant's use: columns of equal length."""
+class Jobs(NamedTuple):
+    """Waiting jobs as equal columns, one tenant's after another's, each in the order in which it is served."""
 
     rank: Ints
     """Twice the class position, plus one where the job is blocked."""
     submitted: Ints
     """Microseconds."""
-    grade: Ints
-    """Of the job's class."""
+    grade: Ints | None
+    """Of the job's class; None where classes are strict."""
+    demand: Ints
+    """(resources, jobs), base units between 0 and LARGEST; the resources are those of the rules."""
+    lacking: Flags
+    """Whether the job asks for a resource of which the pool has none."""
+
+
+class Tenants(NamedTuple):
+    """Who serves jobs, and what each has before any of them starts."""
+
+    starts: Ints
+    """Where each one's jobs begin; all have some."""
+    use: Ints
+    """(resources, tenants), base units: what runs, and past use."""
+    lacking: Flags
+    """Whether that takes in a resource of which the pool has none."""
+    scale: Ints
+    """Number of each one's scale."""
+    scales: "Sequence[Scale]"
+
+    @classmethod
+    def single(cls, scale: "Scale", use: Sequence[int], *, lacking: bool) -> "Tenants":
+        """One of them."""
+        held = np.array(use, np.int64)[:, np.newaxis]
+        first = np.zeros(1, np.int64)
+        return cls(first, held, np.array([lacking]), first, [scale])
 
 
 class Scale:
-    """One tenant's measure: the pool's, divided by what the tenant is entitled to."""
+    """The measure of tenants of one entitlement: the pool's, divided by what they are entitled to."""
 
     def __init__(self, measure: Measure, entitled: Fraction) -> None:
         self.measure = measure
         self.unbounded = entitled == 0
-        self.exact = [share / entitled for share in measure.rules.unit_shares] if entitled else []
-        self._numbers = np.array([measure.multipliers.number(exact) for exact in self.exact], np.int64)
-        self._floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
-
-    def score(self, jobs: Facing, before: Ints, beyond: Flags, lacking: Flags) -> Scores:
-        """Scores jobs.
-
-        Args:
-            jobs: in the order in which their tenant serves them.
-            before: use of each resource before each job starts, (jobs, resources), base units.
-            beyond: whether that use is larger than can be counted, (jobs,).
-            lacking: whether it takes in a resource of which the pool has none, (jobs,).
-        """
-        dominant = use = np.zeros(len(lacking), np.int64)
-        if len(self.measure.unit_floats):
-            dominant = self.measure.dominant(before)
-            use = before[np.arange(len(dominant)), dominant]
-        # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
-        infinite: Flags = beyond | lacking
-        if self.unbounded:
-            infinite = np.ones(len(lacking), np.bool_)
-        counted = np.where(infinite, 0, use)
-        multiplier, tag = self._tags(counted, dominant, jobs.grade)
-        offset = jobs.grade if self.measure.rules.class_mode == "additive" else None
-        rows = Rows(jobs.rank * 2 + infinite, counted, multiplier, tag, jobs.submitted, offset)
-        return Scores(rows, dominant, use, lacking)
-
-    def _tags(self, counted: Ints, dominant: Ints, grade: Ints) -> tuple[Ints, Floats]:
-        """What the dominant resource's use adds to the key: number of the multiplier, and the product."""
-        if self.unbounded or not len(self._numbers):
-            return np.zeros(len(counted), np.int64), np.zeros(len(counted), np.float64)
-        if self.measure.rules.class_mode == "multiplicative":
-            numbers, floats = self.measure.grades.divided(self.exact, grade)
-            each = np.arange(len(counted))
-            number, unit = numbers[each, dominant], floats[each, dominant]
-        else:
-            number, unit = self._numbers[dominant], self._floats[dominant]
-        with np.errstate(over="ignore"):
-            return np.where(counted > 0, number, 0), counted * unit
+        shares = measure.rules.unit_shares
+        self.exact = [share / entitled if entitled else NOTHING for share in shares]
+        self.numbers = [measure.multipliers.number(exact) for exact in self.exact]
+        self.floats = [ratio(m.numerator, m.denominator) for m in self.exact]
 
 
-def sums_before(demand: Ints, use: list[int], bound: int) -> tuple[Ints, Flags]:
-    """Exclusive cumulative sums along a tenant's jobs, and whether each went beyond what can be counted.
+def score(jobs: Jobs, tenants: Tenants, measure: Measure) -> Scores:
+    """The start tags of jobs: one cumulative sum a resource along each tenant's."""
+    count = len(jobs.rank)
+    if not count:
+        empty = np.empty(0, np.int64)
+        return Scores(join([]), empty, empty, np.empty(0, np.bool_))
+    lengths = np.diff(np.append(tenants.starts, count))
+    before, beyond = _sums_before(jobs.demand, tenants, lengths)
+    lacking = _lacking_before(jobs.lacking, tenants, lengths)
+    dominant = use = np.zeros(count, np.int64)
+    if len(before):
+        dominant = measure.dominant_of(before)
+        use = before[dominant, np.arange(count)]
+    # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
+    infinite: Flags = beyond | lacking
+    scale = np.repeat(tenants.scale, lengths)
+    unbounded = np.array([one.unbounded for one in tenants.scales])
+    if unbounded.any():
+        infinite |= unbounded[scale]
+    counted = np.where(infinite, 0, use) if infinite.any() else use
+    multiplier, unit = _units(jobs.grade, tenants.scales, scale, dominant, measure)
+    with np.errstate(over="ignore"):
+        tag = counted * unit
+    offset = jobs.grade if measure.rules.class_mode == "additive" else None
+    multiplier = np.where(counted > 0, multiplier, 0)
+    rows = Rows(jobs.rank * 2 + infinite, counted, multiplier, tag, jobs.submitted, offset)
+    return Scores(rows, dominant, use, lacking)
 
-    Args:
-        demand: (jobs, resources), base units.
-        use: what runs, by resource.
-        bound: no sum is larger than this.
+
+def _units(
+    grade: Ints | None, scales: Sequence[Scale], scale: Ints, dominant: Ints, measure: Measure
+) -> tuple[Ints, Floats]:
+    """What a base unit of each job's dominant resource adds to its key: number of the multiplier, and the float."""
+    resources = len(measure.unit_floats)
+    if not resources:
+        return np.zeros(len(scale), np.int64), np.zeros(len(scale))
+    if measure.rules.class_mode != "multiplicative" or grade is None:
+        at = scale * resources + dominant if len(scales) > 1 else dominant
+        numbers = np.array([one.numbers for one in scales], np.int64).ravel()
+        floats = np.array([one.floats for one in scales], np.float64).ravel()
+        return numbers[at], floats[at]
+    found, unit = np.zeros(len(scale), np.int64), np.zeros(len(scale))
+    for number, one in enumerate(scales):
+        which = np.flatnonzero(scale == number)
+        divided, quotients = measure.grades.divided(one.exact, grade[which])
+        each = np.arange(len(which))
+        found[which], unit[which] = divided[each, dominant[which]], quotients[each, dominant[which]]
+    return found, unit
+
+
+def _sums_before(demand: Ints, tenants: Tenants, lengths: Ints) -> tuple[Ints, Flags]:
+    """Use of each resource before each job, (resources, jobs), and whether it is larger than can be counted.
+
+    Sums over all tenants may pass 64 bits: they wrap, and differences within a tenant are right again.
     """
-    if bound <= LARGEST:
-        sums = np.empty_like(demand)
-        if len(sums):
-            sums[0] = use
-            np.cumsum(demand[:-1], axis=0, out=sums[1:])
-            sums[1:] += sums[0]
-        return sums, np.zeros(len(demand), np.bool_)
-    large = np.cumsum(np.vstack((np.array([use], np.object_), demand[:-1].astype(np.object_))), axis=0)
-    over: Flags = (large > LARGEST).any(axis=1)
-    return np.minimum(large, LARGEST).astype(np.int64), over
+    before, beyond = np.empty_like(demand), np.zeros(demand.shape[1], np.bool_)
+    starts = tenants.starts
+    large = np.zeros(len(starts), np.bool_)
+    for sums, asked, held in zip(before, demand, tenants.use, strict=True):
+        large |= np.add.reduceat(asked, starts, dtype=np.float64) + held > LARGEST * _SURELY
+        sums[0] = 0
+        np.cumsum(asked[:-1], out=sums[1:])
+        np.add(sums, np.repeat(held - sums[starts], lengths), out=sums)
+    for number in np.flatnonzero(large).tolist():
+        some = slice(starts[number], starts[number] + lengths[number])
+        before[:, some], beyond[some] = _large_sums(demand[:, some], tenants.use[:, number])
+    return before, beyond
+
+
+def _large_sums(demand: Ints, use: Ints) -> tuple[Ints, Flags]:
+    """The same of one tenant by Python's integers; no sum is told as larger than can be counted."""
+    steps = np.column_stack((use, demand[:, :-1])).astype(np.object_)
+    sums = np.cumsum(steps, axis=1)
+    over: Flags = (sums > LARGEST).any(axis=0)
+    return np.minimum(sums, LARGEST).astype(np.int64), over
+
+
+def _lacking_before(asked: Flags, tenants: Tenants, lengths: Ints) -> Flags:
+    """Whether the use before each job takes in what the pool has not."""
+    found: Flags = np.repeat(tenants.lacking, lengths)
+    if asked.any():
+        counts = np.cumsum(asked) - asked
+        found |= counts > np.repeat(counts[tenants.starts], lengths)
+    return found
 
 
 def lacking_of(demand: Mapping[str, int], rules: PoolRules) -> str | None:

@@ -12,7 +12,7 @@ from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_policy.order.batch_line import batch_positions
+from fairlead_policy.order.batch import batch_positions
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.positions import AT_ONCE, Positions

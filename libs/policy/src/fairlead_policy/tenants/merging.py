@@ -13,7 +13,7 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
-from fairlead_policy.exact.scoring import Facing, Measure, Scale, Scores, sums_before
+from fairlead_policy.exact.scoring import Jobs, Measure, Scale, Scores, Tenants, score
 from fairlead_policy.tenants.tenant_queue import Columns, TenantQueue
 
 
@@ -95,8 +95,6 @@ class Node:
     scale: Scale
     use: list[int]
     """Of each resource, base units: what runs below it, and past use."""
-    bound: int
-    """No use of it, its waiting jobs started, is larger."""
     lacking: bool
     """Whether that use takes in a resource of which the pool has none."""
 
@@ -115,7 +113,7 @@ def merge(field: Field, children: Sequence[Stretch], node: Node, now: Micros) ->
     cut = _known(line, ends, children)
     line = line[:cut]
     whole = cut == len(at) and all(child.whole for child in children)
-    return Stretch(at[line], score(field, at[line], node), whole, rows.take(order))
+    return Stretch(at[line], score_node(field, at[line], node), whole, rows.take(order))
 
 
 def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) -> tuple[Ints, Ints]:
@@ -133,14 +131,14 @@ def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
     return int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
 
 
-def score(field: Field, at: Ints, node: Node) -> Scores:
+def score_node(field: Field, at: Ints, node: Node) -> Scores:
     """The node's start tags along its sequence: one cumulative sum, as for a single tenant."""
     columns = field.columns
-    before, beyond = sums_before(np.ascontiguousarray(columns.demand[at]), node.use, node.bound)
-    lacks = np.zeros(len(at), np.bool_)
-    if node.lacking:
-        lacks[:] = True
-    else:
-        np.logical_or.accumulate(columns.lacking[at[:-1]] > 0, out=lacks[1:])
-    jobs = Facing(columns.rank[at], columns.submitted[at], columns.grade[at])
-    return node.scale.score(jobs, before, beyond, lacks)
+    jobs = Jobs(
+        columns.rank[at],
+        columns.submitted[at],
+        columns.grade[at],
+        np.ascontiguousarray(columns.demand[at].T),
+        columns.lacking[at] > 0,
+    )
+    return score(jobs, Tenants.single(node.scale, node.use, lacking=node.lacking), node.scale.measure)

@@ -7,7 +7,7 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Rows, join
 from fairlead_policy.exact.scoring import Measure, Scale
-from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, ranked, score
+from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, ranked, score_node
 from fairlead_policy.tenants.rescaling import scored
 from fairlead_policy.tenants.serving import Branch, Leaf, Serving
 
@@ -56,7 +56,7 @@ class _Telling:
         starts = self._field.starts[[self._numbers[leaf] for leaf in leaves]]
         at: Ints = starts + np.array(rows, np.int64)
         told = _node(node, self._measure)
-        stretch = Stretch(at, score(self._field, at, told), node.next() is None, self._compared(below))
+        stretch = Stretch(at, score_node(self._field, at, told), node.next() is None, self._compared(below))
         return scored(stretch, self._field, held, told)
 
     def _compared(self, below: Sequence[Stretch]) -> Rows | None:
@@ -74,6 +74,5 @@ def _node(branch: Branch, measure: Measure) -> Node:
         branch.tenant,
         Scale(measure, branch.entitlement),
         branch.counted,
-        max((held + asked for held, asked in zip(branch.counted, branch.demanded, strict=True)), default=0),
         branch.holds_lacking,
     )

@@ -110,9 +110,6 @@ class Leaf:
         else:
             use = {} if self.tenant_queue is None else self.tenant_queue.counted
         self.use = dict(use)  # of the moment: the tenant queue goes on
-        self.demanded = (
-            [0] * len(rules.resources) if self.tenant_queue is None else list(self.tenant_queue.demanded)
-        )
         self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
         self.started = 0
         self._measure = measure
@@ -211,7 +208,6 @@ class Branch:
         self.entitlement = rules.entitlement_of(tenant)
         self.children: list[Member] = []
         self.use: Counter[str] = Counter()
-        self.demanded = [0] * len(rules.resources)
         self.line = Line()
         self.heads: Least[Head] = Least()
         self._measure = measure
@@ -290,11 +286,10 @@ class Branch:
             if head is not None:
                 self.heads.put(number, head)
 
-    def takes(self, use: Mapping[str, int], demanded: list[int], sign: int) -> None:
-        """So much more runs and waits below."""
+    def takes(self, use: Mapping[str, int], sign: int) -> None:
+        """So much more runs below."""
         for name, amount in use.items():
             self.use[name] += sign * amount
-        self.demanded = [all_ + sign * asked for all_, asked in zip(self.demanded, demanded, strict=True)]
         self._lacks = None
 
     def head(self, keys: _Keys) -> Head | None:
@@ -369,8 +364,8 @@ class LiveTree:
         for at, (branch, child) in enumerate(above):
             if not at:
                 branch.children[child] = after
-            branch.takes(before.use, before.demanded, -1)
-            branch.takes(after.use, after.demanded, 1)
+            branch.takes(before.use, -1)
+            branch.takes(after.use, 1)
             branch.stands(child, self._keys)
         return True
 
@@ -396,13 +391,12 @@ class LiveTree:
             self._numbers[tenant] = leaf.number
             self._above.append(above[::-1])
             for branch, _ in above:
-                branch.takes(leaf.use, leaf.demanded, 1)
+                branch.takes(leaf.use, 1)
             return leaf
         found = Branch(tenant, self._facts, self._measure)
-        nothing = [0] * len(self._measure.rules.resources)
         for branch, _ in (*above, (found, 0)):
-            branch.takes(self._facts.own_past(tenant), nothing, 1)
-            branch.takes({} if tenant_queue is None else tenant_queue.counted, nothing, 1)
+            branch.takes(self._facts.own_past(tenant), 1)
+            branch.takes({} if tenant_queue is None else tenant_queue.counted, 1)
         for number, child in enumerate(below):
             found.children.append(self._planted(child, [*above, (found, number)]))
             found.stands(number, self._keys)

@@ -8,14 +8,14 @@ is taken in `tenant_tree`, which merges tenant queues.
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names
-from fairlead_policy.exact.scoring import Facing, Measure, Scale, Scores, lacking_of, sums_before
+from fairlead_policy.exact.scoring import Jobs, Measure, Scale, Scores, Tenants, lacking_of, score
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
@@ -142,7 +142,6 @@ class TenantQueue:
         self._jobs[job.uid] = job
         self._touched[job.uid] = row
         self.waiting_by_queue[job.queue] += 1
-        self._add_demand(row[DEMAND:], 1)
         self._forget_scores()
 
     def wait_all(self, jobs: Sequence[WaitingJob], columns: Ints, terms: Sequence[int]) -> None:
@@ -162,7 +161,6 @@ class TenantQueue:
         numbers, counts = np.unique(columns[QUEUE], return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             self.waiting_by_queue[self._queues.queues[number]] += count
-        self._add_demand((sum(column) for column in columns[DEMAND:].tolist()), 1)
         self._uids = None
         self._insert_columns(keys, columns)
         self._forget_scores()
@@ -175,7 +173,6 @@ class TenantQueue:
             self.waiting_by_queue[job.queue] -= 1
             if not self.waiting_by_queue[job.queue]:
                 del self.waiting_by_queue[job.queue]
-            self._add_demand(self._demands(job), -1)
             self._forget_scores()
 
     def start(self, demand: Mapping[str, int]) -> None:
@@ -199,11 +196,6 @@ class TenantQueue:
         blocked = self.rules.asks_for_saturated(job.demand)
         terms = self.rules.own_terms(job.urgency, override_of(job.override), submitted, blocked=blocked)
         return *terms, submitted, job.uid
-
-    @property
-    def demanded(self) -> list[int]:
-        """What all waiting jobs ask for of each resource of the pool."""
-        return self._demanded
 
     @property
     def oldest(self) -> Micros:
@@ -276,18 +268,10 @@ class TenantQueue:
         self._placed: dict[str, OwnKey] = {}
         self._columns = np.empty((DEMAND + len(measure.rules.resources), 0), np.int64)
         self._touched: dict[str, Row | None] = {uid: self._row(job) for uid, job in self._jobs.items()}
-        self._demanded = [0] * len(measure.rules.resources)
-        for row in self._touched.values():
-            if row is not None:
-                self._add_demand(row[DEMAND:], 1)
         self._forget_scores()
 
     def _forget_scores(self) -> None:
         self._scores = None
-
-    def _add_demand(self, demands: Iterable[int], sign: int) -> None:
-        for position, amount in enumerate(demands):
-            self._demanded[position] += sign * amount
 
     def _row(self, job: WaitingJob) -> Row:
         """The job as numbers, in the order of the columns. A tuple: the garbage collector need not look at it."""
@@ -349,18 +333,11 @@ class TenantQueue:
             self._keys = sorted([*self._keys, *keys])
 
     def _score(self, count: int) -> Scores:
-        columns = self._columns[:, :count]
-        counted = self.counted
+        columns, counted = self._columns[:, :count], self.counted
+        jobs = Jobs(columns[RANK], columns[SUBMITTED], columns[GRADE], columns[DEMAND:], columns[LACKING] > 0)
         use = [counted_amount(counted[name]) if name in counted else 0 for name in self.rules.resources]
-        bound = max((a + b for a, b in zip(use, self._demanded, strict=True)), default=0)
-        before, beyond = sums_before(np.ascontiguousarray(columns[DEMAND:].T), use, bound)
-        lacks_before = np.zeros(count, np.bool_)
-        if lacking_of(counted, self.rules) is not None:
-            lacks_before[:] = True
-        else:
-            np.logical_or.accumulate(columns[LACKING, :-1] > 0, out=lacks_before[1:])
-        jobs = Facing(columns[RANK], columns[SUBMITTED], columns[GRADE])
-        return self._scale.score(jobs, before, beyond, lacks_before)
+        held = lacking_of(counted, self.rules) is not None
+        return score(jobs, Tenants.single(self._scale, use, lacking=held), self._scale.measure)
 
     def first_of_queues(self, window: int) -> Ints:
         """The positions in the own order of the first `window` jobs of each queue."""

@@ -267,10 +267,8 @@ class TenantTree:
         rules = self._measure.rules
         use = self.use_below(tenant)
         counted = self.amounts(use)
-        asked = [tenant_queue.demanded for tenant_queue in self.tenant_queues_below(tenant)]
-        bound = max((held + sum(column) for held, *column in zip(counted, *asked, strict=True)), default=0)
         scale = Scale(self._measure, rules.entitlement_of(tenant))
-        return Node(tenant, scale, counted, bound, lacking_of(use, rules) is not None)
+        return Node(tenant, scale, counted, lacking_of(use, rules) is not None)
 
     def amounts(self, use: Mapping[str, int]) -> list[int]:
         """By resource of the pool, as it counts."""
