@@ -18,7 +18,6 @@ from fairlead_contracts.messages.members import MEMBER_LEASE, MemberLease
 from fairlead_contracts.messages.state import (
     JobState,
     Phase,
-    PoolState,
     QueueState,
     State,
     encode_state,
@@ -30,7 +29,7 @@ from fairlead_contracts.topology import MEMBERS, topology
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.from_state import cards_by_pool, joined_capacity, part_capacity
+from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_runtime import Lifecycle, ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
@@ -188,19 +187,14 @@ class Arena:
         """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class; cards."""
         book = Rulebook(self.document, self.revision)
         states = self.known.values()
-        cards = cards_by_pool(states, book).get(pool)
-        parts = [
-            (found.cluster, part_capacity(found, cards))
-            for found in states
-            if isinstance(found, PoolState) and book.pool_of(found.cluster, found.name) == pool
-        ]
-        capacity = joined_capacity(parts, shared=book.shares_hardware(pool))
+        known = cards_by_pool(states, book)
+        shape, cards = pool_shapes(states, book, known).get(pool), known.get(pool)
         leads = {
             (queue.cluster, queue.name): book.pool_of(queue.cluster, queue.pool)
             for queue in states
             if isinstance(queue, QueueState)
         }
-        order = PoolOrder(book.pool_rules(pool, capacity))
+        order = PoolOrder(book.pool_rules(pool, {} if shape is None else shape.capacity))
         for job in states:
             if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
                 weighs = job.demand if cards is None else cards.demand_of(job)

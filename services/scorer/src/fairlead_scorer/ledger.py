@@ -28,12 +28,12 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_policy.snapshot.from_state import cards_by_pool, joined_capacity, part_capacity, rooms_of
+from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
 from fairlead_scorer.keepings import Keepings, revision_of
 from fairlead_scorer.past import Over, PoolPast, over
-from fairlead_scorer.pools import Counted, Pool, RunningJob, Shape
+from fairlead_scorer.pools import Counted, Pool, RunningJob
 from fairlead_scorer.runs import RunsOver, needed_from
 
 _STEP = 500
@@ -250,7 +250,7 @@ class Ledger:
         other = {
             name for name in self._cards.keys() | weighed.keys() if self._cards.get(name) != weighed.get(name)
         }
-        shapes = self._shapes()
+        shapes = pool_shapes(self._shaping(), self._policy(), self._cards)
         for name in self.pools.keys() - shapes.keys():
             self._drop(name)
         for name, shape in shapes.items():
@@ -280,37 +280,6 @@ class Ledger:
     def _shaping(self) -> Iterable[State]:
         """The facts that pools are made of."""
         return chain(self._queues.values(), self._stated.values(), self._nodes.values())
-
-    def _shapes(self) -> dict[str, Shape]:
-        policy = self._policy()
-        parts: dict[str, list[tuple[str, Mapping[str, int]]]] = {}
-        clusters: dict[str, set[str]] = {}
-        stated: list[tuple[str, str, Mapping[str, int]]] = [
-            (queue.cluster, queue.pool, {}) for queue in self._queues.values()
-        ]
-        stated += [
-            (
-                pool.cluster,
-                pool.name,
-                part_capacity(pool, self._cards.get(policy.pool_of(pool.cluster, pool.name))),
-            )
-            for pool in self._stated.values()
-        ]
-        for cluster, pool, amounts in stated:
-            name = policy.pool_of(cluster, pool)
-            clusters.setdefault(name, set()).add(cluster)
-            parts.setdefault(name, []).append((cluster, amounts))
-        for name, members in clusters.items():
-            # A member that no cluster states yet counts too: the pool is whole only with it.
-            members.update(cluster for cluster, _ in policy.members_of(name))
-        return {
-            name: Shape(
-                capacity=dict(sorted(joined_capacity(found, shared=policy.shares_hardware(name)).items())),
-                rooms=rooms_of(self._stated.values(), policy, name, self._cards.get(name)),
-                clusters=frozenset(clusters[name]),
-            )
-            for name, found in sorted(parts.items())
-        }
 
     def _drop(self, name: str) -> None:
         """The pool is no more. Its jobs are withdrawn here and settled again where their queue leads."""

@@ -17,8 +17,9 @@ from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.pool_shapes import PoolShape
 from fairlead_policy.usage.past import RunKey
-from fairlead_policy.usage.saturation import Part, Room, Saturation
+from fairlead_policy.usage.saturation import Part, Saturation
 from fairlead_scorer.past import PoolPast
 
 
@@ -38,21 +39,10 @@ type Counted = WaitingJob | RunningJob
 """A job as the order sees it. Held and ended jobs are not counted."""
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What the clusters and the policy make of a pool, jobs apart."""
-
-    capacity: dict[str, int]
-    """Base units, summed over the stated pools that it is made of; sorted by resource."""
-    rooms: dict[Part, Room]
-    """What each of these has by itself."""
-    clusters: frozenset[str]
-    """The clusters whose state it is decided from."""
-
-
 class Pool:
     """The waiting and running jobs of one pool."""
 
-    def __init__(self, name: str, shape: Shape, rulebook: Rulebook) -> None:
+    def __init__(self, name: str, shape: PoolShape, rulebook: Rulebook) -> None:
         self.name = name
         self.shape = shape
         self.dirty: set[int] = set(range(rulebook.document.shards))
@@ -105,7 +95,7 @@ class Pool:
         """The shard that holds a tenant's jobs."""
         return self._rulebook.shard_of(tenant)
 
-    def reshape(self, shape: Shape) -> None:
+    def reshape(self, shape: PoolShape) -> None:
         """Takes on new capacity: every tag changes with it, so every shard does."""
         if shape == self.shape:
             return
@@ -238,11 +228,11 @@ class Pool:
 class _Usage:
     """What says which resources of a pool are used up (H-DRF): its jobs by the part that they are in."""
 
-    def __init__(self, rules: PoolRules, shape: Shape) -> None:
+    def __init__(self, rules: PoolRules, shape: PoolShape) -> None:
         self.saturation = Saturation(rules, shape.rooms)
         self._counted: dict[str, tuple[Part, Counted]] = {}
 
-    def reshape(self, rules: PoolRules, shape: Shape) -> None:
+    def reshape(self, rules: PoolRules, shape: PoolShape) -> None:
         """Parts have come or gone, or have more or less."""
         self.saturation = Saturation(rules, shape.rooms)
         for part, job in self._counted.values():

@@ -11,7 +11,6 @@ from fairlead_contracts.messages.state import (
     JobState,
     NodeState,
     Phase,
-    PoolState,
     QueueState,
     State,
 )
@@ -27,9 +26,10 @@ from fairlead_contracts.snapshot.types import (
     SnapshotTenant,
 )
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
 from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
-from fairlead_policy.usage.saturation import Part, Room, Saturation, whole_room
+from fairlead_policy.usage.saturation import Part, Room, Saturation
 
 
 class _Counted(msgspec.Struct, frozen=True):
@@ -71,9 +71,8 @@ def snapshot_of(
     """
     rulebook = Rulebook(document, revision=0)
     cards = cards_by_pool(states.values(), rulebook)
-    capacity = {
-        name: amounts for name, amounts in _capacity(states, rulebook, cards).items() if pool in (None, name)
-    }
+    shapes = pool_shapes(states.values(), rulebook, cards)
+    capacity = {name: dict(shape.capacity) for name, shape in shapes.items() if pool in (None, name)}
     counted = [one for one in _counted(states, rulebook, cards) if one.pool in capacity]
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in capacity}
@@ -91,13 +90,7 @@ def snapshot_of(
             SnapshotPool(
                 name=name,
                 capacity=amounts,
-                saturated=_saturated(
-                    name,
-                    amounts,
-                    counted,
-                    rooms_of(states.values(), rulebook, name, cards.get(name)),
-                    rulebook,
-                ),
+                saturated=_saturated(name, amounts, counted, shapes[name].rooms, rulebook),
             )
             for name, amounts in sorted(capacity.items())
         ],
@@ -108,87 +101,6 @@ def snapshot_of(
         running=[_running(one, names, rulebook) for one in counted if one.job.phase is Phase.RUNNING],
         jobs=[_waiting(one, names, rulebook, several) for one in counted if one.job.phase is Phase.WAITING],
     )
-
-
-def cards_by_pool(states: Iterable[State], rulebook: Rulebook) -> dict[str, PoolCards]:
-    """The cards of the policy's pools; without those whose clusters register none."""
-    nodes: dict[str, list[NodeState]] = {}
-    pools = set[str]()
-    for state in states:
-        match state:
-            case NodeState():
-                nodes.setdefault(state.cluster, []).append(state)
-            case QueueState():
-                pools.add(rulebook.pool_of(state.cluster, state.pool))
-            case PoolState():
-                pools.add(rulebook.pool_of(state.cluster, state.name))
-            case _:
-                pass
-    found: dict[str, PoolCards] = {}
-    for pool in sorted(pools):
-        clusters = sorted({cluster for cluster, _ in rulebook.members_of(pool)})
-        cards = PoolCards.of(node for cluster in clusters for node in nodes.get(cluster, ()))
-        if cards is not None:
-            found[pool] = cards
-    return found
-
-
-def part_capacity(pool: PoolState, cards: PoolCards | None) -> Mapping[str, int]:
-    """What a stated pool gives the policy's pool that it is part of: of cards what it has, where they are known."""
-    return pool.capacity if cards is None else cards.capacity(pool.cluster, pool.capacity)
-
-
-def joined_capacity(parts: Iterable[tuple[str, Mapping[str, int]]], *, shared: bool) -> dict[str, int]:
-    """What a pool has.
-
-    Args:
-        parts: the cluster and the amounts of each stated pool that it is made of.
-        shared: whether its clusters have the same machines: then there is as much as one of them has.
-    """
-    by_cluster: dict[str, dict[str, int]] = {}
-    for cluster, amounts in parts:
-        total = by_cluster.setdefault(cluster if shared else "", {})
-        for resource, amount in amounts.items():
-            total[resource] = total.get(resource, 0) + amount
-    joined: dict[str, int] = {}
-    for total in by_cluster.values():
-        joined.update({name: max(amount, joined.get(name, 0)) for name, amount in total.items()})
-    return joined
-
-
-def _capacity(
-    states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
-) -> dict[str, dict[str, int]]:
-    """By policy pool, over the stated pools that it is made of."""
-    parts: dict[str, list[tuple[str, Mapping[str, int]]]] = {}
-    for state in states.values():
-        match state:
-            case QueueState():
-                parts.setdefault(rulebook.pool_of(state.cluster, state.pool), [])
-            case PoolState():
-                name = rulebook.pool_of(state.cluster, state.name)
-                amounts = part_capacity(state, cards.get(name))
-                parts.setdefault(name, []).append((state.cluster, amounts))
-            case _:
-                pass
-    return {
-        name: joined_capacity(found, shared=rulebook.shares_hardware(name)) for name, found in parts.items()
-    }
-
-
-def rooms_of(
-    states: Iterable[State], rulebook: Rulebook, pool: str, cards: PoolCards | None = None
-) -> dict[Part, Room]:
-    """What each part of a policy pool has, as the clusters state it; of cards, where they are known, what it has."""
-    return {
-        (state.cluster, state.name): _room(state, cards)
-        for state in states
-        if isinstance(state, PoolState) and rulebook.pool_of(state.cluster, state.name) == pool
-    }
-
-
-def _room(pool: PoolState, cards: PoolCards | None) -> Room:
-    return (pool.flavors or whole_room(pool.capacity)) if cards is None else cards.room(pool)
 
 
 def _saturated(
