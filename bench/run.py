@@ -14,6 +14,7 @@ import bench_kueue_load
 import bench_kueue_order
 import bench_order
 import bench_recovery
+import bench_slurm
 import bench_stack
 import bench_steps
 import bench_tracing
@@ -39,6 +40,7 @@ BENCHES = {
     "kueue": bench_kueue.kueue,
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-order": bench_kueue_order.kueue_order,
+    "slurm": bench_slurm.slurm,
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_slurm import CommandController, NotAnIdError, ProgramMissingError, SlurmUnreachableError
 from fairlead_slurm.commands import Commands
-from fairlead_testkit.slurmlab import SlurmLab, SlurmOptions
+from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
 pytestmark = pytest.mark.slurm
 
@@ -70,6 +70,20 @@ async def test_the_cluster_is_read(slurm_lab: SlurmLab) -> None:
         accounts = {account.name: account.parent for account in await controller.accounts()}
         assert accounts["vision"] == "research"
         assert accounts["robots"] == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="other users' words need root")
+def test_an_operator_may_set_levels_and_a_user_may_not(slurm_lab: SlurmLab) -> None:
+    job = slurm_lab.submit("vision", "--hold")
+    write = ("scontrol", "update", f"jobid={job}", "sitefactor=77")
+    slurm_lab.run(*write, user=OPERATOR)
+    assert "vision" in slurm_lab.run("scontrol", "-o", "show", "assoc_mgr", "flags=assoc", user=OPERATOR)
+    for refused, user in (
+        (write, PEOPLE["vision"]),
+        (("scontrol", "update", "nodename=n1", "state=drain", "reason=x"), OPERATOR),
+    ):
+        with pytest.raises(SlurmCommandError, match=r"Invalid user|denied"):
+            slurm_lab.run(*refused, user=user)
 
 
 async def test_a_missing_program_is_said() -> None:

@@ -38,6 +38,7 @@ def tres(text: str) -> dict[str, int]:
     return found
 
 
+@lru_cache(maxsize=8192)
 def instant(text: str) -> Micros | None:
     """Seconds since the epoch, as SLURM_TIME_FORMAT=%s gives them; None for `N/A`, `NONE`, `Unknown`."""
     return int(text) * _SECOND if text.isdecimal() else None

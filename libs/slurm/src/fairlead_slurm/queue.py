@@ -5,6 +5,7 @@ like the next line. So what stands between fields and between lines is drawn ane
 """
 
 import secrets
+from functools import lru_cache
 
 import msgspec
 
@@ -125,7 +126,7 @@ def _job(fields: list[str]) -> SlurmJob:
         nice=int(nice),
         account=_given(account)[:_LONGEST],
         user=user,
-        partitions=tuple(partition.split(",")),
+        partitions=_partitions(partition),
         qos=_given(qos),
         submitted=since,
         started=instant(started),
@@ -140,6 +141,11 @@ def _job(fields: list[str]) -> SlurmJob:
         comment=_given(comment)[:_LONGEST],
         name=name[:_LONGEST],
     )
+
+
+@lru_cache(maxsize=1024)
+def _partitions(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _given(text: str) -> str:

@@ -31,7 +31,8 @@ _NOT_ELIGIBLE = {
     "Reservation": "waits for its reservation",
 }
 """Reasons of Slurm's for which a job may not start whatever stands before it, in words."""
-_UNKNOWN_REASONS = ("", "None")
+_ORDINARY_REASONS = ("", "None", "Priority", "Resources")
+"""That others stand before it, or that nothing is free: each pass of Slurm's scheduler says another of them."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +75,7 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
         run_limit=job.time_limit,
         ends_by=job.ends if phase is Phase.RUNNING and job.time_limit is not None else None,
         labels={"name": job.name, "user": job.user, "qos": job.qos},
-        said="" if not waits or job.reason in _UNKNOWN_REASONS else job.reason,
+        said="" if not waits or job.reason in _ORDINARY_REASONS else job.reason,
         held_by=_held_by(job) if phase is Phase.HELD else "",
     )
 

@@ -1,0 +1,105 @@
+"""A real slurmctld with 10,000 pending jobs: what a reading costs, and what levels cost.
+
+CPU seconds beside wall time: slurmctld, squeue and we share the machine with whatever else runs there.
+"""
+
+import resource
+import time
+from collections.abc import Awaitable, Callable
+
+from bench_lines import cpu_seconds, quantile, say
+
+from fairlead_slurm import CommandController
+from fairlead_slurm_bridge.domains import Naming
+from fairlead_slurm_bridge.first_seen import FirstSeen
+from fairlead_slurm_bridge.view import Surroundings, View
+from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
+
+ARRAYS, TASKS = 10, 1000
+ROUNDS = 7
+WHOLE = ("--gres=gpu:8", "--nodes=1")
+WRITTEN = 1000
+STEP = 10_000
+
+
+async def slurm() -> None:
+    """Read 10,000 pending jobs, pass over them when nothing changed, and write levels."""
+    with SlurmLab() as lab:
+        for _ in range(lab.options.nodes):
+            lab.submit(SPARE, *WHOLE)
+        lab.until(lambda: len(lab.jobs("%i", "--states=RUNNING")) == lab.options.nodes, "the nodes are full")
+        for number in range(ARRAYS):
+            lab.submit(ACCOUNTS[number % len(ACCOUNTS)], *WHOLE, f"--array=1-{TASKS}")
+        controller = CommandController(lab.conf)
+        await _read(lab, controller)
+        await _write(controller)
+
+
+async def _read(lab: SlurmLab, controller: CommandController) -> None:
+    view = View(
+        "lab", naming=Naming.of("nvidia.com/gpu"), qos_classes={}, array_window=8, first_seen=FirstSeen({})
+    )
+    view.surround(
+        Surroundings(
+            nodes=await controller.nodes(),
+            partitions=await controller.partitions(),
+            accounts=await controller.accounts(),
+            settings=await controller.settings(),
+        )
+    )
+    view.read((await controller.jobs()).jobs)
+    walls, ours, theirs, translating, changes = [], [], [], [], 0
+    for _ in range(ROUNDS):
+        began = time.perf_counter(), _ours(), cpu_seconds(lab.part("slurmctld").pid)
+        reading = await controller.jobs()
+        walls.append(time.perf_counter() - began[0])
+        ours.append(_ours() - began[1])
+        theirs.append(cpu_seconds(lab.part("slurmctld").pid) - began[2])
+        started = time.process_time()
+        changes += len(view.read(reading.jobs)[0])
+        translating.append(time.process_time() - started)
+    say(
+        "slurm read",
+        jobs=ARRAYS * TASKS,
+        wall_ms=1000 * quantile(walls, 0.5),
+        best_wall_ms=1000 * min(walls),
+        cpu_ms=1000 * quantile(ours, 0.5),
+        slurmctld_cpu_ms=1000 * sum(theirs) / ROUNDS,
+        aim_wall_ms=150,
+    )
+    say(
+        "slurm pass without a change",
+        cpu_ms=1000 * quantile(translating, 0.5),
+        stated=changes,
+        aim_stated=0,
+    )
+
+
+async def _write(controller: CommandController) -> None:
+    ids = [job.id for job in (await controller.jobs()).jobs if job.state == "PENDING"]
+    first, second = ids[:WRITTEN], ids[WRITTEN : 2 * WRITTEN]
+    # Split off before it is measured: that happens once in a task's life.
+    await controller.set_site_factors([(job, 1) for job in first + second])
+    alike = await _timed(lambda: controller.set_site_factors([(job, STEP) for job in first]))
+    each = await _timed(
+        lambda: controller.set_site_factors([(job, STEP * place) for place, job in enumerate(second)])
+    )
+    say(
+        "slurm levels",
+        jobs=WRITTEN,
+        one_value_a_second=WRITTEN / alike,
+        a_value_each_a_second=WRITTEN / each,
+        ratio=each / alike,
+    )
+
+
+async def _timed(work: Callable[[], Awaitable[object]]) -> float:
+    began = time.perf_counter()
+    await work()
+    return time.perf_counter() - began
+
+
+def _ours() -> float:
+    """CPU seconds of this process and of the programs that it ran."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
