@@ -1,11 +1,13 @@
 """docker-compose.yml and the image: what can be told without an engine. `make images-check` builds and starts them."""
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_runtime import ServiceSettings, describe, load_settings
+from fairlead_runtime import HealthServer, Metrics, Readiness, ServiceSettings, describe, load_settings
 from fairlead_scorer.settings import ScorerSettings
 from fairlead_sim import demo_workload, load_cluster
 from fairlead_sim.settings import SimSettings
@@ -184,3 +186,29 @@ def _installed(name: str) -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False  # for another system
     return True
+
+
+@pytest.mark.parametrize(("reason", "code"), [(None, 0), ("no NATS", 1)])
+async def test_the_image_asks_a_service_what_its_own_health_check_asks(reason: str | None, code: int) -> None:
+    readiness = Readiness()
+    readiness.add("bus", lambda: reason)
+    async with HealthServer(Metrics("tested"), readiness, port=0) as server:
+        assert await healthy(FAIRLEAD_HEALTH_PORT=str(server.port)) == (
+            code,
+            json.dumps(
+                {"ready": code == 0, "reasons": {"bus": reason} if reason else {}}, separators=(",", ":")
+            ),
+        )
+        port = server.port
+    ended, said = await healthy(FAIRLEAD_HEALTH_PORT=str(port))
+    assert ended == 1
+    assert "does not answer" in said
+
+
+async def healthy(**variables: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-SE", str(ROOT / "deploy" / "images" / "healthy.py"),
+        env=variables, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    said, _ = await process.communicate()
+    return process.returncode, said.decode().strip()
