@@ -52,6 +52,8 @@ def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
     if draw(st.booleans()):
         order.remember(draw(st.sampled_from(TENANTS)), {"memory": draw(amounts)})
     large = draw(st.sampled_from([0, 0, 0, 2**60, 2**62]))
+    # Figures of few jobs are divided out, of many estimated.
+    copies = draw(st.sampled_from([1, 1, 6]))
     jobs = [
         a_waiting_job(
             f"u{number}",
@@ -62,6 +64,7 @@ def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
         )
         for number, asked in enumerate(
             draw(st.lists(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3), max_size=12))
+            * copies
         )
     ]
     return order, draw(st.permutations(jobs))
@@ -97,19 +100,23 @@ def beside_a_middle(rng: random.Random, side: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("side", [1, -1])
-def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int) -> None:
+@pytest.mark.parametrize("jobs", [1, 40], ids=["divided out", "estimated"])
+def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int, jobs: int) -> None:
     rng = random.Random(side)
+    tenants = [f"tenant-{number}" for number in range(jobs)]
     for _ in range(50):
         use, capacity = beside_a_middle(rng, side)
         order = PoolOrder(
-            PoolRules(capacity={"cpu": capacity}, classes=CLASSES, entitlements={"ada": Fraction(1)})
+            PoolRules(
+                capacity={"cpu": capacity}, classes=CLASSES, entitlements=dict.fromkeys(tenants, Fraction(1))
+            )
         )
-        order.run("r", "ada", {"cpu": use})
-        found = batch_positions(
-            [a_waiting_job("j", tenant="ada", demand={"cpu": 1})], order, order.rules, NOW
-        )
+        for name in tenants:
+            order.run(f"r-{name}", name, {"cpu": use})
+        waiting = [a_waiting_job(f"j-{name}", tenant=name, demand={"cpu": 1}) for name in tenants]
+        found = batch_positions(waiting, order, order.rules, NOW)
         assert found is not None
-        assert found[0].tag == use / capacity
+        assert {place.tag for place in found} == {use / capacity}
 
 
 def columns(count: int, tenants: int, rng: np.random.Generator) -> PoolColumns:

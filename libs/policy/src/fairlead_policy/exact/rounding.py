@@ -22,6 +22,8 @@ _BITS = 63
 """Behind the first one, of what estimates are made in."""
 _PRECISE = np.finfo(np.longdouble).nmant >= _BITS
 """Not on every machine: elsewhere all is divided out."""
+_FEW = 32
+"""Up to so many are divided out: estimates cost as much before the first one."""
 _ERROR = np.longdouble(2) ** -60
 """Relative, of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
 
@@ -33,6 +35,17 @@ class Terms(Protocol):
         """One of them."""
 
 
+class _Estimates(dict[int, np.longdouble]):
+    def __init__(self, terms: Terms) -> None:
+        super().__init__()
+        self._terms = terms
+
+    def __missing__(self, number: int) -> np.longdouble:
+        over, under = self._terms[number]
+        found = self[number] = np.longdouble(over) / np.longdouble(under)
+        return found
+
+
 class Fractions:
     """Fractions by number, each estimated once.
 
@@ -42,19 +55,12 @@ class Fractions:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self._estimates: dict[int, np.longdouble] = {}
+        self.estimates = _Estimates(terms)
+        """Of each, as nearly as can be."""
 
     def of(self, number: Ints) -> "Numbered":
         """One for each job."""
         return Numbered(number, self)
-
-    def estimated(self, number: int) -> np.longdouble:
-        """One of them, as nearly as can be."""
-        known = self._estimates.get(number)
-        if known is None:
-            over, under = self.terms[number]
-            known = self._estimates[number] = np.longdouble(over) / np.longdouble(under)
-        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +72,8 @@ class Numbered:
 
     def estimated(self) -> LongFloats:
         """Each, as nearly as can be."""
-        numbers, which = np.unique(self.number, return_inverse=True)
-        estimates = list(map(self.fractions.estimated, numbers.tolist()))
-        found: LongFloats = np.array(estimates, np.longdouble)[which]
-        return found
+        estimates = map(self.fractions.estimates.__getitem__, self.number.tolist())
+        return np.fromiter(estimates, np.longdouble, len(self.number))
 
     def at(self, job: int) -> Pair:
         """Of one job."""
@@ -88,7 +92,7 @@ class Figures:
     def __init__(self, use: Ints, multiplier: Numbered, rules: PoolRules) -> None:
         self._use, self._multiplier = use, multiplier
         self._rules, self._rate = rules, rules.rate
-        self._estimable = _PRECISE and not rules.largest_share_is_huge
+        self._estimable = _PRECISE and len(use) > _FEW and not rules.largest_share_is_huge
         self._tags = multiplier.estimated() * use if self._estimable else np.zeros(0, np.longdouble)
 
     def over(self, multiplier: Numbered) -> "Figures":
@@ -107,9 +111,11 @@ class Figures:
         def exact(at: int) -> float:
             return self._key(at, aged.item(at), (0, 1) if added is None else added.at(at))
 
-        extra = np.longdouble(0) if added is None or not self._estimable else added.estimated()
+        if not self._estimable:
+            return list(map(exact, range(len(self._use))))
+        extra = np.longdouble(0) if added is None else added.estimated()
         # What is subtracted from another number may leave little but the error.
-        if not self._estimable or (aged < 0).any() or np.any(extra < 0):
+        if (aged < 0).any() or np.any(extra < 0):
             return list(map(exact, range(len(self._use))))
         rate = np.longdouble(self._rate.numerator) / np.longdouble(self._rate.denominator)
         return _rounded(self._tags + aged * rate + extra, exact)

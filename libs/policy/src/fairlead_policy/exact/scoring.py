@@ -141,6 +141,10 @@ class Scores:
         exact = None if self.exact is None else self.exact[row]
         return "" if exact is None else str(exact)
 
+    def shares_at(self, rows: Ints) -> list[str]:
+        """The same of some rows."""
+        return [""] * len(rows) if self.exact is None else list(map(self.share_at, rows.tolist()))
+
     def first(self, count: int) -> "Scores":
         """Those of the first jobs."""
         if len(self.rows) == count:
@@ -227,8 +231,8 @@ class Scale:
         self.unbounded = entitled == 0
         shares = measure.rules.unit_shares
         self.exact = [share / entitled if entitled else NOTHING for share in shares]
-        self.numbers = [measure.multipliers.number(exact) for exact in self.exact]
-        self.floats = [ratio(m.numerator, m.denominator) for m in self.exact]
+        self.numbers = np.array([measure.multipliers.number(exact) for exact in self.exact], np.int64)
+        self.floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
 
 
 def score(jobs: Jobs, tenants: Tenants, measure: Measure) -> Scores:
@@ -237,7 +241,7 @@ def score(jobs: Jobs, tenants: Tenants, measure: Measure) -> Scores:
     if not count:
         empty = np.empty(0, np.int64)
         return Scores(join([]), empty, empty, np.empty(0, np.bool_))
-    lengths = np.diff(np.append(tenants.starts, count))
+    lengths = _lengths(tenants.starts, count)
     before, beyond = _sums_before(jobs.demand, tenants, lengths)
     lacking = _lacking_before(jobs.lacking, tenants, lengths)
     dominant = use = np.zeros(count, np.int64)
@@ -246,10 +250,9 @@ def score(jobs: Jobs, tenants: Tenants, measure: Measure) -> Scores:
         use = before[dominant, np.arange(count)]
     # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
     infinite: Flags = beyond | lacking
-    scale = np.repeat(tenants.scale, lengths)
-    unbounded = np.array([one.unbounded for one in tenants.scales])
-    if unbounded.any():
-        infinite |= unbounded[scale]
+    scale = _each(tenants.scale, lengths)
+    if any(one.unbounded for one in tenants.scales):
+        infinite |= np.array([one.unbounded for one in tenants.scales])[scale]
     counted = np.where(infinite, 0, use) if infinite.any() else use
     multiplier, unit = _units(jobs.grade, tenants.scales, scale, dominant, measure)
     with np.errstate(over="ignore"):
@@ -266,15 +269,15 @@ def _units(
     """What a base unit of each job's dominant resource adds to its key: number of the multiplier, and the float."""
     resources = len(measure.unit_floats)
     if not resources:
-        return np.zeros(len(scale), np.int64), np.zeros(len(scale))
+        return np.zeros(len(dominant), np.int64), np.zeros(len(dominant))
     if measure.rules.class_mode != "multiplicative" or grade is None:
         at = scale * resources + dominant if len(scales) > 1 else dominant
-        numbers = np.array([one.numbers for one in scales], np.int64).ravel()
-        floats = np.array([one.floats for one in scales], np.float64).ravel()
+        numbers = np.concatenate([one.numbers for one in scales])
+        floats = np.concatenate([one.floats for one in scales])
         return numbers[at], floats[at]
-    found, unit = np.zeros(len(scale), np.int64), np.zeros(len(scale))
+    found, unit = np.zeros(len(dominant), np.int64), np.zeros(len(dominant))
     for number, one in enumerate(scales):
-        which = np.flatnonzero(scale == number)
+        which = np.flatnonzero(np.broadcast_to(scale == number, found.shape))
         divided, quotients = measure.grades.divided(one.exact, grade[which])
         each = np.arange(len(which))
         found[which], unit[which] = divided[each, dominant[which]], quotients[each, dominant[which]]
@@ -288,16 +291,29 @@ def _sums_before(demand: Ints, tenants: Tenants, lengths: Ints) -> tuple[Ints, F
     """
     before, beyond = np.empty_like(demand), np.zeros(demand.shape[1], np.bool_)
     starts = tenants.starts
-    large = np.zeros(len(starts), np.bool_)
-    for sums, asked, held in zip(before, demand, tenants.use, strict=True):
-        large |= np.add.reduceat(asked, starts, dtype=np.float64) + held > LARGEST * _SURELY
-        sums[0] = 0
-        np.cumsum(asked[:-1], out=sums[1:])
-        np.add(sums, np.repeat(held - sums[starts], lengths), out=sums)
-    for number in np.flatnonzero(large).tolist():
+    before[:, 0] = 0
+    demand[:, :-1].cumsum(axis=1, out=before[:, 1:])
+    for sums, held in zip(before, tenants.use, strict=True):
+        np.add(sums, _each(held - sums[starts], lengths), out=sums)
+    large = np.add.reduceat(demand, starts, axis=1, dtype=np.float64) + tenants.use > LARGEST * _SURELY
+    for number in np.flatnonzero(large.any(axis=0)).tolist():
         some = slice(starts[number], starts[number] + lengths[number])
         before[:, some], beyond[some] = _large_sums(demand[:, some], tenants.use[:, number])
     return before, beyond
+
+
+def _lengths(starts: Ints, count: int) -> Ints:
+    """How many jobs each tenant has."""
+    lengths = np.empty_like(starts)
+    lengths[-1] = count
+    lengths[:-1] = starts[1:]
+    lengths -= starts
+    return lengths
+
+
+def _each(values: Ints, lengths: Ints) -> Ints:
+    """What tenants have, job by job; of a single tenant one number, as that is every job's."""
+    return values if len(lengths) == 1 else np.repeat(values, lengths)
 
 
 def _large_sums(demand: Ints, use: Ints) -> tuple[Ints, Flags]:

@@ -17,6 +17,7 @@ from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
 from fairlead_policy.order.merging import SortKey, sort_key_at
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import Columns
 
 # Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
 _NEAR = 2.0**-45
@@ -108,14 +109,12 @@ class SideBySide:
         """What all jobs before the place that can start at all ask for, by resource."""
         if not self.sequences:
             return Counter()
+        counted = zip(self.sequences, self.ahead.tolist(), strict=True)
         if leaves_out(rules):
-            counted = zip(self.sequences, self.ahead.tolist(), strict=True)
             before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
             return asked_in_turn(before, rules)
-        parts = [
-            sequence.first_columns(len(sequence)).demand_of_startable(rules).T for sequence in self.sequences
-        ]
-        sums = [_sum(column[self._before]) for column in np.concatenate(parts, axis=1)]
+        columns = Columns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
+        sums = [_sum(column) for column in columns.demand_of_startable(rules).T]
         return Counter(dict(zip(rules.resources, sums, strict=True)))
 
     def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:

@@ -10,6 +10,8 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
 
 NOBODY = -1
+_FEW = 16
+"""Up to so many jobs are looked up one by one: columns of a whole tree cost more."""
 
 
 class Depth(NamedTuple):
@@ -37,7 +39,7 @@ class Depth(NamedTuple):
             self.finite[rows],
         )
 
-    def put(self, rows: Ints, other: "Depth") -> None:
+    def put(self, rows: Ints | slice, other: "Depth") -> None:
         """Other jobs' columns in place of some."""
         for column, told in zip(self, other, strict=True):
             column[rows] = told
@@ -59,12 +61,15 @@ class LevelsBelow:
     def __init__(self, rules: PoolRules) -> None:
         self.tenants: list[str] = []
         """By number."""
+        self._numbers: dict[str, int] = {}
         self._rules = rules
         self._known: dict[ServiceOrder, tuple[dict[str, None], list[Depth]]] = {}
         """By sequence: whose jobs are filled in, and the columns, by number in the field."""
 
     def of(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
         """Of jobs of a sequence, from the top down."""
+        if len(positions) <= _FEW:
+            return self._one_by_one(sequence, positions)
         filled, depths = self._known.setdefault(sequence, ({}, []))
         numbers = sequence.stretch.at[positions]
         for leaf in np.unique(sequence.field.tenant_queue[numbers]).tolist():
@@ -75,18 +80,37 @@ class LevelsBelow:
                     self._fill(depths, number, sequence, tenant)
         return [depth.take(numbers) for depth in depths]
 
+    def _one_by_one(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
+        depths: list[Depth] = []
+        for row, position in enumerate(positions.tolist()):
+            way = self._rules.way_up(sequence.job_at(position).tenant)
+            for number, tenant in enumerate(way[-2::-1]):
+                if number == len(depths):
+                    depths.append(Depth.of_nobody(len(positions)))
+                at = np.array([sequence.position_in(tenant, position)])
+                depths[number].put(slice(row, row + 1), self._standing(sequence, tenant, at))
+        return depths
+
     def _fill(self, depths: list[Depth], number: int, sequence: ServiceOrder, tenant: str) -> None:
         while len(depths) <= number:
             depths.append(Depth.of_nobody(len(sequence.field.tenant_queue)))
-        stretch = sequence.stretches[tenant]
-        scores, at = stretch.scores, np.arange(len(stretch.at))
-        told = Depth(
-            tenant=np.full(len(at), len(self.tenants)),
+        at = sequence.stretches[tenant].at
+        depths[number].put(at, self._standing(sequence, tenant, np.arange(len(at))))
+
+    def _standing(self, sequence: ServiceOrder, tenant: str, at: Ints) -> Depth:
+        """What a tenant stands at, at some positions in its sequence."""
+        scores = sequence.stretches[tenant].scores.take(at)
+        return Depth(
+            tenant=np.full(len(at), self._number(tenant)),
             at=at,
             use=np.where(scores.lacking, 0, scores.use),
             dominant=scores.dominant,
-            lifter=sequence.lifter_in(tenant),
+            lifter=sequence.lifter_in(tenant)[at],
             finite=scores.finite,
         )
-        depths[number].put(stretch.at, told)
-        self.tenants.append(tenant)
+
+    def _number(self, tenant: str) -> int:
+        found = self._numbers.setdefault(tenant, len(self.tenants))
+        if found == len(self.tenants):
+            self.tenants.append(tenant)
+        return found

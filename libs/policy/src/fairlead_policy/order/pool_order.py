@@ -11,7 +11,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.order.view import View
+from fairlead_policy.order.view import OneSequence, View
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.columns import by_tenant
@@ -156,8 +156,7 @@ class PoolOrder:
 
     def place_at(self, sequence: ServiceOrder, position: int, now: Micros) -> Place:
         """The place of a job of a top-level tenant's sequence at that instant."""
-        view = View(self._measure, [Front.of(sequence, np.array([position]))], now)
-        return view.positions(np.zeros(1, np.int64))[0]
+        return Positions(OneSequence(sequence), np.array([position]), self._measure, now)[0]
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
         """What each of these tenants may have and has, by name, and what those above them have.

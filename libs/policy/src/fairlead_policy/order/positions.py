@@ -7,6 +7,7 @@ shard or grouping it was computed in. Each is made when somebody looks at it, so
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple, Protocol, overload
 
 import numpy as np
@@ -88,10 +89,16 @@ class Positions(Sequence[Place]):
         rules = measure.rules
         self._line, self._order = line, order
         self._rules, self._now = rules, now
-        self._levels = LevelsBelow(rules)
         self._units = measure.units
-        self._weights = None if rules.strict else ClassWeights(rules)
         self._lifts: dict[tuple[ServiceOrder, str, int], Lift] = {}
+
+    @cached_property
+    def _levels(self) -> LevelsBelow:
+        return LevelsBelow(self._rules)
+
+    @cached_property
+    def _weights(self) -> ClassWeights | None:
+        return None if self._rules.strict else ClassWeights(self._rules)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -107,7 +114,7 @@ class Positions(Sequence[Place]):
     def __getitem__(self, at: slice) -> list[Place]: ...
 
     def __getitem__(self, at: int | slice) -> Place | list[Place]:
-        rows = self._order[at if isinstance(at, slice) else [at]]
+        rows = self._order[at] if isinstance(at, slice) else self._order[at, np.newaxis]
         found = self._made(rows, self._served(rows))
         return found if isinstance(at, slice) else found[0]
 
@@ -133,11 +140,10 @@ class Positions(Sequence[Place]):
             yield self._order[some], served.take(some)
 
     def _served(self, rows: Ints) -> _Served:
-        part, at, behind = (
-            np.full(len(rows), -1),
-            np.zeros(len(rows), np.int64),
-            np.full(len(rows), "", object),
-        )
+        part, at = np.empty(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        behind: Names = np.empty(len(rows), np.object_)
+        part.fill(-1)
+        behind.fill("")
         sequences: list[ServiceOrder] = []
         depths: list[Depth] = []
         for sequence, which, positions in self._line.sequences(rows):
@@ -169,7 +175,7 @@ class Positions(Sequence[Place]):
         tag, key = self._figures(scores, jobs, top)
         dominant, use = _names(scores.dominant, scores.use, self._rules), scores.use.tolist()
         because: list[UnboundedBy | None] = [None] * len(jobs)
-        for row in np.flatnonzero(scores.rows.rank & 1).tolist():
+        for row in (scores.rows.rank & 1).nonzero()[0].tolist():
             because[row] = "beyond"
             tag[row] = key[row] = 0.0
             if scores.lacking[row]:
@@ -229,14 +235,17 @@ class Positions(Sequence[Place]):
 
     def _made(self, rows: Ints, served: _Served) -> list[Place]:
         columns = self._columns(rows, served)
-        blocked = self._line.scores.rows.rank[rows] & 2 > 0
-        lifted: list[tuple[Lift | None, Lift | None]] = [(None, None)] * len(rows)
-        within: list[list[Within]] = [[] for _ in rows]
-        for row in np.flatnonzero(served.part >= 0).tolist():
-            sequence, at = served.sequences[served.part.item(row)], served.at.item(row)
-            lifted[row] = self._lifted(sequence, at)
-            within[row] = self._within(sequence, row, columns.below, served.depths)
-        share_at = self._line.scores.share_at
+        lifted, within = self._compared(columns.below, served)
+        override, submitted, at = columns.override, columns.submitted, served.at.tolist()
+        shares = self._line.scores.shares_at(rows)
+        told = zip(
+            columns.jobs,
+            columns.top,
+            zip(columns.dominant, columns.use, columns.tag, columns.key, strict=True),
+            columns.unbounded_by,
+            (self._line.scores.rows.rank[rows] & 2).tolist(),
+            strict=True,
+        )
         return [
             Place(
                 uid=job.uid,
@@ -244,25 +253,37 @@ class Positions(Sequence[Place]):
                 id=job.id,
                 tenant=job.tenant,
                 urgency=job.urgency,
-                override=columns.override[row],
-                dominant=columns.dominant[row],
-                use=columns.use[row],
-                share=share_at(rows.item(row)),
-                tag=columns.tag[row],
-                key=columns.key[row],
-                submitted=columns.submitted[row],
-                unbounded=columns.unbounded_by[row] is not None,
-                unbounded_by=columns.unbounded_by[row],
-                blocked=is_blocked,
+                override=override[row],
+                dominant=dominant,
+                use=use,
+                share=shares[row],
+                tag=tag,
+                key=key,
+                submitted=submitted[row],
+                unbounded=because is not None,
+                unbounded_by=because,
+                blocked=blocked > 0,
                 demand=job.demand,
-                top="" if columns.top[row] == job.tenant else columns.top[row],
-                position=served.at.item(row),
+                top="" if top == job.tenant else top,
+                position=at[row],
                 lifted=lifted[row][0],
                 lifted_late=lifted[row][1],
                 within=within[row],
             )
-            for row, (job, is_blocked) in enumerate(zip(columns.jobs, blocked.tolist(), strict=True))
+            for row, (job, top, (dominant, use, tag, key), because, blocked) in enumerate(told)
         ]
+
+    def _compared(
+        self, below: Sequence[Below], served: _Served
+    ) -> tuple[list[tuple[Lift | None, Lift | None]], list[list[Within]]]:
+        """By job: those that it counts as, and what its tenants below the top stand at."""
+        lifted: list[tuple[Lift | None, Lift | None]] = [(None, None)] * len(served.part)
+        within: list[list[Within]] = [[] for _ in lifted]
+        for row in np.flatnonzero(served.part >= 0).tolist() if served.sequences else ():
+            sequence, at = served.sequences[served.part.item(row)], served.at.item(row)
+            lifted[row] = self._lifted(sequence, at)
+            within[row] = self._within(sequence, row, below, served.depths)
+        return lifted, within
 
     def _lifted(self, sequence: ServiceOrder, at: int) -> tuple[Lift | None, Lift | None]:
         """The jobs that one counts as, as far as they are others: as submitted, and far beyond the cap."""

@@ -12,11 +12,36 @@ from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, Ti
 from fairlead_policy.exact.scoring import Measure, Scores, join_scores
 from fairlead_policy.order.positions import InSequence, Positions
 from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.tenants.service_order import Cause
+from fairlead_policy.tenants.service_order import Cause, ServiceOrder
 from fairlead_policy.tenants.tenant_tree import Front
 
 _FEW = 256
 """Up to so many jobs are picked one by one."""
+
+
+class OneSequence:
+    """A top-level tenant's jobs, each row its position: as they are, so that few of them cost little.
+
+    Args:
+        sequence: of the tenant.
+    """
+
+    def __init__(self, sequence: ServiceOrder) -> None:
+        self._sequence = sequence
+        self.scores: Scores = sequence.stretch.scores
+
+    def jobs(self, rows: Ints) -> list[WaitingJob]:
+        """The jobs at some positions."""
+        return self._sequence.jobs_at(rows)
+
+    def cause(self, row: int) -> Cause:
+        """What makes a job's share infinite, where that is a resource that the pool has none of."""
+        return self._sequence.cause_at(row)
+
+    def sequences(self, rows: Ints) -> Iterator[InSequence]:
+        """This one, where the tenant does not stand alone."""
+        if not self._sequence.alone:
+            yield InSequence(self._sequence, np.arange(len(rows)), rows)
 
 
 class View:

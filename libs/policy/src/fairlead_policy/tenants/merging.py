@@ -8,6 +8,7 @@ by ranking all of them once; running maxima are then those of integers.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -41,12 +42,14 @@ class Field:
         columns = [
             tenant_queue.columns(count) for tenant_queue, count in zip(tenant_queues, counts, strict=True)
         ]
+        starts = np.array([0, *accumulate(counts)])
+        number = np.repeat(np.arange(len(tenant_queues)), counts)
         return cls(
             tenant_queues,
-            np.repeat(np.arange(len(tenant_queues)), counts),
-            np.concatenate([np.arange(count) for count in counts]),
+            number,
+            np.arange(len(number)) - starts[number],
             Columns.joined(columns),
-            np.cumsum([0, *counts]),
+            starts,
             tuple(
                 len(tenant_queue) == count for tenant_queue, count in zip(tenant_queues, counts, strict=True)
             ),

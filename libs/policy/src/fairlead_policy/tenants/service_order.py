@@ -76,7 +76,7 @@ class ServiceOrder:
 
     def first_columns(self, count: int) -> Columns:
         """What the first jobs are, in this order."""
-        return self.field.columns.take(self.stretch.at[:count])
+        return self.field.columns.take(slice(count) if self.alone else self.stretch.at[:count])
 
     @cached_property
     def rows(self) -> Rows:
@@ -124,6 +124,8 @@ class ServiceOrder:
 
     def job_at(self, position: int) -> WaitingJob:
         """A job."""
+        if self.alone:
+            return self.field.tenant_queues[0].job_at(position)
         return self.job_within(self.top, position)
 
     def jobs_at(self, positions: Ints) -> list[WaitingJob]:

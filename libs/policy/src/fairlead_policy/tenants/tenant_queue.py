@@ -65,13 +65,15 @@ class Columns(NamedTuple):
         startable = (self.demand <= capacity).all(axis=1) & (self.lacking == 0)
         return np.where(startable[:, np.newaxis], self.demand, 0)
 
-    def take(self, rows: Ints) -> "Columns":
+    def take(self, rows: Ints | slice) -> "Columns":
         """Some of the jobs, in that order."""
         return Columns(*(column[rows] for column in self))
 
     @classmethod
     def joined(cls, parts: Sequence["Columns"]) -> "Columns":
         """The jobs of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 

@@ -116,6 +116,9 @@ class TenantTree:
 
     def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
+        made = self._made
+        if self._alone and made is not None and (made[1] >= depth or made[2].stretch.whole):
+            return made[2]
         if self.rules.rescaled and not self._alone:
             self._served_so_far(now).all()
             return self._as_served(now)
@@ -123,7 +126,6 @@ class TenantTree:
             tenant_queue for _, tenant_queue in sorted(self.tenant_queues.items()) if len(tenant_queue)
         ]
         horizon = self._horizon(tenant_queues, now)
-        made = self._made
         longest = max(map(len, tenant_queues), default=0)
         if made is None or made[0] != horizon or made[1] < min(depth, longest):
             field = Field.of(tenant_queues, [depth] * len(tenant_queues))
