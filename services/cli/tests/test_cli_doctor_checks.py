@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
-from fairlead_cli.kueue.doctor.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, Release
 from fairlead_cli.kueue.doctor.survey import Right, Survey

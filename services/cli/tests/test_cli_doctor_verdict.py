@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from fairlead_cli.errors import InputError
+from fairlead_cli.findings import Finding, Severity, counted, listed
 from fairlead_cli.kueue.clusters import target, targets
-from fairlead_cli.kueue.doctor.findings import Finding, Severity, counted, listed
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import Release, seen
 from fairlead_cli.kueue.doctor.rendering import acceptance, closing

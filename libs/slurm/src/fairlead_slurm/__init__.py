@@ -15,15 +15,18 @@ from fairlead_slurm.errors import (
     SlurmUnreachableError,
     UnreadableError,
 )
+from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
 
 __all__ = [
     "HIGHEST_SITE_FACTOR",
+    "UNLABELLED",
     "CommandController",
     "CommandFailedError",
     "Controller",
     "FatalSlurmError",
+    "Ladder",
     "NotAnIdError",
     "ProgramMissingError",
     "Reading",

@@ -5,13 +5,16 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairlead_slurm.quantities import tres
+from fairlead_contracts.base.instants import Micros
+from fairlead_slurm.quantities import duration, tres
 
 _WORD = re.compile(r"(?:^|\s)([A-Za-z/]+(?:\[\d+\])?)=")
 _SETTING = re.compile(r"^(\S+)\s*= ?(.*)$")
 _WEIGHT = "PriorityWeight"
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN", "FUTURE", "POWERING_DOWN", "INVAL", "NOT_RESPONDING")
 _ROOT = "root"
+_GRES = re.compile(r"([^:,()]+)(?::([^:,()]+))?:([0-9]+)")
+_NOTHING = ("", "(null)", "NONE", "none", "ALL")
 
 
 class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +27,8 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
     usable: bool
     """Whether jobs may start on it."""
     features: tuple[str, ...]
+    gres: dict[str, int]
+    """How many of each, by name as `gpu` and by type as `gpu:h100`, whether or not accounting tracks them."""
 
 
 class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +38,19 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     tier: int
     """PriorityTier: jobs of a higher one go first, whatever their priority."""
     is_default: bool
-    up: bool
+    state: str
+    """`UP`; `DOWN` takes jobs and starts none; `DRAIN` and `INACTIVE` take none."""
     preempts: bool
+    max_time: Micros | None
+    """None for no limit."""
+    allowed_accounts: tuple[str, ...]
+    """Empty for all."""
+    denied_accounts: tuple[str, ...]
+
+    @property
+    def up(self) -> bool:
+        """Whether it starts jobs."""
+        return self.state == "UP"
 
 
 class SlurmAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +71,15 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     weights: dict[str, int]
     """PriorityWeight* that are not 0, by what follows that word, as `Age`; resources as `TRES/cpu`."""
     preempt_type: str
+    slurm_user: str
+    """Whom slurmctld runs as: it may do everything, as root may."""
+    scheduler_type: str
+    scheduler: dict[str, str]
+    """SchedulerParameters by name; empty for one that is a word alone."""
+    enforced: tuple[str, ...]
+    """AccountingStorageEnforce, in words."""
+    has_accounting: bool
+    """Whether there is a slurmdbd."""
 
     @property
     def own_priority(self) -> int:
@@ -71,6 +96,7 @@ def nodes(text: str) -> list[SlurmNode]:
             resources=tres(words.get("CfgTRES", "")),
             usable=not any(state in words.get("State", "UNKNOWN") for state in _UNUSABLE),
             features=_list(words.get("ActiveFeatures", "")),
+            gres=_gres(words.get("Gres", "")),
         )
         for words in _lines(text, "NodeName")
     ]
@@ -83,8 +109,11 @@ def partitions(text: str) -> list[SlurmPartition]:
             name=words["PartitionName"],
             tier=int(words.get("PriorityTier", "1")),
             is_default=words.get("Default") == "YES",
-            up=words.get("State") == "UP",
+            state=words.get("State", ""),
             preempts=words.get("PreemptMode", "OFF") not in ("OFF", "GANG"),
+            max_time=duration(words.get("MaxTime", "")),
+            allowed_accounts=_named(words.get("AllowAccounts", "")),
+            denied_accounts=_named(words.get("DenyAccounts", "")),
         )
         for words in _lines(text, "PartitionName")
     ]
@@ -114,7 +143,27 @@ def settings(text: str) -> SlurmSettings:
         priority_type=found.get("PriorityType", ""),
         weights=_weights(found),
         preempt_type=found.get("PreemptType", ""),
+        slurm_user=found.get("SlurmUser", "").partition("(")[0],
+        scheduler_type=found.get("SchedulerType", ""),
+        scheduler=_parameters(found.get("SchedulerParameters", "")),
+        enforced=_named(found.get("AccountingStorageEnforce", "")),
+        has_accounting=found.get("AccountingStorageType", "").endswith("/slurmdbd"),
     )
+
+
+def _parameters(text: str) -> dict[str, str]:
+    parts = (part.partition("=") for part in _named(text))
+    return {name.strip().lower(): value.strip() for name, _, value in parts}
+
+
+def _gres(text: str) -> dict[str, int]:
+    """Of `gpu:h100:8(S:0-1),gpu:a100:4,nvme:1`: a name's types add up."""
+    counts: dict[str, int] = {}
+    for name, kind, count in _GRES.findall(re.sub(r"\([^)]*\)", "", text)):
+        counts[name] = counts.get(name, 0) + int(count)
+        if kind:
+            counts[f"{name}:{kind}"] = counts.get(f"{name}:{kind}", 0) + int(count)
+    return counts
 
 
 def _weights(found: Mapping[str, str]) -> dict[str, int]:
@@ -147,6 +196,11 @@ def _words(line: str) -> dict[str, str]:
 
 def _list(text: str) -> tuple[str, ...]:
     return () if text in ("", "(null)") else tuple(text.split(","))
+
+
+def _named(text: str) -> tuple[str, ...]:
+    """Like `_list`, where a word stands for nothing in particular."""
+    return () if text in _NOTHING else tuple(text.split(","))
 
 
 def _number(text: str) -> int:

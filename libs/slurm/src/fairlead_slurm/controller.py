@@ -72,6 +72,16 @@ class CommandController:
         """See `Controller`."""
         return cluster.settings(await self._shown("config"))
 
+    async def administration_level(self, user: str) -> str:
+        """What accounting lets somebody do to others' jobs: `None`, `Operator` or `Administrator`; empty for a stranger.
+
+        Raises:
+            SlurmError: slurmdbd does not answer, or there is none.
+        """
+        where = ("where", f"name={user}", "format=AdminLevel")
+        found = await self._commands.output("sacctmgr", "--noheader", "--parsable2", "show", "user", *where)
+        return found.strip()
+
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """See `Controller`."""
         lines = site_factor_lines(factors)

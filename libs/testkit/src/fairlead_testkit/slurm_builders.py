@@ -38,14 +38,30 @@ def a_slurm_job(name: str = "1", **changes: object) -> SlurmJob:
 
 
 def a_partition(name: str, *, tier: int = 1, is_default: bool = False) -> SlurmPartition:
-    """One that is up."""
-    return SlurmPartition(name=name, tier=tier, is_default=is_default, up=True, preempts=False)
+    """One that is up, for everybody, without a limit of time."""
+    return SlurmPartition(
+        name=name,
+        tier=tier,
+        is_default=is_default,
+        state="UP",
+        preempts=False,
+        max_time=None,
+        allowed_accounts=(),
+        denied_accounts=(),
+    )
 
 
 def a_node(name: str, *partitions: str, usable: bool = True) -> SlurmNode:
     """One of 16 CPUs and 8 GPUs."""
     resources = {"cpu": 16_000, "mem": 2**30, "billing": 16_000, "gres/gpu": 8000, "gres/gpu:h100": 8000}
-    return SlurmNode(name=name, partitions=partitions, resources=resources, usable=usable, features=())
+    return SlurmNode(
+        name=name,
+        partitions=partitions,
+        resources=resources,
+        usable=usable,
+        features=(),
+        gres={"gpu": 8, "gpu:h100": 8},
+    )
 
 
 def some_accounts() -> list[SlurmAccount]:
@@ -65,4 +81,9 @@ def some_settings(**weights: int) -> SlurmSettings:
         priority_type="priority/multifactor",
         weights=dict(weights) or {"Age": 3000},
         preempt_type="preempt/none",
+        slurm_user="slurm",
+        scheduler_type="sched/backfill",
+        scheduler={},
+        enforced=("associations", "limits", "qos"),
+        has_accounting=True,
     )

@@ -22,9 +22,8 @@ from fairlead_contracts.frontend.verbs import (
     Verdict,
 )
 from fairlead_runtime import wake_or_timeout
-from fairlead_slurm import Controller, RetryableSlurmError, SlurmError, is_gone
+from fairlead_slurm import UNLABELLED, Controller, RetryableSlurmError, SlurmError, is_gone
 from fairlead_slurm_bridge.instruments import Instruments
-from fairlead_slurm_bridge.ladder import UNLABELLED
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.store import Store
 from fairlead_slurm_bridge.view import Statements, View

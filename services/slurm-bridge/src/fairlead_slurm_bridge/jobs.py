@@ -6,9 +6,8 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, Outcome, Phase
-from fairlead_slurm import SlurmJob
+from fairlead_slurm import UNLABELLED, Ladder, SlurmJob
 from fairlead_slurm_bridge.domains import Naming
-from fairlead_slurm_bridge.ladder import UNLABELLED, Ladder
 from fairlead_slurm_bridge.windows import numbers
 
 NO_EPOCH = 0

@@ -16,11 +16,18 @@ from fairlead_contracts.messages.state import (
     TenantState,
     subject_of,
 )
-from fairlead_slurm import SlurmAccount, SlurmJob, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm import (
+    UNLABELLED,
+    Ladder,
+    SlurmAccount,
+    SlurmJob,
+    SlurmNode,
+    SlurmPartition,
+    SlurmSettings,
+)
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
 from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, state_of
-from fairlead_slurm_bridge.ladder import UNLABELLED, Ladder
 from fairlead_slurm_bridge.waiting_places import Waiting, traded
 from fairlead_slurm_bridge.windows import placed
 

@@ -5,20 +5,12 @@ from collections.abc import Iterator
 
 import msgspec
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from fairlead_cli.kueue.doctor.findings import Finding, Severity, counted, listed
+from fairlead_cli.findings import Finding, Severity, counted, findings_view, listed
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import Verdict
 from fairlead_contracts.messages.clearance import Clearance
-
-_MARKS = {
-    Severity.ERROR: ("✗ error  ", "bold red"),
-    Severity.WARNING: ("! warning", "yellow"),
-    Severity.INFO: ("· info   ", "cyan"),
-    Severity.OK: ("✓", "green"),
-}
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,32 +75,7 @@ def _parts(found: Report, *, quiet: bool) -> Iterator[RenderableType]:
         f": {found.server}, Kubernetes {found.kubernetes}, {kueue}, as {found.user}",
     )
     yield Text(f"measured by {found.policy}", style="dim")
-    for finding in found.findings:
-        if finding.severity is not Severity.OK:
-            yield Text("")
-            yield from _finding(finding)
-    fine = [finding for finding in found.findings if finding.severity is Severity.OK]
-    if fine and not quiet:
-        yield Text("")
-        for finding in fine:
-            yield Text.assemble(_MARKS[Severity.OK], f" {finding.subject}: ", (finding.what, "dim"))
-
-
-def _finding(finding: Finding) -> Iterator[RenderableType]:
-    mark, style = _MARKS[finding.severity]
-    accepted = " (accepted)" if finding.accepted else ""
-    yield Text.assemble((mark, style), "  ", (finding.name, "bold"), accepted, f"  {finding.subject}")
-    yield Padding(Text(finding.what), (0, 0, 0, 4), expand=False)
-    if finding.why:
-        yield Padding(Text(finding.why, style="dim"), (0, 0, 0, 4), expand=False)
-    if finding.mend:
-        # As it stands: a command that was wrapped could not be copied.
-        yield Text(
-            "\n".join(f"      {line}" for line in finding.mend.splitlines()),
-            style="green",
-            no_wrap=True,
-            overflow="ignore",
-        )
+    yield from findings_view(found.findings, quiet=quiet)
 
 
 def closing(survey: Survey, verdict: Verdict) -> str:

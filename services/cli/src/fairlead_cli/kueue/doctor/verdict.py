@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks.lever import lever_of
-from fairlead_cli.kueue.doctor.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.base.instants import Moment
 from fairlead_contracts.messages.clearance import Clearance, Lever

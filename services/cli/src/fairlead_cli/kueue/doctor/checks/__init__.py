@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from fairlead_cli.findings import Finding
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks import (
     aging,
     capacity,
@@ -18,7 +20,6 @@ from fairlead_cli.kueue.doctor.checks import (
     tenants,
     writers,
 )
-from fairlead_cli.kueue.doctor.findings import Check, Finding
 from fairlead_cli.kueue.doctor.survey import Survey
 
 CHECKS: tuple[Check, ...] = (

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, info, warning
+from fairlead_cli.findings import Finding, info, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.making import makers
 from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, info, listed, warning
+from fairlead_cli.findings import Finding, counted, info, listed, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.making import makers
 from fairlead_cli.kueue.doctor.survey import Survey, nodes_of, repels, usable_nodes
 from fairlead_kube import Node, ResourceFlavor

@@ -6,7 +6,8 @@ from itertools import product
 
 import msgspec
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, info, listed, warning
+from fairlead_cli.findings import Finding, counted, info, listed, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (

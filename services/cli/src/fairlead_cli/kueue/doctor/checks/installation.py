@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info, warning
+from fairlead_cli.findings import Finding, error, info, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.kueue_config import Release
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_kube import KUEUE, Lever

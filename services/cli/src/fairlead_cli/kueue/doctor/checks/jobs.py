@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, counted, listed, warning
+from fairlead_cli.findings import Finding, counted, listed, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import Survey, queue_label
 from fairlead_kube import ObjectMeta, holds
 

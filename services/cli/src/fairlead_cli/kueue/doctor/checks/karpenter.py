@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 
+from fairlead_cli.findings import Finding, info, listed, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
-from fairlead_cli.kueue.doctor.findings import Check, Finding, info, listed, warning
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
 from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity

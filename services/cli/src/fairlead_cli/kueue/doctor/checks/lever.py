@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info
+from fairlead_cli.findings import Finding, error, info
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.messages import clearance
 from fairlead_kube import Lever

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, info, listed, warning
+from fairlead_cli.findings import Finding, info, listed, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube import ClusterQueue

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.kueue.doctor.findings import Check, Finding, error, info, listed, warning
+from fairlead_cli.findings import Finding, error, info, listed, warning
+from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 

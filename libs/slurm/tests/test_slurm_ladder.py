@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_slurm import HIGHEST_SITE_FACTOR
-from fairlead_slurm_bridge.ladder import Ladder
+from fairlead_slurm import HIGHEST_SITE_FACTOR, Ladder
 
 WEIGHTS = st.integers(0, 2_000_000)
 NICE = st.integers(-10_000, 10_000)

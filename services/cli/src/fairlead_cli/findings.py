@@ -1,11 +1,12 @@
-"""What a check finds: one thing, what it is, why it matters, and the command or YAML that mends it."""
+"""What a check of a cluster finds: one thing, what it is, why it matters, and the command or YAML that mends it."""
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
-
-from fairlead_cli.kueue.doctor.survey import Survey
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
 
 
 class Severity(enum.StrEnum):
@@ -19,6 +20,14 @@ class Severity(enum.StrEnum):
     """Good to know."""
     OK = "ok"
     """Looked at, and nothing found."""
+
+
+_MARKS = {
+    Severity.ERROR: ("✗ error  ", "bold red"),
+    Severity.WARNING: ("! warning", "yellow"),
+    Severity.INFO: ("· info   ", "cyan"),
+    Severity.OK: ("✓", "green"),
+}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,28 +44,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A command or YAML; empty where there is nothing to mend."""
     accepted: bool = False
     """Whether an operator accepted it by name."""
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at a survey."""
-
-    topic: str
-    names: tuple[str, ...]
-    """Of all findings that it can have."""
-    look: Callable[[Survey], Iterable[Finding]]
-    fine: str
-    """What it says where it finds nothing."""
-    needs: tuple[str, ...] = ()
-    """Kinds, by plural, without which it cannot look."""
-
-    def run(self, survey: Survey) -> Iterator[Finding]:
-        """What it finds, or that it found nothing; silent where what it needs could not be read."""
-        if any(kind in survey.unread for kind in self.needs):
-            return
-        found = list(self.look(survey))
-        yield from found or [
-            Finding(name=self.topic, severity=Severity.OK, subject=self.topic, what=self.fine)
-        ]
 
 
 def error(name: str, subject: str, what: str, *, why: str, mend: str = "") -> Finding:
@@ -84,3 +71,33 @@ def listed(names: Iterable[str], *, most: int = 5) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """A number with its noun."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def findings_view(findings: Sequence[Finding], *, quiet: bool = False) -> Iterator[RenderableType]:
+    """Findings for a person, what was fine last; a quiet one leaves that out."""
+    for finding in findings:
+        if finding.severity is not Severity.OK:
+            yield Text("")
+            yield from _finding(finding)
+    fine = [finding for finding in findings if finding.severity is Severity.OK]
+    if fine and not quiet:
+        yield Text("")
+        for finding in fine:
+            yield Text.assemble(_MARKS[Severity.OK], f" {finding.subject}: ", (finding.what, "dim"))
+
+
+def _finding(finding: Finding) -> Iterator[RenderableType]:
+    mark, style = _MARKS[finding.severity]
+    accepted = " (accepted)" if finding.accepted else ""
+    yield Text.assemble((mark, style), "  ", (finding.name, "bold"), accepted, f"  {finding.subject}")
+    yield Padding(Text(finding.what), (0, 0, 0, 4), expand=False)
+    if finding.why:
+        yield Padding(Text(finding.why, style="dim"), (0, 0, 0, 4), expand=False)
+    if finding.mend:
+        # As it stands: a command that was wrapped could not be copied.
+        yield Text(
+            "\n".join(f"      {line}" for line in finding.mend.splitlines()),
+            style="green",
+            no_wrap=True,
+            overflow="ignore",
+        )

@@ -7,7 +7,7 @@ nice is added to its SiteFactor: it moves the job nowhere among others then, and
 
 import msgspec
 
-from fairlead_slurm import HIGHEST_SITE_FACTOR
+from fairlead_slurm.updates import HIGHEST_SITE_FACTOR
 
 UNLABELLED = 0
 """The level of a job that nobody labelled: new jobs stand below every rung."""
