@@ -4,6 +4,9 @@
 reaches a shell, or can be taken for another job's line.
 """
 
+from fairlead_slurm.batch_fit import BatchTarget, fit
+from fairlead_slurm.batch_options import BatchOption, Remark
+from fairlead_slurm.batch_script import BatchScript, read
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.errors import (
@@ -22,6 +25,9 @@ from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
 __all__ = [
     "HIGHEST_SITE_FACTOR",
     "UNLABELLED",
+    "BatchOption",
+    "BatchScript",
+    "BatchTarget",
     "CommandController",
     "CommandFailedError",
     "Controller",
@@ -30,6 +36,7 @@ __all__ = [
     "NotAnIdError",
     "ProgramMissingError",
     "Reading",
+    "Remark",
     "RetryableSlurmError",
     "SlurmAccount",
     "SlurmError",
@@ -39,5 +46,7 @@ __all__ = [
     "SlurmSettings",
     "SlurmUnreachableError",
     "UnreadableError",
+    "fit",
     "is_gone",
+    "read",
 ]

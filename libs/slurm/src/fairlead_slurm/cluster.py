@@ -82,6 +82,11 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there is a slurmdbd."""
 
     @property
+    def enforces_associations(self) -> bool:
+        """Whether a job may only name an account that accounting knows: limits and QOS imply it."""
+        return bool({"associations", "limits", "qos", "safe", "all"} & set(self.enforced))
+
+    @property
     def own_priority(self) -> int:
         """The most that Slurm's own factors can add up to: each factor is at most 1."""
         return sum(self.weights.values())

@@ -37,9 +37,9 @@ def a_slurm_job(name: str = "1", **changes: object) -> SlurmJob:
     return msgspec.structs.replace(job, **changes)
 
 
-def a_partition(name: str, *, tier: int = 1, is_default: bool = False) -> SlurmPartition:
+def a_partition(name: str, *, tier: int = 1, is_default: bool = False, **changes: object) -> SlurmPartition:
     """One that is up, for everybody, without a limit of time."""
-    return SlurmPartition(
+    partition = SlurmPartition(
         name=name,
         tier=tier,
         is_default=is_default,
@@ -49,12 +49,13 @@ def a_partition(name: str, *, tier: int = 1, is_default: bool = False) -> SlurmP
         allowed_accounts=(),
         denied_accounts=(),
     )
+    return msgspec.structs.replace(partition, **changes)
 
 
-def a_node(name: str, *partitions: str, usable: bool = True) -> SlurmNode:
+def a_node(name: str, *partitions: str, usable: bool = True, **changes: object) -> SlurmNode:
     """One of 16 CPUs and 8 GPUs."""
     resources = {"cpu": 16_000, "mem": 2**30, "billing": 16_000, "gres/gpu": 8000, "gres/gpu:h100": 8000}
-    return SlurmNode(
+    node = SlurmNode(
         name=name,
         partitions=partitions,
         resources=resources,
@@ -62,6 +63,7 @@ def a_node(name: str, *partitions: str, usable: bool = True) -> SlurmNode:
         features=(),
         gres={"gpu": 8, "gpu:h100": 8},
     )
+    return msgspec.structs.replace(node, **changes)
 
 
 def some_accounts() -> list[SlurmAccount]:

@@ -1,0 +1,182 @@
+"""A batch script against a cluster: would Slurm refuse it, or never start it? Pure.
+
+Only what is certain is said: a request that some node of the partition can hold may still be refused by a limit of the
+account or of a QOS.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairlead_slurm.batch_options import BatchOption, Remark
+from fairlead_slurm.batch_script import BatchScript
+from fairlead_slurm.batch_values import count, fewest_nodes, gpus, gres, memory, problem, seconds
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition
+
+_THOUSANDTHS = 1000
+_SECOND = 1_000_000
+_CLOSED = ("DRAIN", "INACTIVE")
+_MIB = 1024**2
+
+
+class BatchTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script is measured by."""
+
+    partitions: Sequence[SlurmPartition]
+    nodes: Sequence[SlurmNode]
+    accounts: frozenset[str] | None
+    """All that a job may name; None where accounts are whatever a job says, or cannot be asked."""
+
+
+def fit(script: BatchScript, target: BatchTarget) -> list[Remark]:
+    """What would be refused, or would wait for ever."""
+    return [remark for part in script.parts for remark in _part(part, target)]
+
+
+def _part(part: Sequence[BatchOption], target: BatchTarget) -> Iterator[Remark]:
+    # The last of several counts; what does not parse was said already.
+    given = {option.name: option for option in part if not problem(option.name, option.value)}
+    yield from _account(given, target)
+    names = _value(given, "partition")
+    asked = names.split(",") if names else [one.name for one in target.partitions if one.is_default]
+    line = _line(given, "partition")
+    if not asked:
+        yield Remark(line=0, says="no partition is named, and the cluster has no default one")
+    partitions = {one.name: one for one in target.partitions}
+    known = [partitions[name] for name in asked if name in partitions]
+    for name in asked:
+        if name not in partitions:
+            some = ", ".join(sorted(partitions)[:8])
+            yield Remark(line=line, says=f"there is no partition {name}", mend=f"There are {some}.")
+    # Slurm takes a job of several partitions if one of them would.
+    remarks = [list(_partition(given, one, target)) for one in known]
+    if (
+        remarks and len(known) == len(asked) and all(any(one.refused for one in found) for found in remarks)
+    ) or len(remarks) == 1:
+        yield from remarks[0]
+
+
+def _account(given: Mapping[str, BatchOption], target: BatchTarget) -> Iterator[Remark]:
+    account = _value(given, "account")
+    if account and target.accounts is not None and account.lower() not in target.accounts:
+        some = ", ".join(sorted(target.accounts)[:8])
+        yield Remark(
+            line=_line(given, "account"), says=f"there is no account {account}", mend=f"There are {some}."
+        )
+
+
+def _partition(
+    given: Mapping[str, BatchOption], partition: SlurmPartition, target: BatchTarget
+) -> Iterator[Remark]:
+    name, line = partition.name, _line(given, "partition")
+    if partition.state in _CLOSED:
+        yield Remark(line=line, says=f"partition {name} takes no jobs: it is {partition.state}")
+    elif not partition.up:
+        yield Remark(line=line, says=f"partition {name} is {partition.state}: jobs wait", refused=False)
+    account = _value(given, "account")
+    allowed = partition.allowed_accounts
+    if account and ((allowed and account not in allowed) or account in partition.denied_accounts):
+        yield Remark(line=_line(given, "account"), says=f"partition {name} is not for account {account}")
+    yield from _time(given, partition)
+    yield from _size(given, name, [node for node in target.nodes if name in node.partitions])
+
+
+def _time(given: Mapping[str, BatchOption], partition: SlurmPartition) -> Iterator[Remark]:
+    if "time" not in given or partition.max_time is None:
+        return
+    wanted = seconds(given["time"].value)
+    most = partition.max_time // _SECOND
+    if wanted is None or wanted > most:
+        yield Remark(
+            line=given["time"].line,
+            says=f"--time={given['time'].value} is more than partition {partition.name} gives",
+            mend=f"At most {_shown(most)}.",
+        )
+
+
+def _size(given: Mapping[str, BatchOption], name: str, nodes: Sequence[SlurmNode]) -> Iterator[Remark]:
+    """One node's part of the job against each node of the partition."""
+    wanted_nodes = fewest_nodes(_value(given, "nodes"))
+    if wanted_nodes > len(nodes):
+        yield Remark(
+            line=_line(given, "nodes"), says=f"{wanted_nodes} nodes: partition {name} has {len(nodes)}"
+        )
+        return
+    wants = _of_a_node(given, wanted_nodes)
+    for want in wants:
+        most = max((_has(node, want.resource) for node in nodes), default=0)
+        if want.amount > most:
+            yield Remark(
+                line=want.line,
+                says=f"{_amount(want.resource, want.amount)} on one node: no node of partition {name} has more than"
+                f" {_amount(want.resource, most)}",
+            )
+            return
+    fitting = [node for node in nodes if all(_has(node, want.resource) >= want.amount for want in wants)]
+    if wants and len(fitting) < max(1, wanted_nodes):
+        together = ", ".join(_amount(want.resource, want.amount) for want in wants)
+        yield Remark(
+            line=0,
+            says=f"{together} on each of {wanted_nodes}: of partition {name} {len(fitting)} nodes are that large",
+        )
+
+
+class _Want(msgspec.Struct, frozen=True):
+    """An amount of one node."""
+
+    resource: str
+    """`cpu`, `mem`, or a GRES by name and type."""
+    amount: int
+    """Processors, bytes, or a count."""
+    line: int
+
+
+def _of_a_node(given: Mapping[str, BatchOption], nodes: int) -> list[_Want]:
+    """The least that some node has to have."""
+    each = count(_value(given, "cpus-per-task"))
+    spread = math.ceil(count(_value(given, "ntasks")) / nodes) if _is_exact(given) else 1
+    tasks = 1 if "overcommit" in given else max(count(_value(given, "ntasks-per-node")), spread)
+    cpus = each * tasks
+    wants = [_Want("cpu", cpus, _line(given, "cpus-per-task", "ntasks-per-node", "ntasks"))]
+    if "mem" in given:
+        wants.append(_Want("mem", memory(given["mem"].value), given["mem"].line))
+    elif "mem-per-cpu" in given:
+        amount = memory(given["mem-per-cpu"].value) * cpus
+        wants.append(_Want("mem", amount, given["mem-per-cpu"].line))
+    counted = gres(_value(given, "gres")) | gpus(_value(given, "gpus-per-node"))
+    line = _line(given, "gpus-per-node", "gres")
+    return wants + [_Want(name, amount, line) for name, amount in counted.items()]
+
+
+def _is_exact(given: Mapping[str, BatchOption]) -> bool:
+    """Whether the number of nodes is fixed: else tasks may spread over more."""
+    nodes = _value(given, "nodes")
+    return bool(nodes) and nodes.isdecimal() and nodes != "0"
+
+
+def _has(node: SlurmNode, resource: str) -> int:
+    if resource == "cpu":
+        return node.resources.get("cpu", 0) // _THOUSANDTHS
+    if resource == "mem":
+        return node.resources.get("mem", 0)
+    return node.gres.get(resource, 0)
+
+
+def _amount(resource: str, amount: int) -> str:
+    if resource == "mem":
+        return f"{amount // _MIB} MiB of memory"
+    return f"{amount} {'CPUs' if resource == 'cpu' else resource}"
+
+
+def _shown(seconds: int) -> str:
+    days, rest = divmod(seconds, 86_400)
+    return f"{days}-{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def _value(given: Mapping[str, BatchOption], name: str) -> str:
+    return given[name].value if name in given else ""
+
+
+def _line(given: Mapping[str, BatchOption], *names: str) -> int:
+    return next((given[name].line for name in names if name in given), 0)

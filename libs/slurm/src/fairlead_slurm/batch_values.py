@@ -1,0 +1,154 @@
+"""Values of sbatch's options: what parses, and what it comes to. Rules are those of sbatch 22.05.8, tried one by one."""
+
+import re
+from collections.abc import Callable
+
+_TIME = re.compile(r"-?\d+|\d+:\d+(:\d+)?|\d+-(\d+(:\d+){0,2})?")
+_MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
+_COUNT = re.compile(r"\+?0*[1-9]\d*")
+_NODES = re.compile(r"(\d+)([km]?)(?:-(\d+)([km]?))?", re.IGNORECASE)
+_LATER_NODES = re.compile(r"[\d,:km-]*\d[km]?", re.IGNORECASE)
+_ARRAY = re.compile(r"\[?(\d+(-\d+(:[1-9]\d*)?)?)(,\d+(-\d+(:[1-9]\d*)?)?)*\]?(%[1-9]\d*)?")
+_GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w./-]*)(?::([A-Za-z_][\w.-]*))?(?:[:=](\d+)([KMGTP]?))?")
+_GPUS = re.compile(r"(?:([A-Za-z_][\w.-]*):)?(\d+)")
+_NICE = re.compile(r"[+-]?\d*")
+_HIGHEST_NICE = 2_147_483_645
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+_MEBI = 1024**2
+_ENDLESS = ("unlimited", "infinite", "-1", "0")
+
+
+def seconds(text: str) -> int | None:
+    """A time limit that parses: minutes, minutes:seconds, h:m:s, days-h, days-h:m, days-h:m:s; None for no limit."""
+    if text.lower() in _ENDLESS or text.startswith("-"):
+        return None
+    days, dash, rest = text.rpartition("-")
+    parts = [int(part) for part in rest.split(":") if part]
+    if dash:
+        hours, minutes, left = (*parts, 0, 0, 0)[:3]
+    else:
+        # A number alone is minutes.
+        hours, minutes, left = [0, *parts, 0][:3] if len(parts) == 1 else [0, *parts][-3:]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + left
+
+
+def memory(text: str) -> int:
+    """Bytes of an amount that parses; MiB where no unit is given."""
+    found = _MEMORY.fullmatch(text)
+    if found is None:
+        return 0
+    return int(found[1]) * _UNITS[found[2].upper() or "M"]
+
+
+def count(text: str) -> int:
+    """A number above 0; 1 where the option is not given."""
+    return int(text) if text else 1
+
+
+def fewest_nodes(text: str) -> int:
+    """Of `2`, `2-4`, `1k`; 1 for what is more involved."""
+    found = _NODES.fullmatch(text)
+    return int(found[1]) * _UNITS[found[2].upper()] if found is not None else 1
+
+
+def gres(text: str) -> dict[str, int]:
+    """Of one node, by name or name and type: `gpu:h100:2,nvme` is {"gpu:h100": 2, "nvme": 1}."""
+    counts = {}
+    for part in text.split(","):
+        found = _GRES.fullmatch(part)
+        if found is not None and part.lower() != "none":
+            name = f"{found[1]}:{found[2]}" if found[2] else found[1]
+            counts[name] = int(found[3] or 1) * _UNITS[found[4] or ""]
+    return counts
+
+
+def gpus(text: str) -> dict[str, int]:
+    """Of `8` or `h100:8`, by name as `gres` has it."""
+    counts = {}
+    for part in text.split(",") if text else ():
+        found = _GPUS.fullmatch(part)
+        if found is not None:
+            counts[f"gpu:{found[1]}" if found[1] else "gpu"] = int(found[2])
+    return counts
+
+
+def problem(name: str, text: str) -> str:
+    """Why a value does not parse; empty where it does, and for options whose values are not looked at."""
+    rule = _RULES.get(name)
+    return rule(text) if rule is not None else ""
+
+
+def _time(text: str) -> str:
+    if text.lower() in _ENDLESS or _TIME.fullmatch(text):
+        return ""
+    return "is no time: write minutes, hours:minutes:seconds or days-hours:minutes"
+
+
+def _amount(text: str) -> str:
+    return (
+        ""
+        if _MEMORY.fullmatch(text)
+        else "is no amount of memory: write whole numbers with K, M, G or T, as 1500M"
+    )
+
+
+def _number(text: str) -> str:
+    return "" if _COUNT.fullmatch(text) else "is no number above 0"
+
+
+def _nodes(text: str) -> str:
+    found = _NODES.fullmatch(text)
+    if found is None:
+        return "" if _LATER_NODES.fullmatch(text) and set(text) & set(",:") else "is no number of nodes"
+    if found[3] and int(found[3]) * _UNITS[found[4].upper()] < int(found[1]) * _UNITS[found[2].upper()]:
+        return "has a highest number below the lowest"
+    return ""
+
+
+def _array(text: str) -> str:
+    if not _ARRAY.fullmatch(text):
+        return "is no list of tasks: write 1-10, 1-10:2, 1,3,5 or 1-100%8"
+    for first, last in re.findall(r"(\d+)-(\d+)", text):
+        if int(last) < int(first):
+            return "has a range that ends before it begins"
+    return ""
+
+
+def _gres(text: str) -> str:
+    fits = all(_GRES.fullmatch(part) for part in text.split(","))
+    return "" if fits else "is no list of resources: write gpu:2 or gpu:h100:2"
+
+
+def _gpus(text: str) -> str:
+    return (
+        ""
+        if all(_GPUS.fullmatch(part) for part in text.split(","))
+        else "is no number of GPUs: write 2 or h100:2"
+    )
+
+
+def _nice(text: str) -> str:
+    found = _NICE.fullmatch(text)
+    if found is None:
+        return "is no whole number"
+    return "is out of range" if text.strip("+-") and abs(int(text)) > _HIGHEST_NICE else ""
+
+
+_RULES: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys(("time", "time-min"), _time),
+    **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu", "tmp"), _amount),
+    **dict.fromkeys(
+        (
+            "ntasks", "cpus-per-task", "cpus-per-gpu", "mincpus", "ntasks-per-node", "ntasks-per-core",
+            "ntasks-per-socket", "ntasks-per-gpu",
+        ),
+        _number,
+    ),
+    **dict.fromkeys(("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"), _gpus),
+    "nodes": _nodes,
+    "array": _array,
+    "gres": _gres,
+    "nice": _nice,
+}  # fmt: skip
+TAKEN_ALL_THE_SAME = frozenset({"nice"})
+"""Options of which Slurm takes what stands there as another value, rather than refuse it."""
