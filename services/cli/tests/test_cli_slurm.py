@@ -10,21 +10,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_cli.errors import InputError
-from fairlead_cli.slurm.checking import judge
+from fairlead_cli.errors import ClusterError, InputError
+from fairlead_cli.findings import Severity
+from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.clusters import target
+from fairlead_cli.slurm.examining import look
+from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import SlurmSettings
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.slurm_builders import some_settings
 from fairlead_testkit.slurm_fleet import slurm_order
-from fairlead_testkit.slurmlab import SlurmLab
+from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
-FIT = SlurmSettings(
-    cluster="lab",
-    version="22.05.8",
-    priority_type="priority/multifactor",
-    weights={"Age": 1000},
-    preempt_type="preempt/none",
+FIT = SlurmSurvey(
+    settings=some_settings(Age=1000), waiting=40, held_by_admin=0, user="fairlead", administration="Operator"
 )
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
 def test_a_cluster_is_called_as_its_slurm_conf_says(tmp_path: Path) -> None:
@@ -38,21 +39,173 @@ def test_a_cluster_is_called_as_its_slurm_conf_says(tmp_path: Path) -> None:
         target(tmp_path / "missing")
 
 
-def test_settings_that_leave_room_have_no_finding() -> None:
-    assert judge(FIT) == []
+def test_a_fit_cluster_has_no_finding_but_what_was_looked_at() -> None:
+    found = examine(FIT)
+    assert {one.severity for one in found} == {Severity.OK}
+    [weights] = [one for one in found if one.name == "priority-weights"]
+    assert "Age 1000" in weights.what
+
+
+def changed(**changes: object) -> SlurmSurvey:
+    """The fit cluster but for these, of its settings or of the survey."""
+    known = {name: value for name, value in changes.items() if name in SlurmSettings.__struct_fields__}
+    rest = {name: value for name, value in changes.items() if name not in known}
+    settings = msgspec.structs.replace(FIT.settings, **known)
+    return msgspec.structs.replace(FIT, settings=settings, **rest)
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "name", "severity", "words"),
     [
-        ({"priority_type": "priority/basic"}, "priority/basic"),
-        ({"weights": {"Age": 1_000_000, "FairShare": 2_000_000}}, "FairShare 2000000"),
+        ({"priority_type": "priority/basic"}, "priority-type", ERROR, "priority/basic"),
+        (
+            {"weights": {"Age": 1_000_000, "FairShare": 2_000_000}},
+            "priority-weights",
+            ERROR,
+            "FairShare 2000000",
+        ),
+        ({"weights": {"Age": 1_500_000}}, "priority-weights", ERROR, "room for 213 levels"),
+        ({"administration": "None"}, "rights", ERROR, "fairlead has AdminLevel None"),
+        ({"administration": ""}, "rights", ERROR, "not known to accounting"),
+        ({"administration": "", "has_accounting": False}, "rights", ERROR, "there is no slurmdbd"),
+        ({"administration": None}, "rights", WARNING, "could not be looked up"),
+        ({"version": "21.08.8"}, "version", WARNING, "21.08.8"),
+        ({"version": ""}, "version", WARNING, "unknown"),
+        ({"preempt_type": "preempt/qos"}, "preemption", WARNING, "preempt/qos"),
+        ({"waiting": 501}, "backfill-depth", WARNING, "the first 500"),
+        ({"waiting": 40, "scheduler": {"bf_max_job_test": "39"}}, "backfill-depth", WARNING, "the first 39"),
+        ({"waiting": 101}, "queue-depth", INFO, "the first 100"),
+        ({"scheduler": {"bf_interval": "31"}}, "interval", WARNING, "every 31 s"),
+        ({"scheduler": {"sched_interval": "-1"}}, "interval", WARNING, "never"),
+        ({"enforced": ("none",)}, "associations", WARNING, "whatever a job says"),
+        ({"enforced": ()}, "associations", WARNING, "whatever a job says"),
+        ({"held_by_admin": 2}, "held", INFO, "2 jobs are held"),
     ],
 )
-def test_settings_that_leave_none_are_errors(changes: dict[str, object], words: str) -> None:
-    [finding] = judge(msgspec.structs.replace(FIT, **changes))
-    assert finding.is_error
-    assert words in finding.says
+def test_what_is_missing_or_dangerous_is_found(
+    changes: dict[str, object], name: str, severity: Severity, words: str
+) -> None:
+    found = [one for one in examine(changed(**changes)) if one.severity is not Severity.OK]
+    assert found[0].severity is min((one.severity for one in found), key=list(Severity).index)
+    [finding] = [one for one in found if one.name == name]
+    assert finding.severity is severity
+    assert words in f"{finding.what} {finding.why}"
+    assert finding.why
+    assert finding.mend
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"waiting": 100},
+        {"scheduler": {"bf_interval": "30", "sched_interval": "60", "bf_max_job_test": "many"}},
+        {"waiting": 5000, "scheduler": {"bf_max_job_test": "5000", "default_queue_depth": "5000"}},
+        {"user": "slurm", "administration": ""},
+        {"user": "root", "administration": "", "has_accounting": False},
+        {"weights": {"Age": 999_000}},
+        {"version": "25.11.0-0rc1"},
+    ],
+)
+def test_what_is_fine_is_not_found(changes: dict[str, object]) -> None:
+    assert {one.severity for one in examine(changed(**changes))} == {Severity.OK}
+
+
+async def test_who_cannot_look_says_so(tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("nonsense\n")
+    with pytest.raises(ClusterError):
+        await look(conf, "root")
+
+
+GOOD = "#!/bin/sh\n#SBATCH --partition=gpu --account=vision --gres=gpu:h100:8 --cpus-per-task=16\n#SBATCH --time=1-2 --mem=64000\nsleep 1\n"
+
+
+def validated(conf: Path, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`fairlead slurm validate` in a process of its own."""
+    return said(conf, "validate", str(script), *words)
+
+
+def test_without_slurmctld_the_form_alone_is_looked_at(tmp_path: Path) -> None:
+    script, missing = tmp_path / "job.sh", tmp_path / "slurm.conf"
+    script.write_text(GOOD)
+    passed = validated(missing, script)
+    assert passed.returncode == 0
+    assert "form alone was looked at" in passed.stdout
+    script.write_text(GOOD.replace("--mem", "--mme"))
+    refused = validated(missing, script, "--output", "json")
+    assert refused.returncode == 1
+    verdict = msgspec.json.decode(refused.stdout)
+    assert (verdict["refused"], verdict["cluster"]) == (True, None)
+    [remark] = verdict["remarks"]
+    assert (remark["line"], remark["mend"]) == (3, "Did you mean --mem?")
+    assert validated(missing, tmp_path / "none.sh").returncode == 2
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("--partition=gpu", "--partition=cpu"),
+        ("gpu:h100:8", "gpu:h100:9"),
+        ("gpu:h100:8", "gpu:a100:1"),
+        ("--cpus-per-task=16", "--cpus-per-task=17"),
+        ("--mem=64000", "--mem=64001"),
+        ("--mem=64000", "--nodes=5"),
+        ("--time", "--tme"),
+        pytest.param(
+            "--account=vision",
+            "--account=visoin",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="accounting needs root"),
+        ),
+    ],
+)
+def test_a_real_sbatch_says_the_same(slurm_lab: SlurmLab, tmp_path: Path, old: str, new: str) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(GOOD.replace(old, new))
+    found = validated(slurm_lab.conf, script)
+    assert "held against cluster lab" in found.stdout
+    try:
+        slurm_lab.run("sbatch", "--test-only", given=script.read_text())
+        taken = True
+    except SlurmCommandError:
+        taken = False
+    assert taken == (not new)
+    assert found.returncode == (0 if taken else 1), found.stdout
+
+
+def checked(conf: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`fairlead slurm check` in a process of its own."""
+    return said(conf, "check", *words)
+
+
+def said(conf: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`fairlead slurm` in a process of its own."""
+    command = [sys.executable, "-m", "fairlead_cli", "slurm", *words]
+    environ = os.environ | {"SLURM_CONF": str(conf)}
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slurm
+def test_a_real_slurm_is_checked(slurm_lab: SlurmLab) -> None:
+    slurm_lab.run("scontrol", "hold", slurm_lab.submit("vision", "--hold"))
+    passed = checked(slurm_lab.conf, "--output", "json")
+    report = msgspec.json.decode(passed.stdout)
+    assert (report["cluster"], report["passed"]) == ("lab", True)
+    found = {one["name"]: one["severity"] for one in report["findings"]}
+    with_accounting = SlurmOptions().accounting
+    assert found.pop("held") == "info"  # by root, or by SlurmUser
+    assert found.pop("associations") == ("ok" if with_accounting else "warning")
+    assert set(found.values()) == {"ok"}
+    assert passed.returncode == report["exit_code"] == (0 if with_accounting else 1)
+    stranger = checked(slurm_lab.conf, "--user", "nobody", "--output", "name")
+    assert stranger.returncode == 2
+    assert stranger.stdout.startswith("rights\n")
+    if with_accounting:
+        assert checked(slurm_lab.conf, "--user", OPERATOR).returncode == 0
+        refused = checked(slurm_lab.conf, "--user", PEOPLE["vision"])
+        assert refused.returncode == 2
+        assert f"{PEOPLE['vision']} has AdminLevel None" in refused.stdout
 
 
 def started(command: list[str], environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

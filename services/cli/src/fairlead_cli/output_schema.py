@@ -9,6 +9,8 @@ from fairlead_cli.paper.reserving import ReserveLine
 from fairlead_cli.paper.results import JobLine, LevelLine, WithheldLine
 from fairlead_cli.policy.history import Revision, Word
 from fairlead_cli.published import Schema, schema_of
+from fairlead_cli.slurm.examining import SlurmReport
+from fairlead_cli.slurm.validating import BatchVerdict
 from fairlead_contracts.messages.questions import ExplainReply, QueueReply, TenantsReply
 from fairlead_contracts.messages.submissions import Accepted, Ended, Refused, Started
 
@@ -19,6 +21,8 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "order --explain": (PaperExplanations,),
     "doctor": (Report,),
     "policy history": (Revision, Word),
+    "slurm check": (SlurmReport,),
+    "slurm validate": (BatchVerdict,),
     "submit": (Accepted, Refused, Started, Ended),
 }
 """What each command prints; of several kinds, one a line or document."""

@@ -12,6 +12,7 @@ from fairlead_cli.commands import (
     ordering,
     policies,
     running,
+    slurm,
     steering,
     submitting,
 )
@@ -48,3 +49,4 @@ for group, functions in _GROUPS.items():
         app.command(function, group=group)
 app.command(policies.policy)
 app.command(nats.nats)
+app.command(slurm.slurm)

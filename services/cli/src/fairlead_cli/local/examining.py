@@ -42,21 +42,21 @@ async def examined_slurm(
 ) -> None:
     """As `examined`, for clusters of Slurm."""
     from fairlead_cli.kueue.doctor import leave
-    from fairlead_cli.slurm.checking import look
+    from fairlead_cli.slurm.examining import look, view
+    from fairlead_cli.slurm.survey import effective_user
     from fairlead_contracts.messages.clearance import Clearance
 
     for target in targets:
         if end.is_set():
             return
         try:
-            found = await look(target.conf)
+            found = await look(target.conf, effective_user())
         except CommandError as error:
             warn(f"{target.cluster}: {error}; read-only until the next `fairlead up` finds it fit")
             continue
-        for finding in found:
-            warn(f"{target.cluster}: {finding.says}")
-        if any(finding.is_error for finding in found):
-            warn(f"{target.cluster}: read-only, nothing is written to it")
+        remarks().print(view(found, quiet=True))
+        if not found.passed:
+            warn(f"{target.cluster}: read-only, nothing is written to it (`fairlead slurm check` says why)")
         elif not dry_run:
             now = datetime.now(UTC)
             await leave.give(

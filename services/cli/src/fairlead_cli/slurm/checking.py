@@ -1,54 +1,215 @@
-"""Whether a slurmctld can be steered: what is missing or dangerous in its settings."""
+"""Whether a slurmctld can be steered: what is missing or dangerous. Pure; `fairlead up` and `fairlead slurm check` share it.
 
-from pathlib import Path
+Defaults are those of slurm.conf(5), the same from 22.05 to 25.11.
+"""
 
-import msgspec
+import re
+from collections.abc import Callable, Iterator
 
-from fairlead_cli.errors import ClusterError
-from fairlead_slurm import CommandController, SlurmError, SlurmSettings
+from fairlead_cli.findings import Finding, Severity, counted, error, info, warning
+from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_slurm import Ladder
 
 FEWEST_LEVELS = 1000
 """Levels that there should be room for: some dozens stand at a time, spread so that new ones find room between."""
-_HIGHEST_FACTOR = 2**31
+OLDEST_TRIED = (22, 5)
+_MULTIFACTOR = "priority/multifactor"
+_OPERATORS = ("operator", "administrator")
+_BACKFILL_DEPTH, _SCHEDULING_DEPTH = 500, 100
+_BACKFILL_SECONDS, _SCHEDULING_SECONDS = 30, 60
+
+type Check = Callable[[SlurmSurvey], Iterator[Finding]]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that an operator should know before levels are written."""
-
-    says: str
-    is_error: bool = False
-
-
-async def look(conf: Path) -> list[Finding]:
-    """What is to be said of the cluster's settings; nothing where all is well.
-
-    Raises:
-        ClusterError: slurmctld cannot be asked.
-    """
-    try:
-        return judge(await CommandController(conf).settings())
-    except SlurmError as error:
-        raise ClusterError(str(error), hint="Does `scontrol ping` work with this SLURM_CONF?") from error
+def examine(survey: SlurmSurvey) -> list[Finding]:
+    """All findings, the worst first; of a check that finds nothing, that it was fine."""
+    found: list[Finding] = []
+    for topic, check, fine in _CHECKS:
+        found += list(check(survey)) or [
+            Finding(name=topic, severity=Severity.OK, subject=topic, what=fine(survey))
+        ]
+    return sorted(found, key=lambda one: list(Severity).index(one.severity))
 
 
-def judge(settings: SlurmSettings) -> list[Finding]:
-    """The findings."""
-    found = []
-    if settings.priority_type != "priority/multifactor":
-        found.append(
-            Finding(
-                says=f"PriorityType is {settings.priority_type or 'not set'}; SiteFactor counts with"
-                " priority/multifactor alone",
-                is_error=True,
-            )
+def _priority_type(survey: SlurmSurvey) -> Iterator[Finding]:
+    kind = survey.settings.priority_type
+    if kind != _MULTIFACTOR:
+        yield error(
+            "priority-type",
+            "slurm.conf/PriorityType",
+            f"PriorityType is {kind or 'not set'}.",
+            why=f"Levels are written as SiteFactor, which counts with {_MULTIFACTOR} alone.",
+            mend=f"PriorityType={_MULTIFACTOR}   # then restart slurmctld",
         )
-    if settings.own_priority * FEWEST_LEVELS > _HIGHEST_FACTOR:
+
+
+def _weights(survey: SlurmSurvey) -> Iterator[Finding]:
+    settings = survey.settings
+    levels = Ladder.over(settings.own_priority).highest
+    if levels < FEWEST_LEVELS:
         weights = ", ".join(f"{name} {weight}" for name, weight in settings.weights.items())
-        found.append(
-            Finding(
-                says=f"the priority weights add up to {settings.own_priority} ({weights}): steps above that leave room"
-                f" for fewer than {FEWEST_LEVELS} levels. Divide them all by the same number: their order stays",
-                is_error=True,
-            )
+        yield error(
+            "priority-weights",
+            "slurm.conf/PriorityWeight*",
+            f"The priority weights add up to {settings.own_priority} ({weights}).",
+            why="A level has to be worth more than all of Slurm's own factors together, and a SiteFactor has 31 bits:"
+            f" there is room for {counted(levels, 'level')}, and {FEWEST_LEVELS} are needed.",
+            mend="Divide all PriorityWeight* by the same number, so that they add up to less than a million: their order stays.",
         )
-    return found
+
+
+def _version(survey: SlurmSurvey) -> Iterator[Finding]:
+    version = survey.settings.version
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < OLDEST_TRIED:
+        yield warning(
+            "version",
+            "slurmctld",
+            f"slurmctld is Slurm {version or 'of an unknown version'}.",
+            why="Fairlead was never tried on releases before 22.05: what their commands print may be read wrongly.",
+            mend="Upgrade Slurm, or compare `fairlead queue` with `squeue --sort=-p` before you rely on it.",
+        )
+
+
+def _rights(survey: SlurmSurvey) -> Iterator[Finding]:
+    settings, user, level = survey.settings, survey.user, survey.administration
+    if user in ("root", settings.slurm_user) or (level or "").lower() in _OPERATORS:
+        return
+    if level is None:
+        yield warning(
+            "rights",
+            f"user/{user}",
+            f"Whether {user} is an operator could not be looked up: sacctmgr does not answer.",
+            why="Slurm refuses a SiteFactor from anybody but operators, and says so at the first level that is written.",
+            mend=f"sacctmgr show user where name={user} format=User,AdminLevel",
+        )
+    elif not settings.has_accounting:
+        yield error(
+            "rights",
+            f"user/{user}",
+            f"{user} is neither root nor SlurmUser ({settings.slurm_user}), and there is no slurmdbd.",
+            why="Slurm refuses a SiteFactor from anybody but operators, and only accounting can name some.",
+            mend=f"Run Fairlead as {settings.slurm_user}, or set up slurmdbd. (--user NAME checks for another user.)",
+        )
+    else:
+        known = f"has AdminLevel {level}" if level else "is not known to accounting"
+        mend = f"modify user where name={user} set" if level else f"add user {user} account=fairlead"
+        yield error(
+            "rights",
+            f"user/{user}",
+            f"{user} {known}.",
+            why="Slurm refuses a SiteFactor from anybody but operators. (--user NAME checks for another user.)",
+            mend=("" if level else "sacctmgr add account fairlead\n")
+            + f"sacctmgr {mend} adminlevel=operator",
+        )
+
+
+def _preemption(survey: SlurmSurvey) -> Iterator[Finding]:
+    kind = survey.settings.preempt_type
+    if kind not in ("", "(null)", "preempt/none"):
+        yield warning(
+            "preemption",
+            "slurm.conf/PreemptType",
+            f"PreemptType is {kind}: jobs that start may stop others that run.",
+            why="A level decides which job is tried first, so a job with a high one may stop a running job that its tier"
+            " or QOS is allowed to stop. Fairlead counts no such harm.",
+            mend="PreemptType=preempt/none   # or keep it, where that is what you want",
+        )
+
+
+def _depth(survey: SlurmSurvey) -> Iterator[Finding]:
+    settings, waiting = survey.settings, survey.waiting
+    if settings.scheduler_type == "sched/backfill":
+        most = _parameter(survey, "bf_max_job_test", _BACKFILL_DEPTH)
+        if most < waiting:
+            yield warning(
+                "backfill-depth",
+                "slurm.conf/SchedulerParameters",
+                f"{counted(waiting, 'job waits', 'jobs wait')}, and backfill tries the first {most} (bf_max_job_test).",
+                why="Jobs behind those fill no gap, however small they are.",
+                mend=f"SchedulerParameters=...,bf_max_job_test={_roomy(waiting)},bf_continue",
+            )
+    most = _parameter(survey, "default_queue_depth", _SCHEDULING_DEPTH)
+    if most < waiting:
+        yield info(
+            "queue-depth",
+            "slurm.conf/SchedulerParameters",
+            f"{counted(waiting, 'job waits', 'jobs wait')}, and the first {most} are tried when a job ends (default_queue_depth).",
+            why="The others are tried every sched_interval only. That matters where the first are all of a partition that is full.",
+            mend=f"SchedulerParameters=...,default_queue_depth={_roomy(waiting)}",
+        )
+
+
+def _interval(survey: SlurmSurvey) -> Iterator[Finding]:
+    intervals = [("sched_interval", _SCHEDULING_SECONDS)]
+    if survey.settings.scheduler_type == "sched/backfill":
+        intervals.append(("bf_interval", _BACKFILL_SECONDS))
+    for name, default in intervals:
+        seconds = _parameter(survey, name, default)
+        if 0 <= seconds <= default:
+            continue
+        often = f"every {seconds} s" if seconds > 0 else "never"
+        yield warning(
+            "interval",
+            "slurm.conf/SchedulerParameters",
+            f"{name} is {seconds}: that scheduler goes over the queue {often} by itself.",
+            why="A level that is written starts no scheduling: the order counts when Slurm looks the next time.",
+            mend=f"SchedulerParameters=...,{name}={default}",
+        )
+
+
+def _associations(survey: SlurmSurvey) -> Iterator[Finding]:
+    settings = survey.settings
+    if not settings.enforces_associations:
+        enforced = ",".join(settings.enforced) or "none"
+        yield warning(
+            "associations",
+            "slurm.conf/AccountingStorageEnforce",
+            f"AccountingStorageEnforce is {enforced}: an account is whatever a job says.",
+            why="Accounts are Fairlead's tenants: anybody may take another's part by naming its account.",
+            mend="AccountingStorageEnforce=associations,limits,qos   # needs slurmdbd",
+        )
+
+
+def _held(survey: SlurmSurvey) -> Iterator[Finding]:
+    if survey.held_by_admin:
+        yield info(
+            "held",
+            "queue",
+            f"{counted(survey.held_by_admin, 'job is', 'jobs are')} held by an administrator.",
+            why="A held job has no place in the order until it is released.",
+            mend='squeue --states=PENDING --format="%i %u %r" | grep JobHeldAdmin   # scontrol release JOB',
+        )
+
+
+def _own_factors(survey: SlurmSurvey) -> str:
+    settings = survey.settings
+    step = Ladder.over(settings.own_priority)
+    weights = ", ".join(f"{name} {weight}" for name, weight in settings.weights.items()) or "none"
+    return f"Slurm's own factors ({weights}) count within a level; a level is worth {step.step}, room for {step.highest}"
+
+
+def _parameter(survey: SlurmSurvey, name: str, default: int) -> int:
+    try:
+        return int(survey.settings.scheduler.get(name, default))
+    except ValueError:
+        return default
+
+
+def _roomy(waiting: int) -> int:
+    """A round number that also holds a longer queue."""
+    return -(-2 * waiting // 1000) * 1000
+
+
+_CHECKS: tuple[tuple[str, Check, Callable[[SlurmSurvey], str]], ...] = (
+    ("priority-type", _priority_type, lambda survey: survey.settings.priority_type),
+    ("priority-weights", _weights, _own_factors),
+    ("rights", _rights, lambda survey: f"{survey.user} may write levels"),
+    ("version", _version, lambda survey: f"Slurm {survey.settings.version}"),
+    ("preemption", _preemption, lambda _: "no job stops another"),
+    ("depth", _depth, lambda survey: f"Slurm tries all {survey.waiting} that wait"),
+    ("interval", _interval, lambda _: "Slurm looks at the queue at least as often as by default"),
+    ("associations", _associations, lambda survey: ",".join(survey.settings.enforced)),
+    ("held", _held, lambda _: "no job is held by an administrator"),
+)
+"""Topic, check, and what is said where it finds nothing."""

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import ClusterError, InputError
+from fairlead_slurm import CommandController
 
 _KEY = "clustername"
 
@@ -14,6 +15,19 @@ class SlurmTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     conf: Path
+
+
+def controller(conf: Path | None, *, seconds: float) -> CommandController:
+    """Slurm's commands for a slurm.conf; for the one that they find themselves, if None.
+
+    Raises:
+        ClusterError: there is no such file. Slurm's commands would ask the DNS for another one, for long.
+    """
+    if conf is not None and not conf.is_file():
+        raise ClusterError(
+            f"{conf} is no file", hint="--slurm-conf FILE or SLURM_CONF says where slurm.conf is."
+        )
+    return CommandController(conf, seconds=seconds)
 
 
 def target(conf: Path) -> SlurmTarget:

@@ -1,0 +1,62 @@
+"""`fairlead slurm`: what an operator and a user of Slurm want to know beforehand."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from fairlead_cli.options import CHECK, Output
+
+slurm = App(name="slurm", help="Check a Slurm cluster, and batch scripts.", group=CHECK)
+
+SlurmConf = Annotated[Path | None, Parameter(env_var="SLURM_CONF")]
+"""A slurm.conf; where Slurm's own commands look, unless given."""
+
+
+@slurm.command
+def check(*, slurm_conf: SlurmConf = None, user: str | None = None, output: Output = "table") -> int:
+    """Look a Slurm cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.
+
+    Asks the running slurmctld, and changes nothing. `fairlead up --slurm-conf` looks at the same and writes nothing where there is
+    an error.
+
+    Ends with 0 where nothing is open but what is good to know, 1 with warnings, 2 with errors, 3 where it could not look.
+
+    Parameters
+    ----------
+    slurm_conf:
+        Path of slurm.conf; where Slurm's own commands look, unless given.
+    user:
+        Who shall write levels; whoever runs this unless given.
+    output:
+        Words (wide: the same); json, yaml; name: the names of open findings.
+    """
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.slurm.examining import check
+    from fairlead_cli.slurm.survey import effective_user
+
+    return run(check(slurm_conf, user or effective_user(), output))
+
+
+@slurm.command
+def validate(script: Path, /, *, slurm_conf: SlurmConf = None, output: Output = "table") -> int:
+    """Say what Slurm would refuse a batch script for, or never start it for, before it is submitted.
+
+    Looks at the script's form and its #SBATCH lines, and, where slurmctld answers, at partition, time limit, size and account.
+    Limits of accounts and QOS, and what stands on sbatch's own command line, are not looked at.
+
+    Ends with 0 where nothing stands against it, 1 where it would be refused, 2 where there is no such file.
+
+    Parameters
+    ----------
+    script:
+        Path of the batch script.
+    slurm_conf:
+        Path of slurm.conf; where Slurm's own commands look, unless given.
+    output:
+        Words (wide: the same); json, yaml; name: the lines that are refused, by number.
+    """
+    from fairlead_cli.client.connection import run
+    from fairlead_cli.slurm.validating import validate
+
+    return run(validate(script, slurm_conf, output))

@@ -1,0 +1,85 @@
+"""`fairlead slurm check`: look at a slurmctld, and say what is found."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from fairlead_cli.findings import Finding, Severity, findings_view
+from fairlead_cli.options import Format
+from fairlead_cli.printing import Result, print_result
+from fairlead_cli.published import published
+from fairlead_cli.slurm.checking import examine
+from fairlead_cli.slurm.survey import take
+
+EXIT_WARNINGS, EXIT_ERRORS = 1, 2
+"""As the doctor's."""
+
+
+class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fairlead slurm check -o json` prints."""
+
+    cluster: str
+    version: str
+    """Of slurmctld."""
+    user: str
+    """Whose rights were looked at."""
+    passed: bool
+    """Whether levels may be written: no finding is an error."""
+    exit_code: int
+    findings: list[Finding]
+
+
+async def look(conf: Path | None, user: str) -> SlurmReport:
+    """Look at a slurmctld and weigh what is found.
+
+    Raises:
+        ClusterError: it cannot be asked.
+    """
+    survey = await take(conf, user)
+    findings = examine(survey)
+    found = {finding.severity for finding in findings}
+    passed = Severity.ERROR not in found
+    warned = EXIT_WARNINGS if Severity.WARNING in found else 0
+    return SlurmReport(
+        cluster=survey.settings.cluster,
+        version=survey.settings.version,
+        user=user,
+        passed=passed,
+        exit_code=warned if passed else EXIT_ERRORS,
+        findings=findings,
+    )
+
+
+async def check(conf: Path | None, user: str, form: Format) -> int:
+    """Look, print what is found, and return the exit code.
+
+    Raises:
+        ClusterError: slurmctld cannot be asked.
+    """
+    found = await look(conf, user)
+    result = Result(
+        document=lambda: published(found), view=lambda _columns: view(found), names=lambda: _open_names(found)
+    )
+    print_result(result, form)
+    return found.exit_code
+
+
+def view(found: SlurmReport, *, quiet: bool = False) -> RenderableType:
+    """All of it for a person; a quiet one leaves out what was fine."""
+    return Group(*_parts(found, quiet=quiet))
+
+
+def _parts(found: SlurmReport, *, quiet: bool) -> Iterator[RenderableType]:
+    yield Text.assemble((f"cluster {found.cluster}", "bold"), f": Slurm {found.version}, as {found.user}")
+    yield from findings_view(found.findings, quiet=quiet)
+    if not quiet:
+        yield Text("")
+        yield Text(f"{found.cluster} passes" if found.passed else f"{found.cluster} does not pass")
+
+
+def _open_names(found: SlurmReport) -> list[str]:
+    is_open = (Severity.ERROR, Severity.WARNING)
+    return list(dict.fromkeys(one.name for one in found.findings if one.severity in is_open))
