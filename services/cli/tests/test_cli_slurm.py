@@ -14,7 +14,7 @@ from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.clusters import target
-from fairlead_cli.slurm.examining import look
+from fairlead_cli.slurm.examining import look, weigh
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import SlurmSettings
 from fairlead_testkit.awaiting import eventually
@@ -86,7 +86,6 @@ def test_what_is_missing_or_dangerous_is_found(
     changes: dict[str, object], name: str, severity: Severity, words: str
 ) -> None:
     found = [one for one in examine(changed(**changes)) if one.severity is not Severity.OK]
-    assert found[0].severity is min((one.severity for one in found), key=list(Severity).index)
     [finding] = [one for one in found if one.name == name]
     assert finding.severity is severity
     assert words in f"{finding.what} {finding.why}"
@@ -108,6 +107,19 @@ def test_what_is_missing_or_dangerous_is_found(
 )
 def test_what_is_fine_is_not_found(changes: dict[str, object]) -> None:
     assert {one.severity for one in examine(changed(**changes))} == {Severity.OK}
+
+
+def test_the_worst_finding_stands_first_and_decides() -> None:
+    fine = weigh(FIT)
+    assert (fine.passed, fine.exit_code) == (True, 0)
+    known = weigh(changed(held_by_admin=1))
+    assert (known.passed, known.exit_code) == (True, 0)
+    warned = weigh(changed(waiting=501, scheduler={"bf_interval": "31"}))
+    assert (warned.passed, warned.exit_code) == (True, 1)
+    assert [one.severity for one in warned.findings[:3]] == [WARNING, WARNING, INFO]
+    failed = weigh(changed(administration="None", enforced=()))
+    assert (failed.passed, failed.exit_code) == (False, 2)
+    assert [one.severity for one in failed.findings[:2]] == [ERROR, WARNING]
 
 
 async def test_who_cannot_look_says_so(tmp_path: Path) -> None:
@@ -188,7 +200,7 @@ def said(conf: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slurm
 def test_a_real_slurm_is_checked(slurm_lab: SlurmLab) -> None:
-    slurm_lab.run("scontrol", "hold", slurm_lab.submit("vision", "--hold"))
+    slurm_lab.run("scontrol", "hold", slurm_lab.submit("vision", "--begin=now+1hour"))
     passed = checked(slurm_lab.conf, "--output", "json")
     report = msgspec.json.decode(passed.stdout)
     assert (report["cluster"], report["passed"]) == ("lab", True)

@@ -12,7 +12,7 @@ from fairlead_cli.options import Format
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
 from fairlead_cli.slurm.checking import examine
-from fairlead_cli.slurm.survey import take
+from fairlead_cli.slurm.survey import SlurmSurvey, take
 
 EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 """As the doctor's."""
@@ -38,7 +38,11 @@ async def look(conf: Path | None, user: str) -> SlurmReport:
     Raises:
         ClusterError: it cannot be asked.
     """
-    survey = await take(conf, user)
+    return weigh(await take(conf, user))
+
+
+def weigh(survey: SlurmSurvey) -> SlurmReport:
+    """What follows from a look."""
     findings = examine(survey)
     found = {finding.severity for finding in findings}
     passed = Severity.ERROR not in found
@@ -46,7 +50,7 @@ async def look(conf: Path | None, user: str) -> SlurmReport:
     return SlurmReport(
         cluster=survey.settings.cluster,
         version=survey.settings.version,
-        user=user,
+        user=survey.user,
         passed=passed,
         exit_code=warned if passed else EXIT_ERRORS,
         findings=findings,
