@@ -164,6 +164,8 @@ def test_without_slurmctld_the_form_alone_is_looked_at(tmp_path: Path) -> None:
         ("--cpus-per-task=16", "--cpus-per-task=17"),
         ("--mem=64000", "--mem=64001"),
         ("--mem=64000", "--nodes=5"),
+        ("--mem=64000", "--ntasks=5"),
+        ("--gres=gpu:h100:8", "--gpus=33"),
         ("--time", "--tme"),
         pytest.param(
             "--account=vision",

@@ -103,6 +103,14 @@ def _size(given: Mapping[str, BatchOption], name: str, nodes: Sequence[SlurmNode
             line=_line(given, "nodes"), says=f"{wanted_nodes} nodes: partition {name} has {len(nodes)}"
         )
         return
+    for want in _of_all_nodes(given):
+        most = sum(_has(node, want.resource) for node in nodes)
+        if want.amount > most:
+            yield Remark(
+                line=want.line,
+                says=f"{_amount(want.resource, want.amount)} in all: partition {name} has {_amount(want.resource, most)}",
+            )
+            return
     wants = _of_a_node(given, wanted_nodes)
     for want in wants:
         most = max((_has(node, want.resource) for node in nodes), default=0)
@@ -130,6 +138,15 @@ class _Want(msgspec.Struct, frozen=True):
     amount: int
     """Processors, bytes, or a count."""
     line: int
+
+
+def _of_all_nodes(given: Mapping[str, BatchOption]) -> list[_Want]:
+    """What all nodes together have to have."""
+    wants = [_Want(name, amount, given["gpus"].line) for name, amount in gpus(_value(given, "gpus")).items()]
+    if "overcommit" not in given and "ntasks" in given:
+        cpus = count(given["ntasks"].value) * count(_value(given, "cpus-per-task"))
+        wants.append(_Want("cpu", cpus, given["ntasks"].line))
+    return wants
 
 
 def _of_a_node(given: Mapping[str, BatchOption], nodes: int) -> list[_Want]:

@@ -8,9 +8,9 @@ _MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 _COUNT = re.compile(r"\+?0*[1-9]\d*")
 _NODES = re.compile(r"(\d+)([km]?)(?:-(\d+)([km]?))?", re.IGNORECASE)
 _LATER_NODES = re.compile(r"[\d,:km-]*\d[km]?", re.IGNORECASE)
-_ARRAY = re.compile(r"\[?(\d+(-\d+(:[1-9]\d*)?)?)(,\d+(-\d+(:[1-9]\d*)?)?)*\]?(%[1-9]\d*)?")
-_GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w./-]*)(?::([A-Za-z_][\w.-]*))?(?:[:=](\d+)([KMGTP]?))?")
-_GPUS = re.compile(r"(?:([A-Za-z_][\w.-]*):)?(\d+)")
+_ARRAY = re.compile(r"\[?(\d+(-\d+(:[1-9]\d*)?)?)(,\d+(-\d+(:[1-9]\d*)?)?)*\]?(%\d*)?")
+_GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w./-]*)(?::([A-Za-z_][\w.-]*))?(?::(\d+)([KMGTP]?))?")
+_GPUS = re.compile(r"([A-Za-z_][\w.-]*)(?::(\d+))?|(\d+)")
 _NICE = re.compile(r"[+-]?\d*")
 _HIGHEST_NICE = 2_147_483_645
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
@@ -68,7 +68,7 @@ def gpus(text: str) -> dict[str, int]:
     for part in text.split(",") if text else ():
         found = _GPUS.fullmatch(part)
         if found is not None:
-            counts[f"gpu:{found[1]}" if found[1] else "gpu"] = int(found[2])
+            counts[f"gpu:{found[1]}" if found[1] else "gpu"] = int(found[2] or found[3] or 1)
     return counts
 
 
@@ -106,7 +106,7 @@ def _nodes(text: str) -> str:
 
 
 def _array(text: str) -> str:
-    if not _ARRAY.fullmatch(text):
+    if text and not _ARRAY.fullmatch(text):
         return "is no list of tasks: write 1-10, 1-10:2, 1,3,5 or 1-100%8"
     for first, last in re.findall(r"(\d+)-(\d+)", text):
         if int(last) < int(first):
@@ -131,7 +131,10 @@ def _nice(text: str) -> str:
     found = _NICE.fullmatch(text)
     if found is None:
         return "is no whole number"
-    return "is out of range" if text.strip("+-") and abs(int(text)) > _HIGHEST_NICE else ""
+    number = int(text) if text.strip("+-") else 0
+    if abs(number) > _HIGHEST_NICE:
+        return "is out of range"
+    return "is out of range but for operators: it may not be negative" if number < 0 else ""
 
 
 _RULES: dict[str, Callable[[str], str]] = {
