@@ -1,0 +1,72 @@
+"""The units for a slurmctld's host: systemd takes them, and the settings beside them are the services' own."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead_admitter.settings import AdmitterSettings
+from fairlead_runtime import ServiceSettings, load_settings
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
+UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
+SETTINGS: dict[str, type[ServiceSettings]] = {
+    "slurm-bridge.env": SlurmBridgeSettings,
+    "admitter.env": AdmitterSettings,
+}
+
+
+def directives(unit: str) -> dict[str, str]:
+    lines = (FOLDER / unit).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_systemd_takes_the_unit(unit: str, tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None and os.environ.get("CI") != "true":
+        pytest.skip("systemd-analyze is missing: apt-get install systemd")
+    assert analyze is not None, "systemd-analyze is missing: apt-get install systemd"
+    # Where it is installed is the site's choice: a program has to be there for systemd to take the unit.
+    here = (FOLDER / unit).read_text().replace("/opt/fairlead/bin/python", sys.executable)
+    (tmp_path / unit).write_text(here)
+    said = subprocess.run(
+        [analyze, "verify", "--man=no", str(tmp_path / unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_unit_runs_a_service_of_ours_without_rights_of_the_machine(unit: str) -> None:
+    found = directives(unit)
+    module = re.fullmatch(r"/opt/fairlead/bin/python -m (\w+)", found["ExecStart"])
+    assert module is not None
+    assert importlib.util.find_spec(f"{module[1]}.__main__") is not None
+    assert found["User"] == "fairlead"
+    assert found["CapabilityBoundingSet"] == ""
+    assert (found["NoNewPrivileges"], found["ProtectSystem"]) == ("yes", "strict")
+    assert Path(found["EnvironmentFile"]).name in SETTINGS
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_settings_are_those_of_the_service(name: str) -> None:
+    given = dict(
+        line.split("=", 1) for line in (FOLDER / name).read_text().splitlines() if line and line[0] != "#"
+    )
+    settings = load_settings(SETTINGS[name], environ=given)
+    fields = {f"FAIRLEAD_{field.upper()}" for field in SETTINGS[name].__struct_fields__}
+    assert given.keys() <= fields
+    assert getattr(settings, "cluster") == "hpc"  # noqa: B009 # of both kinds, and not of what they share
+    if isinstance(settings, SlurmBridgeSettings):
+        state = directives("fairlead-slurm-bridge.service")["StateDirectory"]
+        assert Path(settings.store).parent == Path("/var/lib") / state, "the one folder that it may write to"
