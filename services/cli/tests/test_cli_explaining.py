@@ -49,10 +49,10 @@ def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_mov
         "As approved it would be number 2: an operator may grant that (`fairlead approve`).",
         "As urgent it would be number 1: an operator may grant that (`fairlead approve`).",
         (
-            "A place is no start: it fits once 2 gpu more are free: "
-            "held by team-a 32 gpu, team-b 20 gpu, team-c 10 gpu."
+            "It cannot start yet: it needs 2 gpu more than are free "
+            "(team-a holds 32 gpu, team-b holds 20 gpu, team-c holds 10 gpu)."
         ),
-        "In its turn, it fits once 13 gpu have ended: all that stand before it start first.",
+        "All jobs before it start first: then 13 gpu have to end before it can start.",
     ):
         assert sentence in ended.stdout
 

@@ -126,7 +126,7 @@ def test_what_does_not_count_takes_room_too() -> None:
     """Of weight 0 it is left out of the shares: the first one takes it all the same, and one too large never starts."""
     free = rules(capacity={"cpu": 10_000, GPU: 4000}, resource_weights={GPU: Fraction(0)})
     text = words(free, {}, "late", a_job("first", "ada", age=3, gpu=4), a_job("late", "bob", gpu=4))
-    assert "In its turn, it fits once 4 gpu have ended: all that stand before it start first." in text
+    assert "All jobs before it start first: then 4 gpu have to end before it can start." in text
     monster = a_waiting_job("m", tenant="ada", submitted=0, demand={"cpu": 8000, GPU: 9000})
     late = a_waiting_job("late", tenant="bob", submitted=HOUR, demand={"cpu": 4000})
     for parents in ({}, {"ada": "org"}):
@@ -212,12 +212,20 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
 @pytest.mark.parametrize(
     ("use", "gpu", "sentence"),
     [
-        ({"ada": 60, "bob": 38}, 4, "it fits once 2 gpu more are free: held by ada 60 gpu, bob 38 gpu."),
+        (
+            {"ada": 60, "bob": 38},
+            4,
+            "it needs 2 gpu more than are free (ada holds 60 gpu, bob holds 38 gpu).",
+        ),
         ({"ada": 10}, 4, "It fits into what is free, beside all that stand before it."),
-        ({"ada": 10, "bob": 50}, 40, "In its turn, it fits once 1 gpu have ended: all that stand before it"),
+        (
+            {"ada": 10, "bob": 50},
+            40,
+            "All jobs before it start first: then 1 gpu have to end before it can start",
+        ),
     ],
 )
-def test_a_place_is_no_start(use: dict[str, int], gpu: int, sentence: str) -> None:
+def test_to_be_first_in_line_is_not_to_start(use: dict[str, int], gpu: int, sentence: str) -> None:
     assert sentence in words(rules(), use, "late", a_job("first", "ada"), a_job("late", "bob", gpu=gpu))
 
 
@@ -231,7 +239,7 @@ def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None
     assert "Before it stands monster of ada" in text
     assert "It fits into what is free, beside all that stand before it." in text
     text = words(few, {}, "late", monster, a_job("largest", "cyd", age=2, gpu=8), late)
-    assert "In its turn, it fits once 2 gpu have ended" in text
+    assert "All jobs before it start first: then 2 gpu have to end" in text
 
 
 def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:

@@ -150,23 +150,25 @@ def _on_the_minute(at: Micros, now: Micros) -> str:
 
 
 def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
-    """A place is no start: what has to end before it fits."""
+    """What has to end before it fits: to be first in line is not to start."""
     if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
         return  # said already: it can never start
     if room.missing:
-        yield f"A place is no start: it fits once {_amounts(room.missing)} more are free{_held_by(room.holders)}."
+        yield f"It cannot start yet: it needs {_amounts(room.missing)} more than are free{_held_by(room.holders)}."
     if not room.missing:
         beside = "" if room.in_turn else ", beside all that stand before it"
         yield f"It fits into what is free{beside}."
     if room.in_turn and room.in_turn != room.missing:
-        yield f"In its turn, it fits once {_amounts(room.in_turn)} have ended: all that stand before it start first."
+        yield f"All jobs before it start first: then {_amounts(room.in_turn)} have to end before it can start."
 
 
 def _held_by(holders: Sequence[Holder]) -> str:
     if not holders:
         return ""
-    parts = (f"{one.tenant} {_amount(one.resource, one.amount)} {_short(one.resource)}" for one in holders)
-    return f": held by {', '.join(parts)}"
+    parts = (
+        f"{one.tenant} holds {_amount(one.resource, one.amount)} {_short(one.resource)}" for one in holders
+    )
+    return f" ({', '.join(parts)})"
 
 
 def _amounts(amounts: Mapping[str, int]) -> str:
