@@ -112,16 +112,17 @@ def with_certificates(command: list[str], pair: Path, folder: Path) -> list[str]
     for name in ("tls.crt", "tls.key"):
         (certificates / name).write_bytes((pair / name).read_bytes())
     script = 'mount --bind "$0" /etc && exec "$@"'
-    return [*_namespace(), "/bin/sh", "-c", script, str(folder), *command]
+    return [*_namespace(folder), "/bin/sh", "-c", script, str(folder), *command]
 
 
-def _namespace() -> list[str]:
+def _namespace(folder: Path) -> list[str]:
+    """How to get a mount namespace in which that folder can be /etc."""
     own = ["unshare", "--mount"]
     in_user_namespace = ["unshare", "--user", "--map-root-user", "--mount"]
     tries = [own, in_user_namespace] if os.geteuid() == 0 else [in_user_namespace]
     said = ""
     for prefix in tries:
-        probe = [*prefix, "/bin/sh", "-c", "mount --bind /tmp /etc"]
+        probe = [*prefix, "/bin/sh", "-c", 'mount --bind "$0" /etc', str(folder)]
         try:
             done = subprocess.run(probe, capture_output=True, text=True, check=False)  # noqa: S603 # our own words
         except FileNotFoundError as error:
