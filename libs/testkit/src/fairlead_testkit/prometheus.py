@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,6 +19,7 @@ import pytest
 from fairlead_testkit.free_ports import await_listening, free_ports
 
 _START_SECONDS = 60.0
+_LOOK_SECONDS = 0.05
 _ANSWER_SECONDS = 20.0
 _INSTALL_SECONDS = 600.0
 _REMEDY = "Prometheus is not installed: apt-get install --no-install-recommends prometheus"
@@ -98,6 +100,7 @@ class Prometheus:
                 stderr=log,
             )
         await_listening(self._port, _START_SECONDS)
+        self._await_ready()
         return self
 
     def stop(self) -> None:
@@ -144,6 +147,23 @@ class Prometheus:
                 for job, ports in self._targets.items()
             ],
         }
+
+    def _await_ready(self) -> None:
+        """It listens before it has read its data and answers 503 until then (its management API, `/-/ready`).
+
+        Raises:
+            TimeoutError: it is not ready in time.
+        """
+        until = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self._ask("/-/ready")
+            except urllib.error.HTTPError as error:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"Prometheus is not ready: {error}") from error
+                time.sleep(_LOOK_SECONDS)
+            else:
+                return
 
     def _ask(self, path: str, **query: str) -> bytes:
         address = f"http://127.0.0.1:{self._port}{path}?{urllib.parse.urlencode(query)}"
