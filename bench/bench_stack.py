@@ -75,11 +75,10 @@ async def idle() -> None:
             say("idle", waiting=IDLE, aim_admitter=0.01, **cores)
 
 
-async def _fill(bus: Bus) -> None:
-    start = time.perf_counter()
+async def submit_backlog(bus: Bus) -> None:
+    """More jobs than shall wait. Cards turn over 30 times a second: slow enough to leave the backlog, quick enough to start samples."""
     for number, tenant in enumerate(TENANTS):
         jobs = [
-            # Cards turn over 30 times a second: slow enough to leave the backlog, quick enough to start samples.
             {
                 "id": f"{tenant}-{n}",
                 "demand": {"nvidia.com/gpu": 1},
@@ -88,6 +87,11 @@ async def _fill(bus: Bus) -> None:
             for n in range(WAITING // len(TENANTS) + 100)
         ]
         await submit_all(bus, tenant, jobs)
+
+
+async def _fill(bus: Bus) -> None:
+    start = time.perf_counter()
+    await submit_backlog(bus)
 
     async def queued() -> bool:
         found = await whole_queue(bus, "gpu")

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bench_lines import cpu_seconds, say
-from bench_stack import CONFIG, POLICY, TENANTS, URGENT, WAITING
+from bench_stack import CONFIG, POLICY, URGENT, WAITING, submit_backlog
 
 from fairlead_bus import Bus
 from fairlead_testkit.awaiting import eventually
@@ -74,16 +74,7 @@ async def _phase(name: str, fleet: Fleet, notes: Path) -> AsyncIterator[None]:
 
 
 async def _fill(bus: Bus) -> None:
-    for number, tenant in enumerate(TENANTS):
-        jobs = [
-            {
-                "id": f"{tenant}-{n}",
-                "demand": {"nvidia.com/gpu": 1},
-                "run_seconds": 2.0 + 0.01 * ((n * 7 + number) % 20),
-            }
-            for n in range(WAITING // len(TENANTS) + 100)
-        ]
-        await submit_all(bus, tenant, jobs)
+    await submit_backlog(bus)
 
     async def queued() -> bool:
         await asyncio.sleep(1.0)  # the answer is a long one

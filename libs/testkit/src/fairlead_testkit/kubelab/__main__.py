@@ -1,47 +1,39 @@
 """`python -m fairlead_testkit.kubelab up|down|status|build`: what the targets lab-kube, lab-down and lab-build run."""
 
-import argparse
 import sys
 
 from fairlead_testkit.kubelab import building, detached
-from fairlead_testkit.kubelab.errors import KubeLabError
 from fairlead_testkit.kubelab.furnishing import REPOSITORY
 from fairlead_testkit.kubelab.toolsets import CURRENT, JAEGER, KUBERNETES
+from fairlead_testkit.lab_words import run_word, say
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one word; the exit code is 1 where it failed, and for `status` where no lab is up."""
-    parser = argparse.ArgumentParser(prog="python -m fairlead_testkit.kubelab", description=__doc__)
     words = {"up": _up, "down": _down, "status": _status, "build": _build, "serve": _serve}
-    parser.add_argument("word", choices=[*words])
-    word = words[parser.parse_args(arguments).word]
-    try:
-        return word()
-    except KubeLabError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    return run_word("python -m fairlead_testkit.kubelab", __doc__, words, arguments)
 
 
 def _up() -> int:
     found, was_up = detached.up()
-    _say(f"The lab {'is up already' if was_up else 'is up'}.\n\n{_described(found)}")
+    say(f"The lab {'is up already' if was_up else 'is up'}.\n\n{_described(found)}")
     return 0
 
 
 def _down() -> int:
-    _say("The lab has ended; nothing of it runs." if detached.down() else "No lab is up.")
+    say("The lab has ended; nothing of it runs." if detached.down() else "No lab is up.")
     return 0
 
 
 def _status() -> int:
     found = detached.running()
-    _say("No lab is up." if found is None else _described(found))
+    say("No lab is up." if found is None else _described(found))
     return 1 if found is None else 0
 
 
 def _build() -> int:
     for toolset in (CURRENT, JAEGER):
-        _say(str(building.build(toolset).folder))
+        say(str(building.build(toolset).folder))
     return 0
 
 
@@ -72,10 +64,6 @@ Order it fairly:
   fairlead up --kubeconfig $KUBECONFIG
 
 End it: make lab-down"""
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
 
 
 if __name__ == "__main__":

@@ -1,39 +1,31 @@
 """`python -m fairlead_testkit.slurmlab up|down|status`: what the targets lab-slurm and lab-down run."""
 
-import argparse
 import sys
 
-from fairlead_testkit.kubelab.errors import KubeLabError
+from fairlead_testkit.lab_words import run_word, say
 from fairlead_testkit.slurmlab import detached
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one word; the exit code is 1 where it failed, and for `status` where no lab is up."""
-    parser = argparse.ArgumentParser(prog="python -m fairlead_testkit.slurmlab", description=__doc__)
     words = {"up": _up, "down": _down, "status": _status, "serve": _serve}
-    parser.add_argument("word", choices=[*words])
-    word = words[parser.parse_args(arguments).word]
-    try:
-        return word()
-    except KubeLabError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    return run_word("python -m fairlead_testkit.slurmlab", __doc__, words, arguments)
 
 
 def _up() -> int:
     found, was_up = detached.up()
-    _say(f"The Slurm lab {'is up already' if was_up else 'is up'}.\n\n{_described(found)}")
+    say(f"The Slurm lab {'is up already' if was_up else 'is up'}.\n\n{_described(found)}")
     return 0
 
 
 def _down() -> int:
-    _say("The Slurm lab has ended; nothing of it runs." if detached.down() else "No Slurm lab is up.")
+    say("The Slurm lab has ended; nothing of it runs." if detached.down() else "No Slurm lab is up.")
     return 0
 
 
 def _status() -> int:
     found = detached.running()
-    _say("No Slurm lab is up." if found is None else _described(found))
+    say("No Slurm lab is up." if found is None else _described(found))
     return 1 if found is None else 0
 
 
@@ -66,10 +58,6 @@ Order it fairly:
   fairlead up --slurm-conf $SLURM_CONF
 
 End it: make lab-down"""
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
 
 
 if __name__ == "__main__":
