@@ -4,12 +4,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead_admitter.adherence import REACTION_SECONDS, TAKEOVER_SECONDS, AdherenceRecord, AdherenceWatch
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.fronts import Fronts, Holders, PoolFront
-from fairlead_admitter.merging import MergedFront
-from fairlead_admitter.observing import Sight
-from fairlead_admitter.policy_view import PolicyView
+from fairlead_admitter.decide.merged_order import MergedFront
+from fairlead_admitter.observe.decision_gate import Fronts, Holders, PoolFront
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.observe.watch import Sight
+from fairlead_admitter.report.adherence import (
+    REACTION_SECONDS,
+    TAKEOVER_SECONDS,
+    AdherenceRecord,
+    AdherenceWatch,
+)
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.members import Followed, LeaderLease
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, subject_of

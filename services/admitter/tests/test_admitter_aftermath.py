@@ -4,12 +4,14 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from fairlead_admitter.aftermath import Aftermath
-from fairlead_admitter.applying import Application, Applied, WriteResult
+from fairlead_admitter.apply.failure_scope import Aftermath
+from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.apply.level_applier import Application, WriteResult
+from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereError
-from fairlead_admitter.setbacks import LONGEST_SECONDS, Setbacks
-from fairlead_admitter.steering import LevelWrite
-from fairlead_admitter.written import Landed, Written
+from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.job_backoff import LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
 

@@ -7,22 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.applying import Application, Rehearsal, WriteResult
-from fairlead_admitter.barrier import Barrier
+from fairlead_admitter.apply.barrier import Barrier
+from fairlead_admitter.apply.level_applier import Application, Rehearsal, WriteResult
+from fairlead_admitter.decide.steering import GONE, Cause, LevelWrite
 from fairlead_admitter.errors import (
     AdmitterError,
     FrontendBalkedError,
     FrontendDownError,
     FrontendRefusedError,
 )
-from fairlead_admitter.fronts import Doubt, Unsettled
-from fairlead_admitter.latency import Arrivals
-from fairlead_admitter.patience import Patience
-from fairlead_admitter.policy_view import PolicyView
-from fairlead_admitter.rests import Rests
-from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS
-from fairlead_admitter.steering import GONE, Cause, LevelWrite
-from fairlead_admitter.written import Landed, Written
+from fairlead_admitter.observe.decision_gate import Doubt, Unsettled
+from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS, Rests
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.reaction import Arrivals
+from fairlead_admitter.report.staleness import Patience
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.capabilities import Capabilities

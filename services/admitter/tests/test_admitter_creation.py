@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from fairlead_admitter.creation import Created, Creation, JobOrder, PatientCreator
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, PatientCreator
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import Submission

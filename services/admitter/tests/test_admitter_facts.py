@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.facts import ClusterFacts
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, State, subject_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.fronts import Doubt, Fronts, Holders, PoolFront, Unsettled, Verdict
+from fairlead_admitter.observe.decision_gate import Doubt, Fronts, Holders, PoolFront, Unsettled, Verdict
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_testkit.builders import a_basis, a_decision, a_front, a_holding, a_member, a_place

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_admitter.answers import AnswerLane
-from fairlead_admitter.desk import Desk
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.policy_view import PolicyView
+from fairlead_admitter.intake.answers import AnswerLane
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.replies import Desk
 from fairlead_bus import Bucket, Bus, Delivery, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json

@@ -13,10 +13,10 @@ from fairlead_admitter.errors import (
     FrontendForbiddenHereError,
     FrontendRefusedError,
 )
-from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_rights import FreshRefusals
-from fairlead_admitter.frontends.kueue_sweep import KueueSweep
-from fairlead_admitter.frontends.kueue_tenants import TenantCalls
+from fairlead_admitter.frontends.kueue.calls import KueueCalls
+from fairlead_admitter.frontends.kueue.rights import FreshRefusals
+from fairlead_admitter.frontends.kueue.sweep import KueueSweep
+from fairlead_admitter.frontends.kueue.tenant_calls import TenantCalls
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube import KubeClient, KubeSettings, connect
 

@@ -11,17 +11,17 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
-from fairlead_admitter.creation import Created, Creation, JobOrder, JobRefusedError
-from fairlead_admitter.doors import door_for
 from fairlead_admitter.errors import FrontendDownError
-from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
-from fairlead_admitter.frontends.kueue_manifests import (
+from fairlead_admitter.frontends.kueue.jobs import Accounts, KueueJobs
+from fairlead_admitter.frontends.kueue.manifests import (
     Terms,
     job_manifest,
     pod_manifests,
     pytorch_manifest,
 )
-from fairlead_admitter.frontends.kueue_rights import FreshRefusals
+from fairlead_admitter.frontends.kueue.rights import FreshRefusals
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
+from fairlead_admitter.intake.entry_queue import door_for
 from fairlead_bus import Bus, provision
 from fairlead_contracts import topology
 from fairlead_contracts.base.errors import FieldError

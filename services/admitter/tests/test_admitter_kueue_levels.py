@@ -9,15 +9,16 @@ from uuid import uuid4
 
 import pytest
 
-from fairlead_admitter.applying import Application, Applied
+from fairlead_admitter.apply.level_applier import Application
+from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.steering import SteeringPlan, steer, take_back
+from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_levels import KueueLevels
-from fairlead_admitter.frontends.kueue_sweep import KueueSweep
-from fairlead_admitter.steering import SteeringPlan, steer, take_back
-from fairlead_admitter.window import Ranked
-from fairlead_admitter.written import Landed, Written
+from fairlead_admitter.frontends.kueue.calls import KueueCalls
+from fairlead_admitter.frontends.kueue.levels import KueueLevels
+from fairlead_admitter.frontends.kueue.sweep import KueueSweep
+from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.clearance import Lever

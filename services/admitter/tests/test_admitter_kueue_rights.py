@@ -1,4 +1,4 @@
-from fairlead_admitter.frontends.kueue_rights import FORGOTTEN_SECONDS, FreshRefusals, Right
+from fairlead_admitter.frontends.kueue.rights import FORGOTTEN_SECONDS, FreshRefusals, Right
 
 A, B = (Right(namespace, "create", "jobs") for namespace in ("team-a", "team-b"))
 

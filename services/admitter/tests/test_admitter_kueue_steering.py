@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from fairlead_admitter.written import FIGHT_ROUNDS
+from fairlead_admitter.observe.expectations import FIGHT_ROUNDS
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed

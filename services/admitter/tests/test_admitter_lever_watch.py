@@ -6,7 +6,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from fairlead_admitter.lever_watch import CONFIRM_SECONDS, LOOK_SECONDS, REST_SECONDS, LeverWatch, Obeyed
+from fairlead_admitter.apply.lever_probe import (
+    CONFIRM_SECONDS,
+    LOOK_SECONDS,
+    REST_SECONDS,
+    LeverWatch,
+    Obeyed,
+)
 from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
 from fairlead_runtime import Metrics
 

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from fairlead_admitter.creation import JobOrder
-from fairlead_admitter.doors import Door, door_for
-from fairlead_admitter.frontends.kueue_manifests import (
+from fairlead_admitter.frontends.kueue.manifests import (
     LIMIT_GRACE_SECONDS,
     MOST_GROUP_PODS,
     Terms,
@@ -15,6 +13,8 @@ from fairlead_admitter.frontends.kueue_manifests import (
     pod_manifests,
     pytorch_manifest,
 )
+from fairlead_admitter.intake.creation import JobOrder
+from fairlead_admitter.intake.entry_queue import Door, door_for
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import read_submission
 from fairlead_testkit.builders import NOW, a_body

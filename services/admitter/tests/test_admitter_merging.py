@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.fronts import PoolFront
-from fairlead_admitter.merging import MergedFront
+from fairlead_admitter.decide.merged_order import MergedFront
+from fairlead_admitter.observe.decision_gate import PoolFront
 from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from fairlead_admitter.facts import ClusterFacts, JobChange
-from fairlead_admitter.fronts import Origin
-from fairlead_admitter.merging import Beginning
-from fairlead_admitter.newcomers import NEW_SECONDS, Newcomers
-from fairlead_admitter.running import RunningSizes
-from fairlead_admitter.steering import steer
-from fairlead_admitter.window import Ranked, take_front
-from fairlead_admitter.written import Written
+from fairlead_admitter.decide.merged_order import Beginning
+from fairlead_admitter.decide.newcomers import NEW_SECONDS, Newcomers
+from fairlead_admitter.decide.steering import steer
+from fairlead_admitter.decide.window import Ranked, take_front
+from fairlead_admitter.observe.decision_gate import Origin
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError, FrontendRefusedError
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.frontends.kueue_objections import event_name
-from fairlead_admitter.objecting import (
+from fairlead_admitter.frontends.kueue.events import event_name
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.report.event_recorder import (
     PAUSE_SECONDS,
     PER_LOOK,
     RAN_LATELY_SECONDS,
@@ -14,7 +14,7 @@ from fairlead_admitter.objecting import (
     SETTLE_SECONDS,
     Objector,
 )
-from fairlead_admitter.objections import Objection, Reason, objections_to
+from fairlead_admitter.report.objections import Objection, Reason, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.state import ClassState, Fault, JobState, Phase
 from fairlead_contracts.policyfile.document import Grant

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_admitter.observing import STATE_SECONDS, Soon
+from fairlead_admitter.observe.watch import STATE_SECONDS, Soon
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.steering import SteeringPlan, steer
-from fairlead_admitter.window import Ranked
-from fairlead_admitter.written import Written
+from fairlead_admitter.decide.steering import SteeringPlan, steer
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, QueueState, State, subject_of
 from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Tenant

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_admitter.facts import ClusterFacts, JobChange
-from fairlead_admitter.pace import (
+from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.decide.pace import (
     LEAST,
     LEAST_WHERE_WOKEN,
     MARGIN,
@@ -13,9 +13,10 @@ from fairlead_admitter.pace import (
     Pace,
     window_size,
 )
-from fairlead_admitter.protection import REFUSED_SECONDS, Protection
-from fairlead_admitter.setbacks import FIRST_SECONDS, LONGEST_SECONDS, Setbacks
-from fairlead_admitter.steering import Cause
+from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection
+from fairlead_admitter.decide.steering import Cause
+from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import segments_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.pressure import Limits, Objection, Pressure
+from fairlead_admitter.intake.limits import Limits, Objection, Pressure
 from fairlead_bus import Bus, Delivery
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import SECOND

@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 
-from fairlead_admitter.job_traces import JobTraces
-from fairlead_admitter.record import Record
-from fairlead_admitter.releasing import Release
-from fairlead_admitter.setbacks import Setbacks
+from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.apply.release import Release
+from fairlead_admitter.report.job_traces import JobTraces
+from fairlead_admitter.report.record import Record
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually

@@ -8,17 +8,17 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.applying import Applied
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.fronts import Fronts, Holders
-from fairlead_admitter.observing import Sight
-from fairlead_admitter.planning import Planner, PoolPlan
-from fairlead_admitter.policy_view import PolicyView
-from fairlead_admitter.reservations import ReservationRecord
-from fairlead_admitter.reserving import Reserving
-from fairlead_admitter.turn_clock import TurnClock
-from fairlead_admitter.waking import BATCH_SECONDS
-from fairlead_admitter.written import Landed, Written
+from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.planner import Planner, PoolPlan
+from fairlead_admitter.decide.reserving import Reserving
+from fairlead_admitter.decide.turn_clock import TurnClock
+from fairlead_admitter.decide.waking import BATCH_SECONDS
+from fairlead_admitter.observe.decision_gate import Fronts, Holders
+from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.observe.watch import Sight
+from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Front
 from fairlead_contracts.messages.members import Holding, MemberLease

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.reservations import News, ReservationRecord
-from fairlead_admitter.reserving import Reserving
-from fairlead_admitter.standings import FrontendOrder
-from fairlead_admitter.steering import SteeringPlan, lower, steer
-from fairlead_admitter.window import Ranked
-from fairlead_admitter.written import Landed, Written
+from fairlead_admitter.decide.frontend_order import FrontendOrder
+from fairlead_admitter.decide.reserving import Reserving
+from fairlead_admitter.decide.steering import SteeringPlan, lower, steer
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.report.reservation_record import News, ReservationRecord
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.events import Reserving as What
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.barrier import Barrier
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
-from fairlead_admitter.window import Ranked
-from fairlead_admitter.written import Written
+from fairlead_admitter.apply.barrier import Barrier
+from fairlead_admitter.decide.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import segments_of

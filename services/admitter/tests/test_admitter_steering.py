@@ -7,13 +7,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_admitter.barrier import Barrier
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.fronts import Origin
-from fairlead_admitter.merging import Beginning
-from fairlead_admitter.steering import GONE, SteeringPlan, steer, take_back
-from fairlead_admitter.window import Ranked, take_front
-from fairlead_admitter.written import Landed, Written
+from fairlead_admitter.apply.barrier import Barrier
+from fairlead_admitter.decide.merged_order import Beginning
+from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_back
+from fairlead_admitter.decide.window import Ranked, take_front
+from fairlead_admitter.observe.decision_gate import Origin
+from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.class_bands import Segment, common_band

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.facts import ClusterFacts
-from fairlead_admitter.steering import Cause, LevelWrite, SteeringPlan, steer
-from fairlead_admitter.wakes import MOST_A_SECOND, PARKING, Wakes, spared
-from fairlead_admitter.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
-from fairlead_admitter.window import Ranked
-from fairlead_admitter.written import Written
+from fairlead_admitter.decide.steering import Cause, LevelWrite, SteeringPlan, steer
+from fairlead_admitter.decide.wake_state import MOST_A_SECOND, PARKING, Wakes, spared
+from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band

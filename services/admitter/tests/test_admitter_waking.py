@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.waking import (
+from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
     ORDERED_SECONDS,
     TRIED_SECONDS,
@@ -15,7 +15,7 @@ from fairlead_admitter.waking import (
     planning_band,
     wake_level,
 )
-from fairlead_admitter.window import Ranked
+from fairlead_admitter.decide.window import Ranked
 from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import a_job
 

@@ -3,8 +3,15 @@
 import msgspec
 import pytest
 
-from fairlead_admitter.foreign import UNSURE_SECONDS
-from fairlead_admitter.written import DOUBT_SECONDS, FIGHT_ROUNDS, FIGHT_SECONDS, Landed, Sighting, Written
+from fairlead_admitter.observe.expectations import (
+    DOUBT_SECONDS,
+    FIGHT_ROUNDS,
+    FIGHT_SECONDS,
+    Landed,
+    Sighting,
+    Written,
+)
+from fairlead_admitter.observe.foreign_levels import UNSURE_SECONDS
 from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
 

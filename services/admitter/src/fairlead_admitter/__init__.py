@@ -1,16 +1,20 @@
 """The admitter: makes one cluster follow the order with the fewest writes, and takes in submitted jobs.
 
-Where to find what. Following the order: `observing` sees (`facts` of the cluster, `fronts` of the scorers, `policy_view`),
-`planning` decides for each pool whether and what to write, with the pure parts `merging`, `window` (as long as `pace`
-says), `segments` (a band for each class), `steering` and `protection`; while room is free, `waking` (pure) says who is woken, by what
-`wakes` keeps; starts are promised by `reserving`, which sees the
-frontend's line by `standings` and tells by `reservations` and `reserve_events`; `applying` writes, `written` remembers what is not
-seen yet, `setbacks` says when to leave the frontend alone and `rests` which jobs, `lever_watch` says whether the frontend
-obeys what is written at all, `releasing` cleans up after a release; `event_log` keeps what was done, `level_events` of
-what was written; and `steersman` is the loop over them. Taking jobs in: `lanes` run while this replica leads, `intake` handles a submission,
-`admission` rules on it (pure, with `doors`), `creation` makes the job; `answers` and `desk` tell its sender. What speaks
-against queued jobs is judged by `objections` (pure) and said by `objecting`. `frontends` speak to queueing systems: a
-new one goes there. `record` counts and logs; `app` wires it.
+One turn of `reconciler` goes through the rooms in this order, and each room knows only those before it:
+
+- `observe`: `watch` mirrors what is stated; `facts` of the cluster, the `decision_gate` between scorers and frontend, the
+  `policy_view`; `expectations` are what was written and is not seen yet, `job_backoff` which jobs are left alone.
+- `decide`: the `planner` says for each pool whether to write and what, by `merged_order`, `window` (as long as `pace`
+  says), `steering` and `protection`; while room is free, `waking` says who is woken, by what `wake_state` keeps; starts
+  are promised by `reserving`, which sees the frontend's line by `frontend_order`; an `outcome` is what became of a plan.
+- `report`: `record` counts and logs; `event_log`, `level_events` and `reserve_events` keep what was done, `objections` say
+  what speaks against a job, `replies` tell senders.
+- `apply`: `level_applier` writes, `frontend_backoff` and `failure_scope` say who is left alone after a failure,
+  `lever_probe` whether the frontend obeys, `release` cleans up.
+- `intake`: `leader_lanes` run while this replica leads; `lane` handles a submission, `admission` rules on it, `creation`
+  makes the job, `answers` follow what becomes of it.
+
+`frontends` speak to queueing systems: a new one goes there. `app` wires it.
 """
 
 from fairlead_admitter.settings import AdmitterSettings

@@ -4,36 +4,36 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from fairlead_admitter.adherence import AdherenceRecord, AdherenceWatch
-from fairlead_admitter.admission import Admission
-from fairlead_admitter.answers import AnswerLane
-from fairlead_admitter.applying import Application, Rehearsal
-from fairlead_admitter.creation import PatientCreator
-from fairlead_admitter.desk import Desk
-from fairlead_admitter.event_log import EventLog
+from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.apply.level_applier import Application, Rehearsal
+from fairlead_admitter.apply.lever_probe import LeverProbing, LeverWatch
+from fairlead_admitter.apply.release import Release
+from fairlead_admitter.decide.planner import Planner
+from fairlead_admitter.decide.reserving import Reserving
+from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
-from fairlead_admitter.intake import IntakeLane
-from fairlead_admitter.intake_watch import IntakeWatch
-from fairlead_admitter.job_traces import JobTraces
-from fairlead_admitter.lanes import Lane, LeaderLanes, share_of_a_tenant
-from fairlead_admitter.level_events import LevelEvents
-from fairlead_admitter.lever_watch import LeverProbing, LeverWatch
-from fairlead_admitter.objecting import Objector, Speaker
-from fairlead_admitter.observing import ADMITTER, Watch
-from fairlead_admitter.patience import Patience
-from fairlead_admitter.planning import Planner
-from fairlead_admitter.pressure import Limits, Pressure
-from fairlead_admitter.queue_metrics import QueueMetrics
-from fairlead_admitter.record import Record
-from fairlead_admitter.releasing import Release
-from fairlead_admitter.reservations import ReservationRecord
-from fairlead_admitter.reserve_events import ReserveEvents
-from fairlead_admitter.reserving import Reserving
-from fairlead_admitter.setbacks import Setbacks
+from fairlead_admitter.intake.admission import Admission
+from fairlead_admitter.intake.answers import AnswerLane
+from fairlead_admitter.intake.backlog import IntakeWatch
+from fairlead_admitter.intake.creation import PatientCreator
+from fairlead_admitter.intake.lane import IntakeLane
+from fairlead_admitter.intake.leader_lanes import Lane, LeaderLanes, share_of_a_tenant
+from fairlead_admitter.intake.limits import Limits, Pressure
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.watch import ADMITTER, Watch
+from fairlead_admitter.reconciler import Carrier, Steersman
+from fairlead_admitter.report.adherence import AdherenceRecord, AdherenceWatch
+from fairlead_admitter.report.event_log import EventLog
+from fairlead_admitter.report.event_recorder import Objector, Speaker
+from fairlead_admitter.report.job_traces import JobTraces
+from fairlead_admitter.report.level_events import LevelEvents
+from fairlead_admitter.report.queue_metrics import QueueMetrics
+from fairlead_admitter.report.record import Record
+from fairlead_admitter.report.replies import Desk
+from fairlead_admitter.report.reservation_record import ReservationRecord
+from fairlead_admitter.report.reserve_events import ReserveEvents
+from fairlead_admitter.report.staleness import Patience
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_admitter.steersman import Carrier, Steersman
-from fairlead_admitter.turn_clock import TurnClock
-from fairlead_admitter.written import Written
 from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json

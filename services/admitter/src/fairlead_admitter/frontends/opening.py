@@ -6,21 +6,21 @@ from typing import Any
 
 import msgspec
 
-from fairlead_admitter.applying import LevelWriter
-from fairlead_admitter.creation import JobCreator
-from fairlead_admitter.doors import door_for
-from fairlead_admitter.frontends.bus import BusFrontend
-from fairlead_admitter.frontends.kueue_calls import KueueCalls
-from fairlead_admitter.frontends.kueue_jobs import Accounts, KueueJobs
-from fairlead_admitter.frontends.kueue_levels import KueueLevels
-from fairlead_admitter.frontends.kueue_lever import KueueLever
-from fairlead_admitter.frontends.kueue_objections import KueueObjections
-from fairlead_admitter.frontends.kueue_rights import FreshRefusals
-from fairlead_admitter.frontends.kueue_sweep import KueueSweep
-from fairlead_admitter.lever_watch import LeverProbing
-from fairlead_admitter.objecting import Speaker
-from fairlead_admitter.observing import Watch
-from fairlead_admitter.releasing import Sweep
+from fairlead_admitter.apply.level_applier import LevelWriter
+from fairlead_admitter.apply.lever_probe import LeverProbing
+from fairlead_admitter.apply.release import Sweep
+from fairlead_admitter.frontends.bus.frontend import BusFrontend
+from fairlead_admitter.frontends.kueue.calls import KueueCalls
+from fairlead_admitter.frontends.kueue.events import KueueObjections
+from fairlead_admitter.frontends.kueue.jobs import Accounts, KueueJobs
+from fairlead_admitter.frontends.kueue.levels import KueueLevels
+from fairlead_admitter.frontends.kueue.lever import KueueLever
+from fairlead_admitter.frontends.kueue.rights import FreshRefusals
+from fairlead_admitter.frontends.kueue.sweep import KueueSweep
+from fairlead_admitter.intake.creation import JobCreator
+from fairlead_admitter.intake.entry_queue import door_for
+from fairlead_admitter.observe.watch import Watch
+from fairlead_admitter.report.event_recorder import Speaker
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
 from fairlead_contracts.messages.clearance import Lever

@@ -1,0 +1,240 @@
+"""Carrying a plan out: writes leave in the plan's order, in batches, some of them on the way at once.
+
+Order matters: raised jobs first, the front first, then lowered ones, the back first; so that no job overtakes one
+that shall stay ahead, not even for a moment. Waiting for each reply before the next write would keep that order at
+the price of a round trip a level.
+
+A frontend that carries out what it is given over one connection in that order is written to in a pipeline: each batch
+is sent after the one before it was *sent*. One that promises no order, as an API server, is written to side by side
+where order does not matter: a write waits only for those before it that it could overtake (see `Barrier`). Where
+one of those fails, it is not made either; the others are. The next pass plans around what failed, or makes it again.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import batched
+from typing import Protocol
+
+from fairlead_admitter.apply.barrier import Barrier
+from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.steering import Cause, LevelWrite
+from fairlead_admitter.errors import (
+    AdmitterError,
+    FrontendBalkedError,
+    FrontendDownError,
+    FrontendForbiddenError,
+    FrontendForbiddenHereError,
+    FrontendRefusedError,
+)
+from fairlead_admitter.observe.expectations import Landed, Sighting, Written
+from fairlead_contracts.messages.state import JobState, QueueState
+
+_ENOUGH_OF_A_SCOPE = 2
+"""Writes of one scope that balked, after which a pass tries no more of them."""
+
+
+type WriteResult = Landed | AdmitterError | None
+"""Of one write: the confirmation; None where the job is not in that phase any more: it waited, and waits no more; or
+why it may not have been done.
+
+FrontendDownError: nobody knows whether it was written. FrontendBalkedError: so it is, and others may be written all the
+same. FrontendForbiddenError: the frontend lets us write no levels at all. FrontendForbiddenHereError: so it is for this
+job, and others may be written all the same. FrontendRefusedError: the frontend will not take this level.
+"""
+
+
+class LevelWriter(Protocol):
+    """Writes levels to a frontend."""
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether batches take effect in the order in which the calls began."""
+
+    async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
+        """Give jobs their levels, in this order; what became of each. No more at once than its queues say they take."""
+
+
+class Rehearsal:
+    """A dry run: says what it would write, each thing once, and writes nothing."""
+
+    def __init__(self, tell: Callable[[str, LevelWrite], None]) -> None:
+        self._tell = tell
+        self._told: dict[str, dict[str, int]] = {}
+
+    async def carry_out(
+        self, pool: str, writes: Sequence[LevelWrite], may_write: Callable[[], bool]
+    ) -> Applied:
+        """Tell what is new in the plan."""
+        if may_write():
+            told = self._told.get(pool, {})
+            for write in writes:
+                if told.get(write.job.uid) != write.level:
+                    self._tell(pool, write)
+            self._told[pool] = {write.job.uid: write.level for write in writes}
+        return Applied()
+
+
+class _Pass:
+    """One plan on its way."""
+
+    def __init__(self, may_write: Callable[[], bool], requests: int) -> None:
+        self.may_write = may_write
+        self.applied = Applied()
+        self.room = asyncio.Semaphore(requests)
+        self.missed = Barrier()
+        self.balked: Counter[str] = Counter()
+        """By scope."""
+        self.sent: dict[asyncio.Task[None], Barrier] = {}
+        """Batches without a reply."""
+
+    def miss(self, write: LevelWrite) -> None:
+        """It may not have been done, and what must follow it has to wait."""
+        self.applied.missed.append(write)
+        self.missed.add(write)
+
+
+class Application:
+    """Carries plans out.
+
+    Args:
+        writer: the frontend.
+        written: the trail of writes, kept up here.
+        newest: the newest state of a job, by uid.
+        queues: as their frontend states them, by name: how many levels one request takes.
+        in_flight: how many requests may be on the way at once.
+        at_once: how many writes of one plan are carried out; the rest is planned anew from what stands then.
+        longest: for how many seconds a plan is carried out: a frontend that is slow, or that we are slow to, shall
+            not keep us from looking.
+    """
+
+    def __init__(
+        self,
+        writer: LevelWriter,
+        written: Written,
+        newest: Callable[[str], JobState | None],
+        *,
+        queues: Callable[[], Mapping[str, QueueState]],
+        in_flight: int,
+        at_once: int,
+        longest: float,
+    ) -> None:
+        self._writer = writer
+        self._written = written
+        self._newest = newest
+        self._queues = queues
+        self._in_flight = in_flight
+        self._at_once = at_once
+        self._longest = longest
+
+    async def carry_out(
+        self,
+        pool: str,  # noqa: ARG002 # a rehearsal tells it
+        writes: Sequence[LevelWrite],
+        may_write: Callable[[], bool],
+    ) -> Applied:
+        """Write front to back as long as `may_write` says so; asked before each batch."""
+        made = _Pass(may_write, self._in_flight)
+        end = time.monotonic() + self._longest
+        begun = 0
+        async with asyncio.TaskGroup() as group:
+            for batch in self._batches(writes[: self._at_once]):
+                await made.room.acquire()
+                if time.monotonic() > end or made.applied.down or not may_write():
+                    made.room.release()
+                    break
+                before = self._to_wait_for(batch, made)
+                # Tasks take their first step in the order of their making: that is the order of sending.
+                task = group.create_task(self._in_turn(batch, before, made))
+                made.sent[task] = Barrier(batch)
+                task.add_done_callback(made.sent.pop)
+                begun += len(batch)
+        made.applied.withheld += len(writes) - begun
+        return made.applied
+
+    def _batches(self, writes: Sequence[LevelWrite]) -> Iterator[Sequence[LevelWrite]]:
+        queues = self._queues()
+        taken = {write.job.queue for write in writes}
+        return batched(
+            writes,
+            min((queues[name].able.batch for name in taken if name in queues), default=1),
+            strict=False,
+        )
+
+    def _to_wait_for(self, batch: Sequence[LevelWrite], made: _Pass) -> list[asyncio.Task[None]]:
+        if self._writer.keeps_order:
+            return []
+        return [task for task, barrier in made.sent.items() if any(map(barrier.stops, batch))]
+
+    async def _in_turn(
+        self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], made: _Pass
+    ) -> None:
+        try:
+            if before:
+                await asyncio.wait(before)
+            if made.applied.down or (before and not made.may_write()):
+                made.applied.withheld += len(batch)
+                return
+            ready = []
+            for write in batch:
+                if self._has_to_wait(write, made):
+                    made.miss(write)
+                else:
+                    ready.append(write)
+            if ready:
+                await self._write(ready, made)
+        finally:
+            made.room.release()
+
+    def _has_to_wait(self, write: LevelWrite, made: _Pass) -> bool:
+        """Because of what was not written before it, or because its scope fails again and again."""
+        return (
+            self._written.rests.include(write.job)
+            or made.balked[write.job.scope] >= _ENOUGH_OF_A_SCOPE
+            or made.missed.stops(write)
+        )
+
+    async def _write(self, batch: Sequence[LevelWrite], made: _Pass) -> None:
+        for write in batch:
+            self._written.send(write.job.uid, write.level)
+        for write, result in zip(batch, await self._writer.write(batch), strict=True):
+            if isinstance(result, AdmitterError):
+                self._fail(write, result, made)
+            else:
+                self._settle(write, result, made.applied)
+
+    def _settle(self, write: LevelWrite, landed: Landed | None, applied: Applied) -> None:
+        sighting = self._land(write, landed)
+        if sighting is not Sighting.EXPECTED:
+            applied.drifted.append((write, sighting))
+        if landed is None:
+            applied.gone += 1
+        else:
+            applied.landed.append((write, landed))
+
+    def _fail(self, write: LevelWrite, error: AdmitterError, made: _Pass) -> None:
+        applied = made.applied
+        applied.trouble = str(error)
+        if isinstance(error, FrontendRefusedError) and write.cause is Cause.PROTECT:
+            applied.refused_lifts.append(write)
+            return
+        applied.failed += 1
+        made.miss(write)
+        match error:
+            case FrontendRefusedError():
+                self._land(write, None)
+            case FrontendBalkedError() | FrontendForbiddenHereError():
+                applied.balked.append(write)
+                made.balked[write.job.scope] += 1
+            case _:
+                applied.down = True
+        if isinstance(error, FrontendDownError):
+            applied.retry_after = max(applied.retry_after, error.retry_after)
+        applied.forbidden |= isinstance(error, FrontendForbiddenError)
+
+    def _land(self, write: LevelWrite, landed: Landed | None) -> Sighting:
+        if write.cause is Cause.PROTECT:
+            return Sighting.EXPECTED  # it runs: its state is not compared with what we wrote
+        newest = self._newest(write.job.uid) or write.job
+        return self._written.land(newest, write.level, landed, time.monotonic())

@@ -1,0 +1,33 @@
+"""The outcome of a plan: what became of each of its writes, as data for whoever decides next."""
+
+import msgspec
+
+from fairlead_admitter.decide.steering import LevelWrite
+from fairlead_admitter.observe.expectations import Landed, Sighting
+
+
+class Applied(msgspec.Struct):
+    """What became of a plan's writes."""
+
+    landed: list[tuple[LevelWrite, Landed]] = []
+    drifted: list[tuple[LevelWrite, Sighting]] = []
+    """Those that turned out to repair what somebody had overwritten before it was seen."""
+    refused_lifts: list[LevelWrite] = []
+    """Of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
+    balked: list[LevelWrite] = []
+    """Those that failed while others may go well."""
+    gone: int = 0
+    """Jobs that waited no more."""
+    failed: int = 0
+    """Balked ones, too."""
+    withheld: int = 0
+    """Not sent: the right to write, or the room in this pass, ended before them."""
+    missed: list[LevelWrite] = []
+    """Those that failed, and those that were not sent because of these, or because they rest."""
+    trouble: str = ""
+    """Why the last failed one failed."""
+    down: bool = False
+    """Whether the frontend did not answer: it should be left alone for a while."""
+    retry_after: float = 0.0
+    forbidden: bool = False
+    """Whether a right was missing."""

@@ -1,0 +1,94 @@
+"""Protection: under `preemption: protect`, what runs stands at the top of its band.
+
+One integer both queues and preempts in Kueue. Where a queue preempts, a waiting job that is lifted to the front could
+stop a running one of its own class; so what was admitted is lifted too, above everything that waits. Between the
+admission and the lift there is a moment in which it is not protected.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+
+from fairlead_admitter.decide.steering import GONE, Cause, LevelWrite
+from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.levels.class_bands import Segment
+
+REFUSED_SECONDS = 300.0
+"""How long a lift that was refused is not tried again. Until then its job runs unprotected."""
+
+
+class Protection:
+    """The running jobs that were not lifted yet, or fell again.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._unlifted: dict[str, JobState] = {}
+        """By uid; in queues that need no protection too."""
+        self._refused_at: dict[str, float] = {}
+        """By uid, of jobs that run."""
+
+    def note(self, changes: Iterable[JobChange]) -> None:
+        """Jobs started, changed their level while they run, or run no more.
+
+        A running job falls too: Kueue sets a priority back to its class's when it restarts, and a release takes every
+        level back.
+        """
+        for change in changes:
+            before, after = change.before, change.after
+            if after is not None and after.phase is Phase.RUNNING:
+                ran = before is not None and before.phase is Phase.RUNNING
+                if not ran or after.uid in self._unlifted or (before and before.level != after.level):
+                    self._unlifted[after.uid] = after
+            elif before is not None:
+                self._unlifted.pop(before.uid, None)
+                self._refused_at.pop(before.uid, None)
+
+    def begin_anew(self, facts: ClusterFacts) -> None:
+        """Whoever led before may have left some out: all that runs is looked at."""
+        self._unlifted = {job.uid: job for job in facts.running_jobs()}
+        self._refused_at.clear()
+
+    def lifted(self, uids: Iterable[str]) -> None:
+        """These stand at the top, or run no more."""
+        for uid in uids:
+            self._unlifted.pop(uid, None)
+            self._refused_at.pop(uid, None)
+
+    def refused(self, uids: Iterable[str]) -> None:
+        """The frontend will not lift these. They are asked for again, but rarely."""
+        self._refused_at |= dict.fromkeys(uids, self._clock())
+
+    def lifts(
+        self, queues: Collection[str], segments: Iterable[Segment], class_of: Callable[[JobState], str]
+    ) -> list[LevelWrite]:
+        """The writes that protect what runs in these queues.
+
+        Args:
+            queues: those in which a level could stop a running job.
+            segments: one for each class.
+            class_of: the class that a job has.
+        """
+        tops = {segment.urgency: segment.ceiling for segment in segments}
+        writes: list[LevelWrite] = []
+        for job in list(self._unlifted.values()):
+            top = tops.get(class_of(job)) if job.queue in queues else None
+            if top is not None and job.level >= top:
+                del self._unlifted[job.uid]
+            elif top is not None and not self._rests(job.uid):
+                writes.append(_lift(job, top))
+        return writes
+
+    def _rests(self, uid: str) -> bool:
+        at = self._refused_at.get(uid)
+        return at is not None and self._clock() - at < REFUSED_SECONDS
+
+
+def _lift(job: JobState, top: int) -> LevelWrite:
+    in_no_line = (job.queue_time, job.uid)  # it runs
+    return LevelWrite(
+        job=job, before=job.level, level=top, rank=GONE, place=None, tie=in_no_line, cause=Cause.PROTECT
+    )

@@ -1,0 +1,262 @@
+"""Reserve mode beside a frontend: who heads each pool's line, what was promised to it, and who may pass.
+
+The decision is policy's (`reserve.easy`); here it gets its facts, from the state and from the trail of writes, and is kept
+in memory between two turns, also while the lead is in doubt. Nothing of it is stored: who takes over finds the head by
+the level that it stands at, and what it promises then is never later than what was promised before (see `reserve.easy`).
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from fairlead_admitter.decide.frontend_order import FrontendOrder
+from fairlead_admitter.decide.steering import GONE
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.messages.state import JobState, Phase, PoolState, QueueState
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.plan import Band
+from fairlead_policy.reserve.easy import recalled, reserve, reserves, timing_of
+from fairlead_policy.reserve.reservation import Reservation, Scene, Standing, Timing, Waiting
+from fairlead_policy.reserve.shadow import Run
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's queue, as far as it is reserved."""
+
+    pool: str
+    queue: str
+    capacity: Mapping[str, int]
+    timing: Timing
+    strict: bool
+    """Whether classes are."""
+    bands: Mapping[str, Band]
+    """Of each class."""
+
+
+class ReservationObserver(Protocol):
+    """Hears what is decided of reservations, to tell it."""
+
+    def pause(self) -> None:
+        """This replica stands by: what is open may be another's to tell."""
+
+    def go_on(self) -> None:
+        """Nobody else has led since the pause."""
+
+    def begin_anew(self) -> None:
+        """Another replica may have told of what is open."""
+
+    def pools(self) -> set[str]:
+        """Those that something is told of."""
+
+    def not_wanted(self, pool: str) -> None:
+        """The policy promises no starts in the pool."""
+
+    def held_back(self, pool: str, why: str) -> None:
+        """Why starts cannot be promised although the policy wants them; empty where they can."""
+
+    def decided(self, pool: str, found: Reservation, job_of: Callable[[str], JobState | None]) -> None:
+        """What was decided anew, and what became of what was decided before."""
+
+
+class _Kept(msgspec.Struct):
+    """What is remembered of a pool between two turns."""
+
+    standing: Standing
+    ranked: dict[str, Ranked] = {}
+    """The head, a recalled one too, and those that pass: they keep their place though the order may put them out of sight."""
+    wake: Micros | None = None
+
+
+class Reserving:
+    """Keeps promises, pool by pool.
+
+    Args:
+        facts: of the cluster.
+        written: the trail of writes.
+        record: what is told of it.
+        writable: whether levels can be written now: a pass that cannot be given shall not count.
+    """
+
+    def __init__(
+        self,
+        facts: ClusterFacts,
+        written: Written,
+        record: ReservationObserver,
+        writable: Callable[[], bool],
+    ) -> None:
+        self._writable = writable
+        self._facts = facts
+        self._frontend = FrontendOrder(facts, written)
+        self._record = record
+        self._kept: dict[str, _Kept] = {}
+        self._paused: dict[str, _Kept] = {}
+        self._epoch: int | None = None
+
+    def lead(self, epoch: int | None) -> None:
+        """This replica leads from now on, or stands by (None): what stands in the frontend counts.
+
+        Where a lead that was in doubt goes on under its epoch, nobody else has led meanwhile (see `bus.Leadership`): what
+        was promised and given still counts, and a pass that is due is taken back although no order is known.
+        """
+        if epoch is None:
+            self._paused, self._kept = self._kept, {}
+            self._record.pause()
+        elif epoch == self._epoch:
+            self._kept, self._paused = self._paused, {}
+            self._record.go_on()
+        else:
+            self._epoch, self._kept, self._paused = epoch, {}, {}
+            self._record.begin_anew()
+
+    def keep(self, pools: Collection[str]) -> None:
+        """Only these pools are there at all."""
+        for pool in (self._kept.keys() | self._record.pools()) - set(pools):
+            self.let_go(pool)
+
+    def let_go(self, pool: str) -> None:
+        """No start is promised in the pool."""
+        self._kept.pop(pool, None)
+        self._record.not_wanted(pool)
+
+    def line(
+        self,
+        pool: str,
+        queues: Sequence[QueueState],
+        document: PolicyDocument,
+        segments: Sequence[Segment],
+    ) -> Line | None:
+        """The pool's line, if starts are promised there. Where the policy wants them and they cannot be, it is told."""
+        if not reserves(document, pool):
+            self.let_go(pool)
+            return None
+        stated = {queue.pool: self._facts.pools.get(queue.pool) for queue in queues}
+        why = why_not(queues, [found for found in stated.values() if found is not None])
+        self._record.held_back(pool, why)
+        if why:
+            self._kept.pop(pool, None)
+            return None
+        [queue] = queues
+        [found] = stated.values()
+        return Line(
+            pool=pool,
+            queue=queue.name,
+            capacity={} if found is None else found.capacity,
+            timing=timing_of(document),
+            strict=document.class_mode == "strict",
+            bands={segment.urgency or "": segment.band for segment in segments},
+        )
+
+    def arrange(self, line: Line, known: Sequence[Ranked], more: int, now: Micros) -> list[Ranked]:
+        """The window as the promise wants it.
+
+        Args:
+            line: of the pool.
+            known: the pool's order as far as it is known, of this queue.
+            more: how many places behind the head are labelled, too.
+            now: the instant.
+        """
+        ranked, found = self._decide(line, known, now)
+        held = [*found.passing, *([] if found.head is None else [found.head.uid])]
+        front = max((found.order.index(uid) + 1 for uid in held), default=0)
+        return [ranked[uid] for uid in found.order[: front + more]]
+
+    def withdraw(self, line: Line, now: Micros) -> list[str]:
+        """The uids of jobs whose passes are taken back, where no order is known to arrange: time goes on without one."""
+        kept = self._kept.get(line.pool)
+        if kept is None or not kept.standing.passes:
+            return []
+        _, found = self._decide(line, (), now)
+        return [uid for uid, one in found.standing.passes.items() if one.withdrawn is not None]
+
+    def wake_in(self, now: Micros) -> float | None:
+        """Seconds until a pass must be taken back or a promise be kept; None where nothing is due.
+
+        What was due before now was looked at by the turn that is just over.
+        """
+        due = [kept.wake for kept in self._kept.values() if kept.wake is not None and kept.wake > now]
+        return (min(due) - now) / SECOND if due else None
+
+    def _decide(
+        self, line: Line, known: Sequence[Ranked], now: Micros
+    ) -> tuple[dict[str, Ranked], Reservation]:
+        ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
+        scene = self._scene(line, list(ranked.values()), now)
+        found = reserve(scene, self._before(line, scene))
+        self._remember(line.pool, found, ranked)
+        self._record.decided(line.pool, found, self._facts.job)
+        return ranked, found
+
+    def _out_of_sight(self, line: Line, known: Sequence[Ranked]) -> Iterator[Ranked]:
+        """Whoever was promised something, and stands in no front of the order any more.
+
+        Where nothing is remembered, each job that carries a level may be one: a predecessor wrote it.
+        """
+        seen = {one.job.uid for one in known}
+        kept = self._kept.get(line.pool)
+        ranked = {} if kept is None else kept.ranked
+        for uid in self._frontend.labelled(line.queue, line.bands) if kept is None else ranked:
+            job = self._facts.job(uid)
+            if uid not in seen and job is not None and job.phase is Phase.WAITING:
+                one = ranked.get(uid)
+                yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
+
+    def _before(self, line: Line, scene: Scene) -> Standing:
+        """What was decided before."""
+        kept = self._kept.get(line.pool)
+        if kept is not None:
+            return kept.standing
+        return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
+
+    def _scene(self, line: Line, ranked: Sequence[Ranked], now: Micros) -> Scene:
+        return Scene(
+            now=now,
+            timing=line.timing,
+            writable=self._writable(),
+            capacity=line.capacity,
+            running=[_run(job, line.timing.grace) for job in self._facts.running.of(line.queue)],
+            order=[self._waiting(one.job, strict=line.strict) for one in ranked],
+            held=[self._waiting(job, strict=line.strict) for job in self._held(line.pool)],
+            ahead=lambda uid: self._frontend.ahead(uid, line.bands),
+        )
+
+    def _held(self, pool: str) -> Iterator[JobState]:
+        """Jobs with a pass that may not start just now."""
+        kept = self._kept.get(pool)
+        for uid in () if kept is None else kept.standing.passes:
+            job = self._facts.job(uid)
+            if job is not None and job.phase is Phase.HELD:
+                yield job
+
+    def _waiting(self, job: JobState, *, strict: bool) -> Waiting:
+        urgency = (self._facts.urgency(job.uid) or "") if strict else ""
+        return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.run_limit)
+
+    def _remember(self, pool: str, found: Reservation, ranked: Mapping[str, Ranked]) -> None:
+        standing = found.standing
+        promised = "" if standing.promise is None else standing.promise.uid
+        uids = (*standing.passes, promised, standing.recalled)
+        self._kept[pool] = _Kept(
+            standing=standing, ranked={uid: ranked[uid] for uid in uids if uid in ranked}, wake=found.wake
+        )
+
+
+def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
+    """Why no start can be promised in a pool of one cluster, in words; empty where it can."""
+    if len(queues) != 1 or len(pools) != 1:
+        return f"the pool has {len(queues)} queues here: it takes one that is alone"
+    if not queues[0].active:
+        return f"queue {queues[0].name} starts nothing just now"
+    if not pools[0].reservable:
+        return (
+            pools[0].reservable_why or "nobody says that its queue keeps a place for a job that does not fit"
+        )
+    return ""
+
+
+def _run(job: JobState, grace: Micros) -> Run:
+    return Run(uid=job.uid, demand=job.demand, ends=None if job.ends_by is None else job.ends_by + grace)

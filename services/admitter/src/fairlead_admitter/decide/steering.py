@@ -1,0 +1,359 @@
+"""From a pool's merged order to the fewest writes that make one cluster follow it.
+
+The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
+somebody, is in the next plan again (level-triggered). It is `plan_segments` of policy, given what is queued here.
+
+Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class (see `class_bands` in
+policy). A job that names a priority class which nobody granted to it is a *trespasser* in its own.
+"""
+
+import enum
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+
+import msgspec
+
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.queued_jobs import QueuedJobs
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
+from fairlead_policy.levels.segment_plan import LevelChange, plan_segments
+from fairlead_policy.levels.ties import Tie, TiedJob, TieIndex, tied_within
+
+GONE = -1
+"""The rank of a job that is not in the window: its level is taken back."""
+_TRESPASSERS = 1_000
+"""Trespassers that one plan lowers: more than a pass writes."""
+
+
+class Cause(enum.StrEnum):
+    """Why a level is written."""
+
+    FRONT = "front"
+    """The job is in the window."""
+    LEFT = "left"
+    """It is not any more, and would stand in front of some that are."""
+    TRESPASS = "trespass"
+    """It stands above its class."""
+    RELEASE = "release"
+    """None is to be left: an operator said so, or it could stop a running job."""
+    PROTECT = "protect"
+    """It runs, and nothing that waits shall stop it."""
+    WAKE = "wake"
+    """Room is free and it is next: another level has the frontend try it at once."""
+
+
+class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """One level to write, and why."""
+
+    job: JobState
+    before: int
+    level: int
+    rank: int
+    """Place in the pool's merged front, from 0; GONE for a job outside of the window."""
+    place: Place | None
+    tie: Tie
+    """How the frontend has the job in line among those of its level."""
+    cause: Cause = Cause.FRONT
+    drifted: bool = False
+    """Whether it repairs what another writer did."""
+
+    @property
+    def because(self) -> str:
+        """The reason in words, for the event log."""
+        if self.place is None or self.cause is Cause.WAKE:
+            return _BECAUSE[self.cause]
+        place = self.place
+        tag = "without bound" if place.unbounded else f"{place.tag:.6g}"
+        return f"place {self.rank}: class {place.urgency}, tag {tag} by {place.dominant or 'nothing'}"
+
+
+_BECAUSE = {
+    Cause.FRONT: "at the front",
+    Cause.LEFT: "not at the front any more: back to the default level",
+    Cause.TRESPASS: "stands above its class: its priority class was not granted to it",
+    Cause.RELEASE: "no level is to be left here: back to the level that it has when nobody steers",
+    Cause.PROTECT: "it runs: nothing that waits in its class may stop it",
+    Cause.WAKE: "room is free and it is next: another level has it tried at once",
+}
+
+
+class SteeringPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to write for one pool, in an order that is safe at every step."""
+
+    writes: list[LevelWrite]
+    kept: int = 0
+    window: int = 0
+    left_alone: int = 0
+    """Jobs of the window that are not written to: fought over, or just gone."""
+    while_full: frozenset[str] = frozenset()
+    """Queues in which nothing may come free while this is written: whoever is written to then would take it."""
+
+
+def steer(
+    window: Sequence[Ranked],
+    facts: ClusterFacts,
+    queues: Iterable[str],
+    written: Written,
+    segments: Sequence[Segment],
+    *,
+    newcomers: Collection[str] = (),
+    sealed: bool = False,
+) -> SteeringPlan:
+    """The writes that make the cluster follow the window.
+
+    Args:
+        window: the jobs to label, in the wanted order.
+        facts: of this cluster.
+        queues: the pool's queues in this cluster.
+        written: what was written and isn't seen yet.
+        segments: the bands, highest first; each job of the queues belongs to one.
+        newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
+        sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
+            So does who is let go: held jobs lose the levels that they got while they waited.
+    """
+    queued = _Queued(facts, list(queues), written, window, newcomers=newcomers, sealed=sealed)
+    plan = plan_segments(segments, queued, sealed=sealed, plan=_planned)
+    return SteeringPlan(
+        writes=[queued.write(change) for change in plan.changes],
+        kept=plan.kept,
+        window=len(queued.followed),
+        left_alone=len(window) - len(queued.followed),
+    )
+
+
+def lower(
+    uids: Iterable[str], facts: ClusterFacts, written: Written, segments: Sequence[Segment]
+) -> SteeringPlan:
+    """The writes that take the levels of a few queued jobs away, whatever the order is: their places are theirs no more."""
+    writes = []
+    for uid in uids:
+        job, urgency = facts.job(uid), facts.urgency(uid)
+        floor = next((part.band.default for part in segments if part.takes(urgency)), None)
+        if job is None or urgency is None or floor is None or written.leaves_alone(job):
+            continue
+        before = written.level_of(job)
+        if before > floor:
+            writes.append(
+                LevelWrite(
+                    job=job,
+                    before=before,
+                    level=floor,
+                    rank=GONE,
+                    place=None,
+                    tie=facts.tie(job),
+                    cause=Cause.LEFT,
+                    drifted=written.drifted(uid),
+                )
+            )
+    return SteeringPlan(writes=writes)
+
+
+def take_back(
+    facts: ClusterFacts, queues: Iterable[str], written: Written, *, at_once: bool = False
+) -> SteeringPlan:
+    """The writes that take every level of these queues away again, held jobs' too.
+
+    The level that stands lowest goes first: a job that lost its level never stands behind one that keeps a lower one
+    and shall stand behind it. That makes each write wait for the one before it.
+
+    Args:
+        facts: of this cluster.
+        queues: the pool's queues in this cluster.
+        written: what was written and isn't seen yet.
+        at_once: the levels could stop running jobs: the highest one, which the frontend tries next, goes first, and no
+            write waits for another. What runs keeps its level, which only protects it.
+    """
+    moved = [
+        job
+        for queue in queues
+        for job in _maybe_moved(facts, queue, written)
+        if written.level_of(job) != facts.unsteered(job)
+    ]
+    writes = [
+        LevelWrite(
+            job=job,
+            before=written.level_of(job),
+            level=facts.unsteered(job),
+            rank=GONE,
+            place=None,
+            tie=facts.tie(job),
+            cause=Cause.RELEASE,
+            drifted=written.drifted(job.uid),
+        )
+        for job in moved
+        if not written.leaves_alone(job)
+    ]
+    writes.sort(key=lambda write: write.tie, reverse=True)
+    writes.sort(key=lambda write: write.before)
+    if at_once:
+        writes.reverse()
+    return SteeringPlan(writes=writes, left_alone=len(moved) - len(writes))
+
+
+def _maybe_moved(facts: ClusterFacts, queue: str, written: Written) -> Iterator[JobState]:
+    """Queued jobs of the queue that carry a level, or will be seen to carry one, or lose one."""
+    for uid in {*facts.moved(queue), *written.pending()}:
+        job = facts.job(uid)
+        if job is not None and job.queue == queue and job.phase in (Phase.WAITING, Phase.HELD):
+            yield job
+
+
+class _Queued:
+    """What is queued in this cluster, from the index of its facts; see `QueuedFront`."""
+
+    def __init__(
+        self,
+        facts: ClusterFacts,
+        queues: list[str],
+        written: Written,
+        window: Sequence[Ranked],
+        *,
+        newcomers: Collection[str],
+        sealed: bool,
+    ) -> None:
+        self._facts = facts
+        self._written = written
+        self.followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
+        self._inside = {ranked.job.uid: ranked for ranked in window}
+        self._queues = frozenset(queues)
+        self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
+        self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
+        for queue in queues:
+            for urgency, queued in facts.queued(queue).items():
+                self._by_class.setdefault(urgency, []).append((self._tied.get(queue, ""), queued))
+        self._pending = {
+            uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)
+        }
+        """Waiting jobs of the queues whose newest level the state doesn't show yet."""
+        self._held = [
+            job
+            for queue in (queues if sealed else ())
+            for job in _maybe_moved(facts, queue, written)
+            if job.phase is Phase.HELD
+        ]
+        """Those that carry a level, where the window is sealed."""
+        self._covered = self._inside.keys() | self._pending.keys()
+        self._uncounted = self._covered | set(newcomers)
+        """What no plan has to care for beside those that it names."""
+
+    # As the plan asks
+
+    def window(self, segment: Segment) -> Iterator[LabelledJob]:
+        """See `QueuedFront`."""
+        return (
+            self._labelled(ranked.job)
+            for ranked in self.followed
+            if segment.takes(self._facts.urgency(ranked.job.uid))
+        )
+
+    def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
+        """See `QueuedFront`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
+        band = segment.band
+        for tied, queued in self._of(segment):
+            for level, ties in queued.waiting.items():
+                if level == band.default:  # the first one speaks for all
+                    firsts = islice(self._uncovered(ties), 1)
+                elif level > band.default:
+                    firsts = islice(filter(self._movable, self._uncovered(ties)), most)
+                else:
+                    continue  # stands behind the segment anyway
+                for tie, uid in firsts:
+                    yield LabelledJob(uid=uid, level=level, tie=tie, queue=tied)
+        yield from map(self._labelled, self._pending_outside(segment))
+
+    def trespassers(self, segment: Segment) -> Iterator[str]:
+        """See `QueuedFront`."""
+        return islice(self._all_trespassers(segment), _TRESPASSERS)
+
+    def lifted_held(self, segment: Segment) -> Iterator[str]:
+        """See `QueuedFront`."""
+        for job in self._held:
+            level = self._written.level_of(job)
+            lifted = level > segment.band.default and not segment.trespassed(level)
+            if lifted and self._belongs(job.uid, segment) and not self._written.leaves_alone(job):
+                yield job.uid
+
+    def level_of(self, uid: str) -> int:
+        """See `QueuedFront`."""
+        return self._written.level_of(self._job(uid))
+
+    def write(self, change: LevelChange) -> LevelWrite:
+        """The write of a level to a job that is in the window, or outside of it."""
+        ranked = self._inside.get(change.uid)
+        outside = Cause.TRESPASS if change.trespass else Cause.LEFT
+        job = self._job(change.uid)
+        return LevelWrite(
+            job=job,
+            before=change.before,
+            level=change.level,
+            rank=GONE if ranked is None else ranked.rank,
+            place=None if ranked is None else ranked.place,
+            tie=self._facts.tie(job),
+            cause=outside if ranked is None else Cause.FRONT,
+            drifted=self._written.drifted(change.uid),
+        )
+
+    # How
+
+    def _job(self, uid: str) -> JobState:
+        ranked = self._inside.get(uid)
+        job = ranked.job if ranked is not None else self._facts.job(uid)
+        assert job is not None  # noqa: S101 # plans name only jobs that they were given
+        return job
+
+    def _waits(self, job: JobState) -> bool:
+        return job.phase is Phase.WAITING and job.queue in self._queues
+
+    def _of(self, segment: Segment) -> list[tuple[str, QueuedJobs]]:
+        """The segment's jobs in each queue and class, with what they are tied within."""
+        return [
+            queued for urgency, parts in self._by_class.items() if segment.takes(urgency) for queued in parts
+        ]
+
+    def _belongs(self, uid: str, segment: Segment) -> bool:
+        return segment.takes(self._facts.urgency(uid))
+
+    def _labelled(self, job: JobState) -> LabelledJob:
+        """The job as it stands, or will be seen to stand."""
+        return LabelledJob(
+            uid=job.uid,
+            level=self._written.level_of(job),
+            tie=self._facts.tie(job),
+            queue=self._tied.get(job.queue, ""),
+        )
+
+    def _all_trespassers(self, segment: Segment) -> Iterator[str]:
+        if segment.ceiling is None:
+            return
+        known = chain.from_iterable(queued.above(segment.ceiling) for _, queued in self._of(segment))
+        yield from (uid for uid in known if uid not in self._covered and not self._left_alone(uid))
+        for job in self._pending_outside(segment):
+            if segment.trespassed(self._written.level_of(job)):
+                yield job.uid
+
+    def _pending_outside(self, segment: Segment) -> Iterator[JobState]:
+        for uid, job in self._pending.items():
+            if uid not in self._inside and self._belongs(uid, segment) and not self._left_alone(uid):
+                yield job
+
+    def _uncovered(self, ties: TieIndex) -> Iterator[TiedJob]:
+        return (job for job in ties.in_order() if job[1] not in self._uncounted)
+
+    def _movable(self, job: TiedJob) -> bool:
+        return not self._left_alone(job[1])
+
+    def _left_alone(self, uid: str) -> bool:
+        job = self._facts.job(uid)
+        return job is None or self._written.leaves_alone(job)
+
+
+@lru_cache(maxsize=256)
+def _planned(window: tuple[LabelledJob, ...], outside: tuple[LabelledJob, ...], band: Band) -> LevelPlan:
+    """The fewest writes; remembered, as a turn of which nothing is new asks for the same again."""
+    return plan_levels(window, outside, band)

@@ -1,0 +1,165 @@
+"""Who is woken next, and at which level. Pure.
+
+Kueue tries a Workload when it comes, and when its priority or boost changes; one that did not fit is *parked* until the
+next batch: a second after something came free (`requeueBatchPeriod`, pkg/cache/queue). So a level that is written while
+room is free is an admission: whoever gets it takes the room, whatever stands before it. Therefore nothing is written
+then but the level of the job that should start next. That job is tried alone, at once, and long before the batch.
+
+Kueue parks a Workload untried whose shape and effective priority were refused since the last batch
+(SchedulingEquivalenceHashing). So a job is woken at a level at which none was refused since.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from fairlead_admitter.decide.window import Ranked
+from fairlead_policy.levels.plan import Band
+
+BATCH_SECONDS = 1.3
+"""After something came free, Kueue's batch has surely passed. The batch is a second."""
+TRIED_SECONDS = 0.1
+"""A woken job that was not seen to start after so long is tried and parked again: Kueue takes some 0.04 s."""
+ORDERED_SECONDS = 0.15
+"""The longest wait for the order that follows from what just ended. It takes some 0.02 s."""
+SPARE = 256
+"""Levels at the top of a band that are kept free for waking, where the band is wide enough."""
+_SPARE_PART = 8
+_LONG_AGO = float("-inf")
+_STEPS = 64
+"""Into how many steps a gap between two levels is cut: who is woken after leaves room for more."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known at one instant of a pool in which something may be free."""
+
+    now: float
+    """Seconds of a monotonic clock, as all others here."""
+    freed: float
+    """When something came free last."""
+    ordered: bool
+    """Whether the order knows of everything that ended."""
+    woken: Mapping[str, float]
+    """By uid, when jobs were woken last."""
+    refused: Collection[str] = ()
+    """The uids of those of them that are known to have been tried, and did not fit."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be written now."""
+
+    wake: Ranked | None = None
+    """This job's level and nothing else."""
+    until: float | None = None
+    """Nothing until then, unless something happens."""
+
+    @property
+    def everything(self) -> bool:
+        """Whether the whole plan may be written."""
+        return self.wake is None and self.until is None
+
+
+def next_step(fitting: Sequence[Ranked], moment: Moment) -> Step:
+    """Who is woken now, if anybody, or how long to write nothing.
+
+    Args:
+        fitting: the waiting jobs that have room now, in the wanted order.
+        moment: what is known now.
+    """
+    if not fitting:
+        return Step()
+    woken = {one.job.uid: moment.woken[one.job.uid] for one in fitting if one.job.uid in moment.woken}
+    tried = (at for uid, at in woken.items() if uid not in moment.refused)
+    in_hand = max(tried, default=_LONG_AGO) + TRIED_SECONDS
+    if moment.now < in_hand:
+        return Step(until=in_hand)
+    ordered = moment.freed + ORDERED_SECONDS
+    if not moment.ordered and moment.now < ordered:
+        return Step(until=ordered)
+    for one in fitting:
+        # Who was tried before something came free may have been refused before it did.
+        if woken.get(one.job.uid, _LONG_AGO) < moment.freed:
+            return Step(wake=one)
+    batch = moment.freed + BATCH_SECONDS
+    return Step(until=batch) if moment.now < batch else Step()
+
+
+def planning_band(band: Band) -> Band:
+    """The band without the levels that are kept for waking."""
+    spare = min(SPARE, (band.highest - band.lowest) // _SPARE_PART)
+    return Band(default=band.default, lowest=band.lowest, highest=band.highest - spare)
+
+
+def wake_level(
+    standing: int, *, behind: int, before: int, band: Band, refused: Callable[[int], bool]
+) -> int | None:
+    """A level that wakes a job.
+
+    Between those of its neighbours where there is one: then it stays right if the job is not admitted. Otherwise above
+    them all, or below: among those that are parked no order matters.
+
+    Args:
+        standing: its level now.
+        behind: the highest level of those that shall stand behind it.
+        before: the lowest of those that shall stand before it; above the band for nobody.
+        band: what may be written.
+        refused: of a level, whether an equivalent job may have been refused there since the last batch.
+
+    Returns:
+        None where the band has no level left.
+    """
+    floor = max(band.lowest, band.default + 1)
+    gaps = [
+        (max(behind + 1, floor), min(before - 1, band.highest)),
+        (max(behind + 1, floor), band.highest),
+        (floor, band.highest),
+    ]
+    for lowest, highest in gaps:
+        step = max(1, (highest - lowest) // _STEPS)
+        starts = range(lowest + step - 1, highest + 1, step)
+        for levels in (starts, range(lowest, highest + 1)):
+            for level in levels[:_LOOKS]:
+                if level != standing and not refused(level):
+                    return level
+    return None
+
+
+_LOOKS = 4096
+"""Levels that are looked at in one gap."""
+
+
+def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[int], bool]) -> int:
+    """A level at which nobody was refused, amid those of the job's neighbours: whoever comes between has room, too.
+
+    Args:
+        wanted: as planned.
+        behind: the highest level of those that shall stand behind it.
+        before: the lowest of those that shall stand before it.
+        refused: of a level, whether an equivalent job may have been refused there since the last batch.
+
+    Returns:
+        The wanted one where there is no other.
+    """
+    middle = (behind + before) // 2
+    for away in range(_LOOKS):
+        for level in (middle - away, middle + away):
+            if behind < level < before and not refused(level):
+                return level
+    return wanted
+
+
+def neighbours(
+    uid: str, arranged: Sequence[tuple[str, int]], band: Band, *, others: Collection[int] = ()
+) -> tuple[int, int]:
+    """The highest level behind a job and the lowest one before it, as they will stand.
+
+    Args:
+        uid: the job's.
+        arranged: the jobs of its band's window in the wanted order, with the levels that they shall have.
+        band: theirs.
+        others: levels of jobs behind the window.
+    """
+    place = next(number for number, (other, _) in enumerate(arranged) if other == uid)
+    behind = [level for _, level in arranged[place + 1 :]]
+    before = [level for _, level in arranged[:place]]
+    return max([band.default, *behind, *others]), min(before, default=band.highest + 1)

@@ -1,0 +1,62 @@
+"""The window of a pool in this cluster, taken from the merged front."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from fairlead_admitter.decide.merged_order import Beginning
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.levels.window import Candidate, Extent, Window, take_window
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A place of the merged front whose job waits in this cluster."""
+
+    rank: int
+    place: Place | None
+    """None for a job that keeps its place although the order does not show it."""
+    job: JobState
+
+
+def _nobody(_: JobState) -> bool:
+    return False
+
+
+def take_front(
+    beginning: Beginning,
+    waiting: Mapping[str, int],
+    facts: ClusterFacts,
+    extent: Extent,
+    *,
+    left_alone: Callable[[JobState], bool] = _nobody,
+) -> Window[Ranked]:
+    """The places of a pool's front that are labelled in this cluster: see `take_window`.
+
+    Args:
+        beginning: of the pool's merged front, of all clusters.
+        waiting: how many wait in each of this cluster's queues, as the decisions say.
+        facts: of this cluster.
+        extent: how far it goes.
+        left_alone: of a job, whether nothing is written to it now: it does not count.
+    """
+    window = take_window(_candidates(beginning, facts, left_alone), waiting, extent)
+    return window if window.closed else Window(window.jobs, closed=beginning.whole)
+
+
+def _candidates(
+    beginning: Beginning, facts: ClusterFacts, left_alone: Callable[[JobState], bool]
+) -> Iterator[Candidate[Ranked, str]]:
+    taken: set[str] = set()
+    for rank, place in enumerate(beginning.places):
+        origin = beginning.origins[place.uid]
+        if origin.cluster != facts.cluster:
+            continue
+        job = facts.job(place.uid)
+        # A job whose tenant changed is in two shards' fronts until the old one's owner has decided, too.
+        if job is None or job.phase is not Phase.WAITING or job.uid in taken:
+            yield Candidate(origin.queue, None)
+        else:
+            taken.add(job.uid)
+            yield Candidate(origin.queue, Ranked(rank, place, job), job.demand, not left_alone(job))

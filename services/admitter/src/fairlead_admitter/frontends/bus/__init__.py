@@ -1,0 +1,1 @@
+"""The adapter of frontends that live behind the bus."""

@@ -1,0 +1,147 @@
+"""A frontend that lives behind the bus: its verbs by request-reply, in batches, in the place of an API server."""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from fairlead_admitter.apply.level_applier import WriteResult
+from fairlead_admitter.decide.steering import LevelWrite
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
+from fairlead_admitter.frontends.bus.creations import Creations
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder
+from fairlead_admitter.observe.expectations import Landed
+from fairlead_bus import AnswerTimeoutError, Bus, RemoteError, RetryableBusError
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import Message, to_packed
+from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.frontend.verbs import (
+    CREATE_REPLIES,
+    FENCED,
+    LEVEL_REPLIES,
+    CreateJob,
+    CreateJobs,
+    CreateOutcome,
+    CreateReply,
+    LevelReply,
+    SetLevel,
+    SetLevels,
+    Verdict,
+)
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.subjects import FrontendVerb
+
+_SERVER_FAULT = 500
+"""Codes from here on are the frontend's trouble, below them the request's (as in HTTP)."""
+
+
+class BusFrontend:
+    """Writes levels and makes jobs in a cluster whose frontend serves them on the bus.
+
+    Requests of one connection reach the frontend in the order in which they were sent.
+
+    Args:
+        bus: the connection.
+        cluster: its name.
+        epoch: of our leadership; None while we do not lead.
+        unsteered: the level that a job has when nobody steers.
+        patience_seconds: how long to wait for a reply.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        cluster: str,
+        *,
+        epoch: Callable[[], int | None],
+        unsteered: Callable[[JobState], int],
+        patience_seconds: float = 2.0,
+    ) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._epoch = epoch
+        self._unsteered = unsteered
+        self._patience = patience_seconds
+        self._creations = Creations(self._create_together)
+        self._marks = count()
+
+    keeps_order = True
+
+    async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
+        """Give waiting jobs their levels; see LevelWriter."""
+        levels = [
+            SetLevel(
+                scope=write.job.scope,
+                id=write.job.id,
+                uid=write.job.uid,
+                level=None if write.level == self._unsteered(write.job) else write.level,
+            )
+            for write in batch
+        ]
+        try:
+            asked = await self._ask("levels", SetLevels(epoch=self._lead(), levels=levels))
+        except (FrontendDownError, FrontendRefusedError) as error:
+            return [error] * len(batch)
+        return [self._result(reply) for reply in LEVEL_REPLIES.decode(asked).replies]
+
+    async def create(self, order: JobOrder) -> Created:
+        """Make a job of a submission; see JobCreator."""
+        reply = await self._creations.create(_creation(order))
+        if reply.outcome is CreateOutcome.REFUSED:
+            raise FrontendRefusedError(reply.reason)
+        return Created(outcome=Creation(reply.outcome.value), queue=reply.queue, job=reply.job)
+
+    async def _create_together(self, jobs: list[CreateJob]) -> list[CreateReply]:
+        try:
+            asked = await self._ask("create", CreateJobs(epoch=self._lead(), jobs=jobs))
+        except FrontendDownError as error:
+            if isinstance(error.__cause__, AnswerTimeoutError):  # it listens, and is slow to this one
+                raise FrontendBalkedError(str(error)) from error
+            raise
+        return CREATE_REPLIES.decode(asked).replies
+
+    def _lead(self) -> int:
+        epoch = self._epoch()
+        if epoch is None:
+            raise FrontendDownError(f"this admitter does not lead for cluster {self._cluster!r}")
+        return epoch
+
+    def _result(self, reply: LevelReply) -> WriteResult:
+        match reply.verdict:
+            case Verdict.DONE:
+                mark = f"{self._epoch()}.{next(self._marks)}" if reply.rev is None else str(reply.rev)
+                return Landed(mark=mark, rev=reply.rev)
+            case Verdict.REFUSED:
+                return FrontendRefusedError(reply.reason)
+            case Verdict.GONE:
+                return None
+
+    async def _ask(self, verb: FrontendVerb, message: Message) -> bytes:
+        subject = subjects.frontend(self._cluster, verb)
+        try:
+            return await self._bus.request(subject, to_packed(message), timeout=self._patience)
+        except RetryableBusError as error:
+            raise FrontendDownError(f"the frontend of {self._cluster} does not answer: {error}") from error
+        except RemoteError as error:
+            if error.code >= _SERVER_FAULT or error.code == FENCED:  # another one leads: we hear of it soon
+                raise FrontendDownError(f"the frontend of {self._cluster} is in trouble: {error}") from error
+            raise FrontendRefusedError(error.text) from error
+
+
+def _creation(order: JobOrder) -> CreateJob:
+    wish = order.submission
+    run, limit = wish.run_seconds, wish.run_limit_seconds
+    return CreateJob(
+        scope=order.scope,
+        id=order.id,
+        digest=wish.digest(),
+        queue=wish.queue,
+        demand=wish.demand,
+        pods=wish.pods,
+        requested_class=wish.urgency,
+        submission=wish.id,
+        submitted=order.submitted,
+        run=None if run is None else from_seconds(run),
+        run_limit=None if limit is None else from_seconds(limit),
+        labels=wish.labels,
+        template=wish.template,
+        traceparent=order.traceparent,
+    )

@@ -1,0 +1,99 @@
+"""Objections as Kubernetes Events on a Workload and on what it was made for: `kubectl describe` shows them."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from fairlead_admitter.frontends.kueue.calls import KueueCalls, telling
+from fairlead_admitter.report.objections import Objection
+from fairlead_contracts.messages.state import JobState
+from fairlead_kube import EVENTS, AlreadyExistsError, KubeClient, ObjectReference, Workload
+
+_COMPONENT = "fairlead-admitter"
+_LONGEST_MESSAGE = 1024
+_DIGEST_BYTES = 8
+_LONGEST_STEM = 200
+
+
+class KueueObjections:
+    """Writes each objection as one Event an object; see Speaker.
+
+    Args:
+        client: of the cluster, with writes of its own to spend.
+        calls: reads Workloads.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, client: KubeClient, calls: KueueCalls, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._client = client
+        self._calls = calls
+        self._clock = clock
+
+    async def object_to(self, job: JobState, objection: Objection) -> None:
+        """Say it of the Workload and of its owner; see Speaker."""
+        workload = await self._calls.look(job.scope, job.id, job.uid)
+        if workload is None:
+            return
+        api_version = (await self._calls.workloads()).api_version
+        for involved in _involved(workload, api_version):
+            await self._write(involved, objection)
+
+    async def _write(self, involved: ObjectReference, objection: Objection) -> None:
+        """The name says what it is about: another replica's word for it, or ours of an hour ago, will do."""
+        with telling(f"event on {involved.kind} {involved.namespace}/{involved.name}"):
+            try:
+                await self._client.create(EVENTS, self._event(involved, objection), involved.namespace)
+            except AlreadyExistsError:
+                return
+
+    def _event(self, involved: ObjectReference, objection: Objection) -> dict[str, object]:
+        now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {
+            "metadata": {"name": event_name(involved, objection), "namespace": involved.namespace},
+            "involvedObject": involved,
+            "reason": objection.reason.value,
+            "message": objection.note[:_LONGEST_MESSAGE],
+            "type": "Warning",
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": _COMPONENT},
+            "reportingComponent": _COMPONENT,
+            "reportingInstance": "",
+        }
+
+
+def event_name(involved: ObjectReference, objection: Objection) -> str:
+    """The Event's name: the same for the same object and cause, whoever says it, in whatever words."""
+    cause = (involved.uid, objection.reason.value, objection.field, objection.value)
+    digest = hashlib.blake2b("\0".join(cause).encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{involved.name[:_LONGEST_STEM]}.{digest}"
+
+
+def _involved(workload: Workload, api_version: str) -> list[ObjectReference]:
+    """A pod group has many owners, none of which is its controller: its Workload alone stands for it."""
+    metadata = workload.metadata
+    found = [
+        ObjectReference(
+            api_version=api_version,
+            kind="Workload",
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+        )
+    ]
+    owner = metadata.controller
+    if owner is not None:
+        found.append(
+            ObjectReference(
+                api_version=owner.api_version,
+                kind=owner.kind,
+                name=owner.name,
+                namespace=metadata.namespace,
+                uid=owner.uid,
+            )
+        )
+    return found

@@ -1,0 +1,208 @@
+"""Making jobs on Kubernetes, as the tenant's own service account.
+
+The object's name is the submission's: made twice is made once. What stands under the name already tells by its digest
+whether it was made from the same submission. The first pod of a group stands for all of them: whoever made it owns
+the name, and completes the group, or takes it away where it cannot be whole.
+"""
+
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from fairlead_admitter.frontends.kueue.manifests import (
+    POD_GROUP_NAME,
+    Terms,
+    job_manifest,
+    pod_manifests,
+    pytorch_manifest,
+)
+from fairlead_admitter.frontends.kueue.names import name_of
+from fairlead_admitter.frontends.kueue.pods import Document, template_of
+from fairlead_admitter.frontends.kueue.rights import FreshRefusals
+from fairlead_admitter.frontends.kueue.tenant_calls import AnyResource, TenantCalls
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
+from fairlead_admitter.intake.entry_queue import Door
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
+from fairlead_kube import JOBS, PODS, PYTORCH_JOBS, KubeClient, PartialObject
+
+_MANAGED = "kueue.x-k8s.io/managed"
+"""Label that Kueue's webhook gives the pods that it looks after."""
+_JOBS, _PODS, _PYTORCH_JOBS = JOBS.metadata(), PODS.metadata(), PYTORCH_JOBS.metadata()
+
+
+class Accounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of service accounts, the same in each tenant's namespace."""
+
+    submit: str
+    """Acted as to create jobs."""
+    pods: str
+    """Run as by the pods."""
+
+
+class KueueJobs:
+    """Makes jobs of submissions; see JobCreator.
+
+    Args:
+        client: of the cluster, with writes of its own to spend: a flood of jobs must not hold levels back.
+        door: the door for a tenant and the queue that it named; None where there is none.
+        classes: names of the cluster's WorkloadPriorityClasses.
+        accounts: who is acted as, and who the pods run as.
+        refusals: which refusals of the API server are believed.
+        annotation_prefixes: of the annotations that a submission may set, with the `/`.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        door: Callable[[str, str | None], Door | None],
+        classes: Callable[[], Collection[str]],
+        accounts: Accounts,
+        refusals: FreshRefusals,
+        annotation_prefixes: Collection[str],
+    ) -> None:
+        self._client = client
+        self._refusals = refusals
+        self._annotation_prefixes = annotation_prefixes
+        self._door = door
+        self._classes = classes
+        self._accounts = accounts
+
+    async def create(self, order: JobOrder) -> Created:
+        """Make the job of a submission; see JobCreator."""
+        door = self._door(order.scope, order.submission.queue)
+        if door is None:
+            return Created(outcome=Creation.NO_QUEUE)
+        terms = Terms(
+            local_queue=door.name,
+            account=self._accounts.pods,
+            classes=self._classes(),
+            annotation_prefixes=self._annotation_prefixes,
+        )
+        calls = TenantCalls(self._client, order.scope, self._accounts.submit, self._refusals)
+        try:
+            name = name_of(order.submission)
+            making = _making(order, name, terms, calls)
+            outcome = Creation.CONFLICT if await making.of_another_kind() else await making.make()
+        except FieldError as error:
+            raise JobRefusedError(error) from error
+        return Created(outcome=outcome, queue=door.queue, job=name)
+
+
+def _making(order: JobOrder, name: str, terms: Terms, calls: TenantCalls) -> "_Making":
+    match template_of(order.submission).kind:
+        case "job":
+            return _OneObject(order, name, calls, _JOBS, [job_manifest(order, terms)])
+        case "pytorch-job":
+            return _OneObject(order, name, calls, _PYTORCH_JOBS, [pytorch_manifest(order, terms)])
+        case "pod-group":
+            return _Group(order, name, calls, _PODS, pod_manifests(order, terms))
+
+
+class _Making:
+    """One order being carried out."""
+
+    def __init__(
+        self, order: JobOrder, name: str, calls: TenantCalls, resource: AnyResource, manifests: list[Document]
+    ) -> None:
+        self._order = order
+        self._name = name
+        self._calls = calls
+        self._resource = resource
+        self._manifests = manifests
+
+    async def make(self) -> Creation:
+        """Make what isn't there."""
+        raise NotImplementedError
+
+    async def of_another_kind(self) -> bool:
+        """Whether the same submission id has become an object of another kind: then its body was another."""
+        names = {_JOBS: self._name, _PODS: f"{self._name}-0", _PYTORCH_JOBS: self._name}
+        for resource, name in names.items():
+            if resource is self._resource:
+                continue
+            found = await self._calls.glimpse(resource, name)
+            if found is not None and found.metadata.annotation(SUBMISSION) == self._order.id:
+                return True
+        return False
+
+    def _is_ours(self, found: PartialObject) -> bool:
+        """Whether the object was made from this very submission."""
+        return found.metadata.annotation(DIGEST) == self._order.submission.digest()
+
+    async def _standing(self, name: str) -> Creation | None:
+        """What the object of that name was made from; None where it is gone again."""
+        found = await self._calls.get(self._resource, name)
+        if found is None:
+            return None
+        return Creation.EXISTS if self._is_ours(found) else Creation.CONFLICT
+
+
+class _OneObject(_Making):
+    """A Job or a PyTorchJob."""
+
+    async def make(self) -> Creation:
+        """Make it, unless it is there."""
+        while await self._calls.create(self._resource, self._manifests[0]) is None:
+            standing = await self._standing(self._name)
+            if standing is not None:
+                return standing
+        return Creation.CREATED
+
+
+class _Group(_Making):
+    """Plain pods, made one after the other, the first one first."""
+
+    async def make(self) -> Creation:
+        """Make the pods that are not there, unless the group was whole before."""
+        while (first := await self._calls.create(self._resource, self._manifests[0])) is None:
+            standing = await self._standing(f"{self._name}-0")
+            if standing is Creation.EXISTS and not await self._was_whole():
+                await self._complete()
+            if standing is not None:
+                return standing
+        if first.metadata.label(_MANAGED) is None:
+            await self._take_away()
+            raise FieldError(
+                "template.kind",
+                "pod-group",
+                "is not looked after here: Kueue's framework `pod` is not enabled",
+            )
+        await self._complete()
+        return Creation.CREATED
+
+    async def _was_whole(self) -> bool:
+        """Kueue makes the group's Workload, of the same name, once it has seen all pods. Then none is made again."""
+        return await self._calls.has_workload(self._name)
+
+    async def _complete(self) -> None:
+        there = {pod.metadata.name for pod in await self._pods()}
+        try:
+            for number, manifest in enumerate(self._manifests):
+                pod = f"{self._name}-{number}"
+                if pod not in there:
+                    await self._make_member(pod, manifest)
+        except JobRefusedError:
+            await self._take_away()
+            raise
+
+    async def _make_member(self, pod: str, manifest: Document) -> None:
+        while await self._calls.create(self._resource, manifest) is None:
+            standing = await self._standing(pod)
+            if standing is Creation.EXISTS:
+                return
+            if standing is Creation.CONFLICT:
+                raise JobRefusedError(
+                    FieldError("id", self._order.id, f"another pod has the name {pod} of one of its pods")
+                )
+
+    async def _take_away(self) -> None:
+        """A part of a group would rest at its gate for ever."""
+        for pod in await self._pods():
+            await self._calls.delete(self._resource, pod)
+
+    async def _pods(self) -> list[PartialObject]:
+        """The pods of the group that were made from this very submission."""
+        found = await self._calls.labelled(self._resource, f"{POD_GROUP_NAME}={self._name}")
+        return [pod for pod in found if self._is_ours(pod)]

@@ -1,0 +1,108 @@
+"""Leaving no trace in Kueue: our marks are taken off every Workload, those that run or finished too.
+
+The state knows the levels of what is queued. What was admitted keeps its mark, and Kueue keeps finished Workloads; so
+the API server is asked, by metadata alone, and only Workloads that carry a mark are looked at.
+"""
+
+from collections.abc import Callable, Collection, Container, Mapping
+
+import msgspec
+
+from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, FrontendRefusedError
+from fairlead_admitter.frontends.kueue.calls import KueueCalls
+from fairlead_admitter.frontends.kueue.levels import noted_priority
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.messages.clearance import Lever
+from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
+
+_MARKS: Mapping[Lever | None, frozenset[str]] = {
+    None: frozenset({BASE_PRIORITY, PRIORITY_BOOST}),
+    "boost": frozenset({PRIORITY_BOOST}),
+    "priority": frozenset({BASE_PRIORITY}),
+}
+"""By the lever that alone is meant; None means both."""
+_BALKED_IN_A_ROW = 5
+"""After so many it is not each one's own trouble any more."""
+
+
+class KueueSweep:
+    """Takes marks off Workloads.
+
+    Args:
+        calls: on the Workloads of the cluster.
+        queue_of: the ClusterQueue of a LocalQueue, by namespace and name; None for one that is not known.
+        queues: the ClusterQueues that there are.
+    """
+
+    def __init__(
+        self, calls: KueueCalls, queue_of: Callable[[str, str], str | None], queues: Container[str]
+    ) -> None:
+        self._calls = calls
+        self._queue_of = queue_of
+        self._queues = queues
+
+    async def sweep(
+        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+    ) -> int:
+        """Take our marks off all Workloads of these queues, as long as `go_on` says so.
+
+        Those whose queue is gone are of no pool, and cleaned with any: nothing steers them any more. One that is
+        refused keeps its mark and is in nobody's way, nor is one that fails by itself.
+
+        Returns:
+            How many carried one.
+
+        Raises:
+            FrontendDownError: it may work later; all of them fail.
+            FrontendForbiddenError: we have no right to.
+            FrontendRefusedError: some of them stay marked; all others were cleaned.
+        """
+        cleaned = 0
+        refused: list[AdmitterError] = []
+        balked = 0
+        marks = _MARKS[only]
+        for marked in await self._calls.list_metadata():
+            if not _is_marked(marked, marks):
+                continue
+            if not go_on():
+                break
+            try:
+                cleaned += await self._clean(marked, queues, marks)
+                balked = 0
+            except FrontendRefusedError as error:
+                refused.append(error)
+            except FrontendBalkedError as error:
+                refused.append(error)
+                balked += 1
+                if balked == _BALKED_IN_A_ROW:
+                    raise
+        if refused:
+            raise FrontendRefusedError(f"{len(refused)} Workloads stay marked: {refused[0]}") from refused[0]
+        return cleaned
+
+    async def _clean(self, marked: PartialObject, queues: Collection[str], marks: frozenset[str]) -> bool:
+        meta = marked.metadata
+        workload = await self._calls.look(meta.namespace, meta.name, meta.uid)
+        if workload is None or not self._is_due(workload, queues):
+            return False
+        await self._calls.patch(
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            annotations=dict.fromkeys(marks),
+            priority=noted_priority(workload) if BASE_PRIORITY in marks else msgspec.UNSET,
+        )
+        return True
+
+    def _is_due(self, workload: Workload, queues: Collection[str]) -> bool:
+        queue = self._queue(workload)
+        return queue in queues or queue is None or queue not in self._queues
+
+    def _queue(self, workload: Workload) -> str | None:
+        if workload.status.admission is not None:
+            return workload.status.admission.cluster_queue
+        return self._queue_of(workload.metadata.namespace, workload.spec.queue_name)
+
+
+def _is_marked(found: PartialObject, marks: frozenset[str]) -> bool:
+    return not marks.isdisjoint(found.metadata.annotations or {})

@@ -1,0 +1,138 @@
+"""What is wrong with a submission, told so that its sender can put it right. Pure: a delivery in, a ruling out."""
+
+from collections.abc import Collection, Mapping
+
+from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.intake.creation import Creation, JobRefusedError
+from fairlead_admitter.intake.entry_queue import door_for
+from fairlead_admitter.intake.limits import Objection
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.replies import Refusal, Sender
+from fairlead_bus import Delivery
+from fairlead_contracts import subjects
+from fairlead_contracts.base.errors import (
+    FieldError,
+    MalformedError,
+    UnsupportedVersionError,
+    shown,
+)
+from fairlead_contracts.messages.submissions import (
+    RefusalReason,
+    Submission,
+    answer_id,
+    fallback_id,
+    field_of,
+    read_submission,
+)
+from fairlead_policy.rules.rulebook import Rulebook
+
+
+class Admission:
+    """Rules on submissions by the message alone, then by policy, then by the cluster."""
+
+    def __init__(self, facts: ClusterFacts, policy: PolicyView) -> None:
+        self._facts = facts
+        self._policy = policy
+
+    def rule(self, delivery: Delivery) -> Submission | Refusal:
+        """The submission, or why it is refused. Cluster and policy must be known."""
+        tenant = subjects.tenant_of_submit(delivery.subject)
+        sent = delivery.msg_id, delivery.stream_seq
+        sender = Sender(tenant, answer_id(delivery.payload, *sent))
+        try:
+            submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
+        except FieldError as error:
+            return _refusal(sender, error, "size" if error.field == "body" else "field")
+        except UnsupportedVersionError as error:
+            return _refusal(sender, field_of(error, delivery.payload), "version")
+        except MalformedError as error:
+            return _refusal(sender, field_of(error, delivery.payload), "malformed")
+        return self._check(submission) or submission
+
+    def refused_creation(self, submission: Submission, outcome: Creation) -> Refusal:
+        """The frontend has another job of that name, or no place for this one."""
+        sender = Sender(submission.tenant, submission.id)
+        if outcome is Creation.CONFLICT:
+            error = FieldError(
+                "id", submission.id, "was used before for another body; a new job needs a new id"
+            )
+            return _refusal(sender, error, "conflict")
+        return _refusal(sender, _no_queue(submission, self._facts.doors(submission.tenant)), "queue")
+
+    def refused_for_now(self, submission: Submission, objection: Objection) -> Refusal:
+        """There is too much of its tenant, or of all."""
+        return _refusal(Sender(submission.tenant, submission.id), objection.error, objection.label)
+
+    def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> Refusal:
+        """The frontend will not take the job, for a reason of its own."""
+        sender = Sender(submission.tenant, submission.id)
+        if isinstance(error, JobRefusedError):
+            return _refusal(sender, error.problem, _label(error.problem, submission.demand))
+        return _refusal(sender, FieldError("body", submission.id, str(error)), "field")
+
+    def urgency_of(self, submission: Submission) -> str:
+        """The class that the job gets: what was asked for was granted, else it were refused."""
+        rulebook = self._rulebook()
+        return submission.urgency if submission.urgency is not None else rulebook.document.classes[-1]
+
+    def _rulebook(self) -> Rulebook:
+        rulebook = self._policy.rulebook
+        assert rulebook is not None  # noqa: S101 # deliveries are held until a policy is known
+        return rulebook
+
+    def _check(self, submission: Submission) -> Refusal | None:
+        doors = self._facts.doors(submission.tenant)
+        door = door_for(doors, submission.queue)
+        queue = door.queue if door is not None else self._open_queue(submission.queue)
+        capacity = self._capacity(queue)
+        try:
+            self._rulebook().check_submission(
+                submission,
+                # Without a queue there is no pool to measure by: tenant and class are judged all the same, first.
+                capacity=submission.demand if capacity is None else capacity,
+                cluster=self._facts.cluster,
+                queue=queue,
+                local_queue=door.name if door is not None else None,
+            )
+            if capacity is None:
+                raise _no_queue(submission, doors)
+        except FieldError as error:
+            return _refusal(Sender(submission.tenant, submission.id), error, _label(error, capacity or {}))
+        return None
+
+    def _open_queue(self, name: str | None) -> str | None:
+        """A queue that every tenant may name, where the frontend has such queues."""
+        queue = self._facts.queues.get(name) if name is not None else None
+        return queue.name if queue is not None and queue.able.open_queues else None
+
+    def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
+        """Of the pool behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""
+        known = self._facts.queues.get(queue) if queue is not None else None
+        pool = self._facts.pools.get(known.pool) if known is not None else None
+        return pool.capacity if pool is not None else None
+
+
+def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> Refusal:
+    return Refusal(
+        sender=sender, field=error.field, value=shown(error.value), reason=error.reason, label=label
+    )
+
+
+def _no_queue(submission: Submission, doors: Collection[str]) -> FieldError:
+    return FieldError(
+        "queue",
+        submission.queue,
+        f"the cluster has no such queue for tenant {submission.tenant!r}; it has: {', '.join(sorted(doors)) or 'none'}",
+    )
+
+
+def _label(error: FieldError, capacity: Mapping[str, int]) -> RefusalReason:
+    kind, _, resource = error.field.partition(".")
+    match kind:
+        case "tenant" | "class" | "queue":
+            return kind
+        case "demand":
+            return "size" if resource in capacity else "resource"
+        case _:
+            return "field"

@@ -1,0 +1,141 @@
+"""The lane that turns a cluster's events into answers to the senders of its jobs.
+
+A durable consumer of the event stream: each event is handled at least once, by whoever leads. Events of jobs that
+were not submitted on NATS, and those that nobody waits for, are acked and that's all.
+
+A sender hears each step once: accepted, the first start, the end. A job that its frontend puts back into the queue
+and starts again is neither said to be evicted nor to be started again: how it fares on the way is what questions and the
+event stream are for. The seconds of its end are those of its last run.
+"""
+
+from collections.abc import Callable
+
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.replies import Desk, Sender, Stage
+from fairlead_bus import Delivery, PoisonError
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.base.instants import to_datetime, to_seconds
+from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted, JobStarted
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import Accepted, Ended, Started
+
+
+class AnswerLane:
+    """Handles the deliveries of the durable `answers-<cluster>`.
+
+    Args:
+        desk: publishes answers.
+        facts: of the cluster.
+        policy: what holds.
+        evicted: hears of every job that was stopped and put back.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        facts: ClusterFacts,
+        policy: PolicyView,
+        *,
+        evicted: Callable[[JobEvicted], None],
+    ) -> None:
+        self._desk = desk
+        self._facts = facts
+        self._policy = policy
+        self._evicted = evicted
+
+    def concerns(self, delivery: Delivery) -> bool:
+        """Whether anybody hears of this event: most tell of jobs that were queued or got a level."""
+        try:
+            event = EVENT.decode(delivery.payload)
+        except ContractError:
+            return True  # it is put aside with the reason
+        return isinstance(event, JobStarted | JobEnded | JobEvicted)
+
+    async def handle(self, delivery: Delivery) -> None:
+        """Answer one event.
+
+        Raises:
+            PoisonError: it can't be read.
+        """
+        try:
+            event = EVENT.decode(delivery.payload)
+        except ContractError as error:
+            raise PoisonError(str(error)) from error
+        if isinstance(event, JobEvicted):
+            self._evicted(event)
+        if event.submission is None or not isinstance(event, JobStarted | JobEnded):
+            return
+        sender = Sender(event.scope, event.submission)
+        async with self._desk.turn(sender):
+            if isinstance(event, JobStarted):
+                await self._started(sender, event)
+            else:
+                await self._ended(sender, event)
+
+    async def _started(self, sender: Sender, event: JobStarted) -> None:
+        told = await self._desk.told(sender)
+        if told >= Stage.STARTED:
+            return
+        if told is Stage.NOTHING:
+            await self._accept_belatedly(sender, event)
+        answer = Started(
+            id=sender.submission,
+            tenant=sender.tenant,
+            cluster=event.cluster,
+            at=event.at,
+            job=event.job,
+            waited_seconds=event.waited_seconds,
+        )
+        await self._desk.tell(answer, msg_id=f"started-{event.id}")
+
+    async def _ended(self, sender: Sender, event: JobEnded) -> None:
+        told = await self._desk.told(sender)
+        if told is Stage.ENDED:
+            return
+        if told is Stage.NOTHING:
+            await self._accept_belatedly(sender, event)
+        if told < Stage.STARTED:
+            await self._start_belatedly(sender, event)
+        answer = Ended(
+            id=sender.submission,
+            tenant=sender.tenant,
+            cluster=event.cluster,
+            at=event.at,
+            job=event.job,
+            outcome=event.outcome,
+            ran_seconds=event.ran_seconds,
+        )
+        await self._desk.tell(answer, msg_id=f"ended-{event.id}")
+
+    async def _accept_belatedly(self, sender: Sender, event: JobStarted | JobEnded) -> None:
+        """The job exists, so it was accepted; who was to say so died before saying it."""
+        job = self._job(event.uid)
+        answer = Accepted(
+            id=sender.submission,
+            tenant=sender.tenant,
+            cluster=event.cluster,
+            at=event.at if job is None else to_datetime(job.submitted),
+            job=event.job,
+            queue="" if job is None else job.queue,
+            urgency="" if job is None else self._policy.urgency_of(job),
+        )
+        await self._desk.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
+
+    async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
+        """The event of the start comes again later, or was lost with its consumer: its turn is now."""
+        job = self._job(event.uid)
+        if job is None or job.started is None:
+            return  # cancelled while it waited, or long gone: nothing is made up
+        answer = Started(
+            id=sender.submission,
+            tenant=sender.tenant,
+            cluster=event.cluster,
+            at=to_datetime(job.started),
+            job=event.job,
+            waited_seconds=to_seconds(job.started - job.submitted),
+        )
+        await self._desk.tell(answer, msg_id=f"started-{event.cluster}-{event.uid}")
+
+    def _job(self, uid: str) -> JobState | None:
+        return self._facts.job(uid)

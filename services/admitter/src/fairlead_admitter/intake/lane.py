@@ -1,0 +1,175 @@
+"""The lane that takes submissions in: read, check, create, answer, ack, in this order.
+
+A delivery is acked when its job stands in the frontend and its sender's answer is stored. A crash at any point
+before brings it back; creating twice is creating once, by the job's name, so each submission becomes one job. Nothing
+is refused for the admitter's own ignorance: as long as cluster or policy are not known, or the frontend is down,
+deliveries are held. What is wrong with a submission never changes by retrying, so a refused one is acked too.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import structlog
+
+from fairlead_admitter.errors import FrontendRefusedError
+from fairlead_admitter.intake.admission import Admission
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, PatientCreator
+from fairlead_admitter.intake.limits import Pressure
+from fairlead_admitter.report.job_traces import JobTraces
+from fairlead_admitter.report.replies import Desk, Refusal, Sender
+from fairlead_bus import Delivery, PoisonError
+from fairlead_contracts import subjects
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.messages.job_traces import TraceContext
+from fairlead_contracts.messages.submissions import Accepted, Refused, Submission, unheeded
+from fairlead_runtime import within
+
+
+class IntakeLane:
+    """Handles the deliveries of the durable `submit-<cluster>`.
+
+    Args:
+        cluster: whose submissions they are.
+        admission: tells what is wrong with a submission.
+        pressure: tells when there are too many.
+        creator: makes the jobs.
+        desk: answers the senders.
+        known: returns once cluster and policy are known completely.
+        taken: hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal.
+        traces: begins the trace of each job.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        admission: Admission,
+        pressure: Pressure,
+        creator: PatientCreator,
+        desk: Desk,
+        *,
+        known: Callable[[], Awaitable[None]],
+        taken: Callable[[str], None],
+        traces: JobTraces,
+    ) -> None:
+        self._cluster = cluster
+        self._admission = admission
+        self._pressure = pressure
+        self._creator = creator
+        self._desk = desk
+        self._known = known
+        self._taken = taken
+        self._traces = traces
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
+
+    async def handle(self, delivery: Delivery) -> None:
+        """Take one submission in, or refuse it. Returns when it may be acked.
+
+        Raises:
+            NotYetError: the frontend does not answer for its tenant now.
+            PoisonError: its subject names a tenant so long that its sender cannot be answered.
+        """
+        await self._known()
+        ruled = self._admission.rule(delivery)
+        sender = ruled.sender if isinstance(ruled, Refusal) else Sender(ruled.tenant, ruled.id)
+        try:
+            subjects.answer(*sender)
+        except FieldError as error:
+            raise PoisonError(f"its sender cannot be answered: {error}") from error
+        caller = self._traces.caller(delivery, ruled)
+        if isinstance(ruled, Refusal):
+            async with self._desk.turn(ruled.sender):
+                await self._refuse(delivery, ruled)
+            return
+        root = self._traces.submitted(ruled, delivery.at, caller)
+        with within(root):
+            await self._take(delivery, ruled, root)
+
+    async def _take(self, delivery: Delivery, ruled: Submission, root: TraceContext | None) -> None:
+        order = JobOrder(
+            submission=ruled,
+            submitted=delivery.at,
+            urgency=self._admission.urgency_of(ruled),
+            traceparent=None if root is None else root.traceparent,
+        )
+        sender = Sender(ruled.tenant, ruled.id)
+        # Before the job is there: no start may be told with an earlier instant than its acceptance.
+        at = _now()
+        # The turn is held from before the creation: the job may start before its acceptance is published.
+        async with self._desk.turn(sender):
+            objection = self._pressure.objection(ruled.tenant, delivery)
+            if objection is not None and not await self._is_known(sender):
+                await self._refuse(delivery, self._admission.refused_for_now(ruled, objection))
+                return
+            try:
+                created = await self._creator.create(order)
+            except FrontendRefusedError as error:
+                await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
+            else:
+                if created.outcome in (Creation.CREATED, Creation.EXISTS):
+                    self._traces.taken(ruled, delivery.at, root, self._traces.caller(delivery, ruled))
+                await self._answer(delivery, sender, order, created, at)
+
+    async def _is_known(self, sender: Sender) -> bool:
+        """Whether the sender was told of a job under this id: a repeat adds none, however much there is."""
+        standing = await self._desk.standing(sender)
+        return standing is not None and not isinstance(standing, Refused)
+
+    async def _answer(
+        self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
+    ) -> None:
+        match created.outcome:
+            case Creation.CREATED:
+                await self._accept(delivery, order, created, at)
+            case Creation.EXISTS:
+                await self._repeat(delivery, sender, order, created, at)
+            case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
+                await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
+
+    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created, at: datetime) -> None:
+        answer = Accepted(
+            id=order.id,
+            tenant=order.scope,
+            cluster=self._cluster,
+            at=at,
+            job=created.job or order.id,
+            queue=created.queue,
+            urgency=order.urgency,
+            warnings=unheeded(delivery.payload),
+        )
+        await self._desk.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
+        self._taken("accepted")
+
+    async def _repeat(
+        self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
+    ) -> None:
+        """The job was made before, by a delivery that was not acked or by another copy of the submission.
+
+        Its sender hears where the job stands: not "accepted" again after "ended".
+        """
+        standing = await self._desk.standing(sender)
+        if standing is None or isinstance(standing, Refused):
+            await self._accept(delivery, order, created, at)
+            return
+        self._taken("repeated")
+        if delivery.deliveries == 1:
+            await self._desk.tell(standing, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
+
+    async def _refuse(self, delivery: Delivery, refusal: Refusal) -> None:
+        answer = Refused(
+            id=refusal.sender.submission,
+            tenant=refusal.sender.tenant,
+            cluster=self._cluster,
+            at=_now(),
+            field=refusal.field,
+            value=refusal.value,
+            reason=refusal.reason,
+        )
+        await self._desk.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
+        self._traces.refused(refusal, self._traces.caller(delivery, refusal))
+        if refusal.label == "tenant":  # an operator's business; all else is the sender's, who is told
+            self._log.warning("submission refused", tenant=answer.tenant, id=answer.id, why=answer.reason)
+        self._taken(refusal.label)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,260 @@
+"""What this admitter wrote and has not seen yet, and who else writes.
+
+The state that shows a level comes later than the reply that confirms it. Until it does, the written level counts:
+nothing is written twice. A level that changes without a write of ours is *drift*, and the next pass repairs it. The
+same job overwritten again and again is a *fight* with another writer: ended with an alarm, not fought.
+
+How a write is found again in the state depends on the frontend. Where its reply names the revision that the state
+will show, that revision tells. Where it can't (an API server counts by itself, and the state's revisions are the
+watcher's), the level tells: a state that shows the written level has seen the write. Then a level that is
+overwritten before anybody saw it is never shown, so belief in a confirmed write ends after `DOUBT_SECONDS`: the level
+is written again, and the frontend says whether it still stood.
+"""
+
+import enum
+import time
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead_admitter.observe.foreign_levels import ForeignLevels
+from fairlead_admitter.observe.job_backoff import Rests
+from fairlead_contracts.messages.state import JobState
+
+FIGHT_ROUNDS = 3
+"""A job that somebody else relabelled more often than this within the period is left alone."""
+FIGHT_SECONDS = 60.0
+DOUBT_SECONDS = 10.0
+"""How long a confirmed level is believed in that the state doesn't show; far above the usual way through the watcher
+(some tenths of a second). A doubt costs one read of the frontend, and four in a minute that turn out right a fight."""
+
+
+class Landed(msgspec.Struct, frozen=True, kw_only=True):
+    """A frontend's confirmation of one write."""
+
+    mark: str
+    """Tells this write from all others to the same job."""
+    rev: int | None = None
+    """The revision of the job's state that shows it; None where the frontend can't know it."""
+    stood: bool = False
+    """Whether the level stood there already, as written before: nobody touched it since."""
+
+
+class Sighting(enum.StrEnum):
+    """What a job's state says about its level."""
+
+    EXPECTED = "expected"
+    DRIFT = "drift"
+    """Somebody else changed a level that we wrote."""
+    FIGHT = "fight"
+    """Once too often: from now on the job is left alone."""
+
+
+class _Unseen(msgspec.Struct, frozen=True):
+    """A confirmed write that the state doesn't show yet."""
+
+    level: int
+    rev: int | None
+    at: float
+
+
+class _Trail:
+    """Our writes to one job."""
+
+    __slots__ = (
+        "blind",
+        "doubted",
+        "drifts",
+        "fought",
+        "given",
+        "last",
+        "refused_at",
+        "sent",
+        "unknown",
+        "unseen",
+    )
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+        """Levels without a reply: they may have landed."""
+        self.unknown: list[int] = []
+        """Those of them that no later reply speaks for."""
+        self.unseen: list[_Unseen] = []
+        """In the order of their landing."""
+        self.last: int | None = None
+        """The level that was confirmed last."""
+        self.given = False
+        self.blind = False
+        """Whether no revision shows our writes."""
+        self.doubted = False
+        """Whether the last level was confirmed and not seen for so long that somebody may have overwritten it."""
+        self.drifts: deque[float] = deque(maxlen=FIGHT_ROUNDS + 1)
+        self.fought = False
+        self.refused_at = -1
+
+    def explains(self, job: JobState, before: JobState | None) -> bool:
+        """Whether the job's level is what our writes, or nobody's, left there."""
+        passed = [unseen for unseen in self.unseen if unseen.rev is not None and unseen.rev <= job.rev]
+        if passed:
+            del self.unseen[: len(passed)]
+            if job.level == passed[-1].level:
+                return True
+        elif before is None or before.level == job.level:
+            return True
+        return self._recognises(job.level)
+
+    def _recognises(self, level: int) -> bool:
+        """Whether the level is one of ours that only now comes to light."""
+        if level in self.sent:
+            # What was sent before it has landed earlier or never will.
+            del self.sent[: self.sent.index(level)]
+            return True
+        shown = [unseen.level for unseen in self.unseen if unseen.rev is None]
+        if level in shown:
+            del self.unseen[: shown.index(level) + 1]
+            return True
+        if self.blind:
+            self.unseen.clear()
+        return self.blind and level == self.last
+
+
+class Written:
+    """The trail of writes, by job.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rests = Rests(clock)
+        self.foreign = ForeignLevels()
+        self._clock = clock
+        self._trails: dict[str, _Trail] = {}
+        self._fought: set[str] = set()
+        self._blind: deque[tuple[float, str]] = deque()
+        """Landings that no revision will show, in the order of time."""
+
+    def level_of(self, job: JobState) -> int:
+        """The level that the job has, or will be seen to have."""
+        trail = self._trails.get(job.uid)
+        return job.level if trail is None or not trail.unseen else trail.unseen[-1].level
+
+    def levels_of(self, job: JobState) -> tuple[int, ...]:
+        """The levels that the job may have: the one that it has as far as is known, and what was sent unconfirmed."""
+        trail = self._trails.get(job.uid)
+        return (self.level_of(job), *(trail.unknown if trail is not None else ()))
+
+    def unknown(self) -> list[str]:
+        """The uids of jobs with a write of which nobody knows whether it has landed."""
+        return [uid for uid, trail in self._trails.items() if trail.unknown]
+
+    def leaves_alone(self, job: JobState) -> bool:
+        """Whether writing to this job is of no use now: it is fought over, said to wait no more, or rests."""
+        if self.rests.include(job):
+            return True
+        trail = self._trails.get(job.uid)
+        return trail is not None and (trail.fought or trail.refused_at >= job.rev)
+
+    def pending(self) -> list[str]:
+        """The uids of jobs with a confirmed write that the state doesn't show yet."""
+        return [uid for uid, trail in self._trails.items() if trail.unseen]
+
+    @property
+    def fights(self) -> int:
+        """How many queued jobs are left alone because somebody else keeps writing to them."""
+        return len(self._fought)
+
+    def drifted(self, uid: str) -> bool:
+        """Whether somebody else changed the level that we wrote to this job, and we didn't write since."""
+        trail = self._trails.get(uid)
+        return trail is not None and not trail.given and bool(trail.drifts)
+
+    def send(self, uid: str, level: int) -> None:
+        """A write is about to leave."""
+        trail = self._trails.setdefault(uid, _Trail())
+        trail.unknown.append(level)
+        if level not in trail.sent:
+            trail.sent.append(level)
+
+    def land(self, job: JobState, level: int, landed: Landed | None, now: float) -> Sighting:
+        """The frontend confirmed a write.
+
+        Args:
+            job: the newest state of the job here. It may already show the write: a reply can come after the state.
+            level: what was written.
+            landed: the confirmation; None: no such job waits any more.
+            now: seconds of a monotonic clock.
+
+        Returns:
+            DRIFT or FIGHT where this repaired what somebody had overwritten unseen.
+        """
+        trail = self._trails.setdefault(job.uid, _Trail())
+        trail.unknown.clear()
+        if level in trail.sent:
+            trail.sent.remove(level)
+        if landed is None:
+            trail.refused_at = job.rev
+            return Sighting.EXPECTED
+        overwritten = trail.doubted and trail.last == level and not landed.stood
+        trail.given, trail.doubted, trail.last, trail.blind = True, False, level, landed.rev is None
+        if landed.rev is None and (trail.unseen or level != job.level):
+            trail.unseen.append(_Unseen(level, None, now))
+            self._blind.append((now, job.uid))
+        elif landed.rev is not None and landed.rev > job.rev:
+            trail.unseen.append(_Unseen(level, landed.rev, now))
+        return self._overwritten(job.uid, trail, now) if overwritten else Sighting.EXPECTED
+
+    def see(self, job: JobState, before: JobState | None, now: float) -> Sighting:
+        """Take note of the state of a queued job.
+
+        Args:
+            job: its state now.
+            before: its state before, None where it is new here.
+            now: seconds of a monotonic clock.
+        """
+        trail = self._trails.get(job.uid)
+        if trail is None:
+            if before is None or before.level != job.level:
+                self.foreign.note(job, now)
+            return Sighting.EXPECTED
+        if trail.explains(job, before):
+            return Sighting.EXPECTED
+        self.foreign.note(job, now)
+        if not trail.given and not trail.drifts:
+            return Sighting.EXPECTED
+        trail.given = False
+        return self._overwritten(job.uid, trail, now)
+
+    def doubt(self, now: float) -> None:
+        """Believe no longer in levels that were confirmed long ago and are still not seen."""
+        while self._blind and self._blind[0][0] <= now - DOUBT_SECONDS:
+            at, uid = self._blind.popleft()
+            trail = self._trails.get(uid)
+            if trail is not None and any(unseen.rev is None and unseen.at <= at for unseen in trail.unseen):
+                trail.unseen = [unseen for unseen in trail.unseen if unseen.rev is not None or unseen.at > at]
+                trail.doubted = not trail.unseen
+
+    def begin_anew(self) -> None:
+        """Another replica may have written meanwhile: what stands is taken as it is."""
+        self.rests.clear()
+        self.foreign.begin_anew(self._clock())
+        self._trails.clear()
+        self._fought.clear()
+        self._blind.clear()
+
+    def forget(self, uid: str) -> None:
+        """The job is not queued any more."""
+        self.rests.forget(uid)
+        self.foreign.forget(uid)
+        self._trails.pop(uid, None)
+        self._fought.discard(uid)
+
+    def _overwritten(self, uid: str, trail: _Trail, now: float) -> Sighting:
+        trail.drifts.append(now)
+        full = len(trail.drifts) > FIGHT_ROUNDS
+        if full and now - trail.drifts[0] <= FIGHT_SECONDS and not trail.fought:
+            trail.fought = True
+            self._fought.add(uid)
+            return Sighting.FIGHT
+        return Sighting.DRIFT

@@ -1,0 +1,254 @@
+"""What the admitter knows of its own cluster, kept up change by change.
+
+A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue and class, the jobs of each level are kept in
+the frontend's order as changes come in.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+from fairlead_admitter.observe.queued_jobs import QueuedJobs
+from fairlead_admitter.observe.running_sizes import RunningSizes
+from fairlead_contracts.frontend.capabilities import TieRule
+from fairlead_contracts.messages.state import (
+    ClassState,
+    CohortQuota,
+    JobState,
+    Phase,
+    PoolState,
+    QueueState,
+    State,
+    SyncMark,
+    TenantState,
+)
+from fairlead_policy.levels.ties import Tie, tie_of
+from fairlead_policy.levels.withholding import unsteered_level
+from fairlead_policy.snapshot.stated_jobs import StatedJobs
+
+_QUEUED = (Phase.WAITING, Phase.HELD)
+
+
+class JobChange(msgspec.Struct, frozen=True):
+    """One job before and after a change; None where it wasn't there, or isn't any more."""
+
+    before: JobState | None
+    after: JobState | None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the frontend started it: the thing that all of this is about. It may have waited unseen."""
+        return (
+            self.after is not None
+            and self.after.phase is Phase.RUNNING
+            and (self.before is None or self.before.phase in _QUEUED)
+        )
+
+
+class ClusterFacts:
+    """One cluster's jobs, queues, pools and tenants."""
+
+    def __init__(self, cluster: str) -> None:
+        self.cluster = cluster
+        self.queues: dict[str, QueueState] = {}
+        self.pools: dict[str, PoolState] = {}
+        self.classes: dict[str, int] = {}
+        """What the cluster itself says of a class: the level of its jobs when nobody steers."""
+        self.changes = 0
+        """How many changes were taken in: as long as it stands, so do the facts."""
+        self.mark: SyncMark | None = None
+        """Says on which incarnation of the server the state was made equal to the cluster."""
+        self._queues_by_scope: dict[str, dict[str, str]] = {}
+        self._objects: dict[str, State] = {}
+        self._jobs = StatedJobs()
+        self._class_of: Callable[[JobState], str] = _everybodys
+        self._urgency: dict[str, str] = {}
+        """The class under which a queued job is kept, by uid."""
+        self._waiting: Counter[str] = Counter()
+        """By scope, how many of its jobs wait or are held."""
+        self._queued: dict[str, dict[str, QueuedJobs]] = {}
+        """By queue and class."""
+        self.running = RunningSizes()
+        self._moved: dict[str, set[str]] = {}
+        """By queue, the uids of queued jobs that don't have the level that they would have if nobody steered."""
+
+    def job(self, uid: str) -> JobState | None:
+        """The job of that uid, in whatever phase."""
+        return self._jobs.get(uid)
+
+    def cohorts(self, queues: Iterable[QueueState]) -> list[CohortQuota]:
+        """The nodes of quota above these queues."""
+        pools = {queue.pool for queue in queues}
+        return [cohort for name in pools if name in self.pools for cohort in self.pools[name].cohorts]
+
+    def stated(self, subject: str) -> State | None:
+        """What was last looked at under a subject."""
+        return self._objects.get(subject)
+
+    def queued(self, queue: str) -> Mapping[str, QueuedJobs]:
+        """The queued jobs of one queue, by class."""
+        return self._queued.get(queue, {})
+
+    def moved(self, queue: str) -> Iterable[str]:
+        """The uids of its queued jobs whose level is not what it would be if nobody steered."""
+        return self._moved.get(queue, ())
+
+    def urgency(self, uid: str) -> str | None:
+        """The class of a queued job."""
+        return self._urgency.get(uid)
+
+    def unsteered(self, job: JobState) -> int:
+        """The level that the job would have if nobody steered."""
+        return unsteered_level(job, self.queues.get(job.queue))
+
+    def tie(self, job: JobState) -> Tie:
+        """How its frontend has the job in line among those of its level."""
+        queue = self.queues.get(job.queue)
+        rule = TieRule.INSTANT if queue is None else queue.able.ties
+        return tie_of(rule, job.queue_time, name=job.id, uid=job.uid)
+
+    def doors(self, scope: str) -> Mapping[str, str]:
+        """The doors of a scope, by name, with the queue behind each: its accounts, or its LocalQueues."""
+        return self._queues_by_scope.get(scope, {})
+
+    def queue_behind(self, scope: str, door: str) -> str | None:
+        """The queue that a tenant's door leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
+        return self._queues_by_scope.get(scope, {}).get(door)
+
+    def waiting(self, scope: str) -> int:
+        """How many jobs of a scope wait or are held."""
+        return self._waiting[scope]
+
+    def queued_jobs(self) -> Iterator[JobState]:
+        """Every job that waits or is held."""
+        return (job for job in self._jobs if job.phase in _QUEUED)
+
+    def all_jobs(self) -> Iterator[JobState]:
+        """Every job that is stated."""
+        return iter(self._jobs)
+
+    def running_jobs(self) -> Iterator[JobState]:
+        """Every job that runs."""
+        return (job for job in self._jobs if job.phase is Phase.RUNNING)
+
+    def classify(self, class_of: Callable[[JobState], str]) -> None:
+        """Another policy holds: jobs have the classes that this says. Costs a look at every queued job."""
+        self._class_of = class_of
+        for job in self.queued_jobs():
+            if class_of(job) != self._urgency[job.uid]:
+                self._leave_queue(job)
+                self._enter_queue(job)
+
+    def apply(self, changes: Mapping[str, State | None]) -> list[JobChange]:
+        """Take in what changed, by state subject; None means deleted. Returns what happened to jobs."""
+        self.changes += len(changes)
+        jobs: list[JobChange] = []
+        moved: set[str] = set()
+        for subject, after in changes.items():
+            before = self._objects.pop(subject, None)
+            if after is not None:
+                self._objects[subject] = after
+            if isinstance(before, JobState) or isinstance(after, JobState):
+                jobs += self._replace_job(subject, after)
+            else:
+                moved |= self._replace_other(before, after)
+        self._look_for_moved(moved)
+        return jobs
+
+    def _replace_job(self, subject: str, after: State | None) -> Iterable[JobChange]:
+        job = after if isinstance(after, JobState) else None
+        changes = [JobChange(gone, come) for gone, come in self._jobs.replace(subject, job).values()]
+        for change in changes:
+            if change.before is not None:
+                self._take(change.before)
+            if change.after is not None:
+                self._put(change.after)
+        return changes
+
+    def _put(self, job: JobState) -> None:
+        if job.phase in _QUEUED:
+            self._enter_queue(job)
+        elif job.phase is Phase.RUNNING:
+            self.running.put(job)
+
+    def _take(self, job: JobState) -> None:
+        if job.phase in _QUEUED:
+            self._leave_queue(job)
+        elif job.phase is Phase.RUNNING:
+            self.running.take(job)
+
+    def _enter_queue(self, job: JobState) -> None:
+        urgency = self._urgency[job.uid] = self._class_of(job)
+        self._queued.setdefault(job.queue, {}).setdefault(urgency, QueuedJobs()).put(job, self.tie(job))
+        self._waiting[job.scope] += 1
+        if job.level != self.unsteered(job):
+            self._moved.setdefault(job.queue, set()).add(job.uid)
+
+    def _leave_queue(self, job: JobState) -> None:
+        self._queued[job.queue][self._urgency.pop(job.uid)].take(job)
+        self._waiting[job.scope] -= 1
+        if not self._waiting[job.scope]:
+            del self._waiting[job.scope]
+        self._moved.get(job.queue, set()).discard(job.uid)
+
+    def _replace_other(self, before: State | None, after: State | None) -> set[str]:
+        """Returns the queues of which it must be found anew what their jobs' levels would be if nobody steered."""
+        self._drop(before)
+        match after:
+            case QueueState():
+                self.queues[after.name] = after
+                self._tie_anew(before, after)
+                return set() if _unsteered_alike(before, after) else {after.name}
+            case PoolState():
+                self.pools[after.name] = after
+            case ClassState():
+                self.classes[after.name] = after.value
+            case TenantState():
+                self._queues_by_scope.setdefault(after.scope, {})[after.name] = after.queue
+            case SyncMark():
+                self.mark = after
+        return set()
+
+    def _tie_anew(self, before: State | None, after: QueueState) -> None:
+        """Jobs may be known before their queue says how it has them in line."""
+        if isinstance(before, QueueState) and before.able.ties is after.able.ties:
+            return
+        for job in self.queued_jobs():
+            if job.queue == after.name:
+                self._leave_queue(job)
+                self._enter_queue(job)
+
+    def _drop(self, state: State | None) -> None:
+        match state:
+            case QueueState():
+                self.queues.pop(state.name, None)
+            case PoolState():
+                self.pools.pop(state.name, None)
+            case ClassState():
+                self.classes.pop(state.name, None)
+            case TenantState():
+                self._queues_by_scope.get(state.scope, {}).pop(state.name, None)
+            case SyncMark():
+                self.mark = None
+
+    def _look_for_moved(self, queues: set[str]) -> None:
+        for queue in queues:
+            self._moved[queue] = set()
+        if queues:
+            for job in self.queued_jobs():
+                if job.queue in queues and job.level != self.unsteered(job):
+                    self._moved[job.queue].add(job.uid)
+
+
+def _everybodys(_: JobState) -> str:
+    """The class of every job before a policy is known."""
+    return ""
+
+
+def _unsteered_alike(before: State | None, after: QueueState) -> bool:
+    return (
+        isinstance(before, QueueState)
+        and before.default_level == after.default_level
+        and before.bands_by_class == after.bands_by_class
+    )

@@ -1,0 +1,295 @@
+"""What the admitter sees: mirrors of its cluster's state, of all decisions, of the policy bucket and of the leases.
+
+A standby sees the same, so that it knows everything at the moment it leads.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Iterator
+
+import msgspec
+import structlog
+
+from fairlead_admitter.observe.decision_gate import Fronts, Holders, Verdict
+from fairlead_admitter.observe.facts import ClusterFacts, JobChange
+from fairlead_admitter.observe.policy_view import DOCUMENT_SUBJECT, PolicyView
+from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import Codec
+from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
+from fairlead_contracts.messages.members import LeaderLease
+from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
+from fairlead_contracts.policyfile.read import decode_document
+from fairlead_policy.levels.operators import clearance_of, is_word, lever_of, revocation_of, words_on
+from fairlead_policy.rules.rulebook import Rulebook
+
+ADMITTER = "admitter"
+"""The role of this service, one of which leads per cluster."""
+STATE_SECONDS = 0.01
+"""A change of the state is looked at so much later: by then its decision is mostly there, which is looked at at once."""
+SCORER = "scorer"
+"""The role whose leases say who may decide."""
+
+
+class _Unread(Codec[bytes]):
+    """Leaves values as they are: a document that doesn't validate is another thing than none."""
+
+    def __init__(self) -> None:
+        super().__init__(bytes, "policy", packed=False)
+
+    def decode(self, payload: bytes) -> bytes:
+        return payload
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look brought."""
+
+    jobs: list[JobChange]
+    judged: list[tuple[Decision, Verdict]]
+    news: bool
+    """Whether the changes happened just now; otherwise a first replay shows what happened long ago."""
+    state_seq: int
+    """Of the state stream: the facts hold everything up to it."""
+    before_seq: int
+    """As of the look before."""
+    at: float
+    """Monotonic seconds at the look."""
+
+    @property
+    def started(self) -> Iterator[JobState]:
+        """The jobs that have another start than they had before."""
+        for change in self.jobs:
+            job, before = change.after, change.before
+            if (
+                job is not None
+                and job.started is not None
+                and job.started != (None if before is None else before.started)
+            ):
+                yield job
+
+
+class Soon(asyncio.Event):
+    """Sets another event a moment after it is set: whatever else comes until then is looked at together with it."""
+
+    def __init__(self, other: asyncio.Event) -> None:
+        super().__init__()
+        self._other = other
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self) -> None:
+        """Seen to in a moment."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(STATE_SECONDS, self._pass_on)
+
+    def _pass_on(self) -> None:
+        self._timer = None
+        self._other.set()
+
+
+class Watch:
+    """Looks at everything that a decision to write depends on.
+
+    Args:
+        bus: the connection.
+        cluster: the admitter's own.
+        wake: set when there is something to look at.
+    """
+
+    def __init__(self, bus: Bus, cluster: str, wake: asyncio.Event) -> None:
+        self.facts = ClusterFacts(cluster)
+        self.fronts = Fronts()
+        self.policy = PolicyView()
+        self.roster = Roster(bus, wake=wake, each_renewal=False)
+        self._bus = bus
+        self._bucket = Bucket(bus, topology.POLICY)
+        self._heard: dict[str, bytes | None] = {}
+        self._shards: dict[str, tuple[str, int]] = {}
+        self._known = asyncio.Event()
+        self._decided_on = ""
+        self._document_due = False
+        self._replayed = False
+        self._seq = 0
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._state: Mirror[State] = Mirror(
+            bus,
+            stream=topology.STATE,
+            filter=subjects.state_filter(cluster),
+            codec=STATE,
+            wake=Soon(wake),
+            stamp=lambda state: state.stamp,
+            belongs=is_stated_at,
+        )
+        # No stamp here: a claim doesn't know its epoch yet. Fronts judges what comes from the past.
+        self._decisions: Mirror[Decision] = Mirror(
+            bus,
+            stream=topology.DECISION,
+            filter=subjects.decision_filter(),
+            codec=DECISION,
+            wake=wake,
+            belongs=is_decided_at,
+        )
+        self._policy: Mirror[bytes] = Mirror(
+            bus,
+            stream=bucket_stream(topology.POLICY),
+            filter=subjects.kv_subject(topology.POLICY, ">"),
+            codec=_Unread(),
+            wake=wake,
+        )
+
+    async def run(self) -> None:
+        """Keep all mirrors until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._state.run(), name="mirror state")
+            group.create_task(self._decisions.run(), name="mirror decisions")
+            group.create_task(self._policy.run(), name="mirror policy")
+            group.create_task(self.roster.run(), name="roster")
+
+    def unknown(self) -> str | None:
+        """What is not known completely just now; None if all is."""
+        missing = [
+            name
+            for name, complete in (
+                ("state", self._state.complete),
+                ("decisions", self._decisions.complete),
+                ("policy", self._policy.complete and not self._document_due),
+                ("leases", self.roster.complete),
+            )
+            if not complete
+        ]
+        if missing:
+            return f"the replay of {', '.join(missing)} is not complete"
+        if not self._reconciled():
+            return f"cluster {self.facts.cluster!r} has not stated its state on this server yet"
+        return None
+
+    def lawless(self) -> str | None:
+        """Why no order can be followed although all is known; None if one can. Levels can be taken back all the same."""
+        return None if self.policy.rulebook is not None else "the policy bucket holds no valid document"
+
+    def intake_known(self) -> bool:
+        """Whether submissions can be judged: the cluster and the policy are known."""
+        return (
+            self._state.complete
+            and self._reconciled()
+            and self._policy.complete
+            and not self._document_due
+            and self.policy.rulebook is not None
+        )
+
+    def _reconciled(self) -> bool:
+        """Whether the state is the cluster's. Without a mark of this server it may lack objects, or have deleted ones."""
+        mark = self.facts.mark
+        return mark is not None and mark.incarnation == self._bus.incarnation
+
+    async def wait_known(self) -> None:
+        """Return as soon as submissions can be judged."""
+        while not self.intake_known():
+            self._known.clear()
+            await self._known.wait()
+
+    def pool_of(self, queue: str) -> str | None:
+        """The policy's pool of a queue of the cluster; None for a queue that nobody states."""
+        pools = self.policy.queues_by_pool(self.facts.cluster, self.facts.queues)
+        return next((pool for pool, queues in pools.items() if queue in queues), None)
+
+    def holders(self) -> Holders:
+        """The scorers that live now, and what they hold."""
+        return Holders(self.roster.members(SCORER).values())
+
+    def leader(self) -> LeaderLease | None:
+        """Who leads this cluster's admitters, as the leases have it."""
+        return self.roster.leader(ADMITTER, self.facts.cluster)
+
+    def control_stands(self, pool: str) -> bool:
+        """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
+        cluster = self.facts.cluster
+        words = [*words_on(pool), clearance_of(cluster), revocation_of(cluster), lever_of(cluster)]
+        return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
+
+    def room_comes(self, queues: Collection[str]) -> bool:
+        """Whether a job of these queues is known to have ended since the last look."""
+        for subject, value in self._state.pending.items():
+            before = self.facts.stated(subject)
+            ran = isinstance(before, JobState) and before.phase is Phase.RUNNING and before.queue in queues
+            if ran and not (isinstance(value, JobState) and value.phase is Phase.RUNNING):
+                return True
+        return False
+
+    def preemption_stands(self, queues: Collection[str]) -> bool:
+        """Whether these queues may stop no other jobs than at the last look: levels that were safe then are now."""
+        for value in self._state.pending.values():
+            if isinstance(value, QueueState) and value.name in queues:
+                before = self.facts.queues.get(value.name)
+                if before is not None and before.preemption != value.preemption:
+                    return False
+        return True
+
+    async def look(self) -> Sight:
+        """Take in what changed since the last look."""
+        await self._look_at_policy()
+        before_seq, state = self._seq, self._state.take()
+        self._seq = state.seq
+        jobs = self.facts.apply(state.changed)
+        self._know_the_stream()
+        judged = []
+        for subject, decision in self._decisions.take().changed.items():
+            if decision is None:
+                if subject in self._shards:
+                    self.fronts.withdraw(*self._shards.pop(subject))
+            else:
+                self._shards[subject] = (decision.pool, decision.shard)
+                judged.append((decision, self.fronts.accept(decision)))
+        if self.intake_known():
+            self._known.set()
+        news, self._replayed = self._replayed, self._replayed or state.complete
+        return Sight(
+            jobs=jobs,
+            judged=judged,
+            news=news,
+            state_seq=state.seq,
+            before_seq=before_seq,
+            at=time.monotonic(),
+        )
+
+    def _know_the_stream(self) -> None:
+        """Epochs are sequences of the decision stream: on one that was made anew they begin again."""
+        created = self._decisions.stream_created
+        if self._decided_on and created != self._decided_on:
+            self.fronts = Fronts()
+            self._log.warning("the decision stream was made anew: epochs begin again")
+        self._decided_on = created
+
+    async def _look_at_policy(self) -> None:
+        changed = self._policy.take().changed
+        for subject in filter(is_word, changed):
+            self._heard[subject] = changed[subject]
+            self.policy.words.hear(subject, changed[subject])
+            if why := self.policy.words.unreadable.get(subject):
+                self._log.error("an operator's word is unreadable, taken as a stop", key=subject, why=why)
+        self._document_due = self._document_due or DOCUMENT_SUBJECT in changed
+        if self._document_due:
+            await self._read_document()
+
+    async def _read_document(self) -> None:
+        """The mirror says that the document changed; the leader says what it is, and of which revision."""
+        try:
+            found = await self._bucket.newest_readable(subjects.DOCUMENT_KEY, decode_document)
+        except RetryableBusError:
+            return  # NATS is away: nothing is written meanwhile, and the next look asks again
+        self._document_due = False
+        if found.why_not_last is not None:
+            # Scorers find the same one, and a decision of another revision isn't followed.
+            self._log.error(
+                "policy refused: the last revision that validates holds",
+                revision=found.last_rev,
+                why=str(found.why_not_last),
+                holds=found.rev or "what was read before, if anything",
+            )
+        if found.value is not None:
+            self._enact(Rulebook(found.value, found.rev))
+        elif found.deleted or not found.last_rev:
+            self._enact(None)
+
+    def _enact(self, rulebook: Rulebook | None) -> None:
+        self.policy.enact(rulebook)
+        self.facts.classify(self.policy.urgency_of)

@@ -1,0 +1,280 @@
+"""The loop: observe, decide, apply, record.
+
+One turn at a time. A turn looks at everything new, plans for each pool that has an order what to write, and writes it.
+Whatever a turn does not finish, or somebody undoes, is in the next turn's plan again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from fairlead_admitter.apply.failure_scope import Aftermath
+from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.apply.release import Release
+from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.planner import Planner, PoolPlan
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan
+from fairlead_admitter.decide.turn_clock import TurnClock
+from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.watch import Sight, Watch
+from fairlead_admitter.report.adherence import AdherenceWatch
+from fairlead_admitter.report.job_traces import JobTraces
+from fairlead_admitter.report.level_events import LevelEvents
+from fairlead_admitter.report.reaction import Arrivals
+from fairlead_admitter.report.record import Record
+from fairlead_admitter.report.reservation_record import ReservationRecord
+from fairlead_admitter.report.reserve_events import ReserveEvents
+from fairlead_admitter.report.staleness import Patience
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.state import Phase
+from fairlead_runtime import wake_or_timeout
+
+_QUEUED = (Phase.WAITING, Phase.HELD)
+
+
+class Carrier(Protocol):
+    """Carries plans out, or only says so."""
+
+    async def carry_out(
+        self, pool: str, writes: Sequence[LevelWrite], may_write: Callable[[], bool]
+    ) -> Applied:
+        """Write front to back as long as `may_write` says so."""
+
+
+class Steersman:
+    """Makes one cluster follow the order of its pools.
+
+    Args:
+        watch: what is seen.
+        planner: decides what to write for a pool.
+        adherence: how well the cluster follows the order.
+        carrier: carries plans out.
+        written: the trail of writes, as `carrier` keeps it.
+        events: logs each level written on the event stream.
+        reservations: what happened to promises and passes.
+        reserve_events: logs that there, too.
+        record: metrics and log.
+        traces: of jobs.
+        patience: how long pools have lacked an order.
+        release: cleans what a release leaves behind.
+        clock: of the planner's turns.
+        setbacks: how long to leave the frontend alone.
+        lead: the epoch under which this replica leads and may trust it, else None; asked before each write.
+        wake: set when there is something to look at.
+        tick: seconds after which a turn is made anyway.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        planner: Planner,
+        adherence: AdherenceWatch,
+        carrier: Carrier,
+        written: Written,
+        *,
+        events: LevelEvents,
+        reservations: ReservationRecord,
+        reserve_events: ReserveEvents,
+        record: Record,
+        traces: JobTraces,
+        patience: Patience,
+        release: Release,
+        clock: TurnClock,
+        setbacks: Setbacks,
+        lead: Callable[[], int | None],
+        wake: asyncio.Event,
+        tick: float,
+    ) -> None:
+        self._watch = watch
+        self._planner = planner
+        self._adherence = adherence
+        self._carrier = carrier
+        self._written = written
+        self._events = events
+        self._reservations = reservations
+        self._reserve_events = reserve_events
+        self._record = record
+        self._traces = traces
+        self._patience = patience
+        self._release = release
+        self._clock = clock
+        self._setbacks = setbacks
+        self._aftermath = Aftermath(written.rests, setbacks)
+        self._lead = lead
+        self._epoch: int | None = None
+        self._took_over = False
+        """Whether this replica leads anew, and has not told the traces of what it found."""
+        self._wake = wake
+        self._tick = tick
+        self._arrivals = Arrivals()
+
+    async def run(self) -> None:
+        """Turn after turn, until cancelled."""
+        while True:
+            await wake_or_timeout(self._wake, self._rest())
+            await self.turn()
+
+    def _rest(self) -> float:
+        """Seconds until a turn is made although nothing is new."""
+        self._clock.look()
+        due = self._planner.wake_in()
+        return min(self._tick, self._setbacks.seconds_left or self._tick, self._tick if due is None else due)
+
+    async def turn(self) -> None:
+        """Observe, and for each pool decide, apply and record."""
+        sight = await self._watch.look()
+        self._clock.look()
+        pools = self._pools()
+        self._take_note(sight, pools)
+        self._notice_lead()
+        self._patience.keep(pools if self._may_write() else ())
+        self._planner.keep(pools)
+        self._record.keep_withheld(pools)
+        if not self._may_write():
+            self._adherence.stand_by(sight, pools, self._watch.leader())
+            return
+        if self._watch.unknown() is not None:
+            self._adherence.lose_sight()
+            return
+        self._adherence.observe(sight, pools)
+        self._tell_of_starts(sight, pools)
+        plans = {pool: self._decide(pool, queues) for pool, queues in pools.items()}
+        if not self._setbacks.seconds_left:
+            await self._carry_out(plans, pools)
+        # The log may take its time: no write waits for it.
+        await self._reserve_events.log(self._reservations.take_news())
+
+    def _decide(self, pool: str, queues: frozenset[str]) -> SteeringPlan:
+        with self._record.pass_time.labels(pool).time():
+            plan = self._planner.decide(self._planner.view(pool, queues))
+        self._record_plan(pool, queues, plan)
+        return plan.steering
+
+    async def _carry_out(
+        self, plans: Mapping[str, SteeringPlan], pools: Mapping[str, frozenset[str]]
+    ) -> None:
+        if not any(plan.writes for plan in plans.values()) and not self._written.rests:
+            self._setbacks.forget()
+        # Pools have no order among each other: none waits for the writes of another.
+        async with asyncio.TaskGroup() as group:
+            applying = {
+                pool: group.create_task(self._apply(pool, pools[pool], plan))
+                for pool, plan in plans.items()
+                if plan.writes
+            }
+        for pool, task in applying.items():
+            await self._record_applied(pool, task.result())
+
+    def _may_write(self) -> bool:
+        return self._lead() is not None
+
+    def _permit(self, pool: str, queues: frozenset[str]) -> Callable[[], bool]:
+        """Whether the pool may be written to, to be asked before each write."""
+        watch = self._watch
+        return lambda: self._may_write() and watch.control_stands(pool) and watch.preemption_stands(queues)
+
+    def _permit_plan(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Callable[[], bool]:
+        """As above; and where room comes free meanwhile, it is looked again who is next."""
+        permit = self._permit(pool, queues)
+        return lambda: permit() and not (plan.while_full and self._watch.room_comes(plan.while_full))
+
+    # --- observe
+
+    def _notice_lead(self) -> None:
+        epoch = self._lead()
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._setbacks.forget()  # a standby whose last write failed is as ready as any
+            self._written.begin_anew()
+            self._planner.lead(epoch)
+            self._release.begin_anew()
+            self._adherence.begin_anew(time.monotonic(), leads=epoch is not None)
+            self._record.lead(epoch)
+            self._took_over = epoch is not None
+
+    def _take_note(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
+        for decision, verdict in sight.judged:
+            self._record.judged(decision, verdict)
+        for change in sight.jobs:
+            if change.after is not None and change.after.phase in _QUEUED:
+                before = change.before
+                sighting = self._written.see(change.after, before, sight.at)
+                self._record.sighted(change.after, sighting)
+            elif change.before is not None:
+                self._written.forget(change.before.uid)
+        self._written.doubt(sight.at)
+        self._planner.note(sight, pools)
+        self._record.left_alone.set(self._written.fights)
+        self._record.resting.set(len(self._written.rests))
+        if sight.jobs and sight.news:
+            self._record.admitted(sum(change.admitted for change in sight.jobs))
+            self._arrivals.note(sight.state_seq, sight.at)
+
+    def _pools(self) -> dict[str, frozenset[str]]:
+        return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
+
+    def _tell_of_starts(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
+        """To traces, and to the waits that are measured; a job that ran for a moment is seen only once it has ended."""
+        if self._took_over:
+            self._took_over = False
+            self._traces.took_over(self._epoch or 0, self._watch.facts.all_jobs())
+        for job in sight.started if sight.news else ():
+            pool = next((name for name, queues in pools.items() if job.queue in queues), "")
+            self._record.waited(pool, self._watch.policy.urgency_of(job), job, self._traces.admitted(job))
+
+    # --- apply
+
+    async def _apply(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Applied:
+        applied = await self._carrier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
+        self._clock.look()
+        self._planner.applied(pool, applied)
+        if self._aftermath.weigh(applied, self._watch.facts.queued_jobs()):
+            self._wake.set()
+        return applied
+
+    # --- record
+
+    def _record_plan(self, pool: str, queues: frozenset[str], plan: PoolPlan) -> None:
+        """What was decided, to whom it concerns."""
+        if not plan.no_trace:
+            self._release.over(pool)
+        for only in plan.sweeps:
+            self._release.wanted(pool, sorted(queues), self._permit(pool, queues), only=only)
+        if plan.withholding.why:
+            self._patience.excuse(pool)
+            self._record.restraints.withheld(pool, plan.withholding, standing=plan.standing)
+            return
+        self._record.followed(pool)
+        if plan.doubt is not None:
+            self._patience.lack(pool, plan.doubt)
+        elif plan.settled:
+            self._patience.satisfy(pool)
+            self._record.planned(pool, kept=plan.steering.kept, window=plan.steering.window)
+
+    async def _record_applied(self, pool: str, applied: Applied) -> None:
+        self._record.troubled(
+            pool,
+            failed=applied.failed + len(applied.refused_lifts),
+            gone=applied.gone,
+            trouble=applied.trouble,
+        )
+        for write, sighting in applied.drifted:
+            self._record.sighted(write.job, sighting)
+        origins = self._planner.origins(pool)
+        newest: Decision | None = None
+        for write, landed in applied.landed:
+            origin = origins.get(write.job.uid)
+            decision = origin.decision if origin is not None else None
+            self._record.wrote(pool, write)
+            await self._events.log(pool, write, landed.mark, decision)
+            if decision is not None and (newest is None or decision.at > newest.at):
+                newest = decision
+        if newest is not None:
+            self._measure(newest)
+
+    def _measure(self, decision: Decision) -> None:
+        seconds = self._arrivals.measure(decision.revision.get(self._watch.facts.cluster, 0))
+        if seconds is not None:
+            self._planner.reacted(seconds)
+            self._record.reacted(seconds, decision.traceparent)

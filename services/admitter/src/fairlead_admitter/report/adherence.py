@@ -1,0 +1,356 @@
+"""How well the cluster follows the order, measured by looking alone: the same where levels are written and where none may be.
+
+An admission is judged by the orders that stood within the last moment: nobody can follow one that is younger. What
+nobody could order is counted apart, by why: jobs that came just before (a frontend may try one of a new shape at once,
+while the job that is next is still being woken), admissions while a pool had no order, and those around a takeover,
+while no admitter led or the new one had not looked yet.
+"""
+
+import enum
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import prometheus_client
+
+from fairlead_admitter.decide.merged_order import MergedFront
+from fairlead_admitter.observe.decision_gate import Fronts, Holders, PoolFront, Unsettled
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.observe.watch import Sight
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.base.quantities import base_units
+from fairlead_contracts.messages.members import Followed, LeaderLease
+from fairlead_contracts.messages.state import JobState, Phase, QueueState
+from fairlead_contracts.topology import LEASE_SECONDS
+from fairlead_policy.levels.adherence import Adherence, Holdings, Look
+from fairlead_policy.reserve.easy import reserves
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_runtime import Metrics
+
+REACTION_SECONDS = 0.25
+"""From a fact to the levels that follow from it, on a busy machine: what changed since is nobody's fault."""
+TAKEOVER_SECONDS = 1.3
+"""After taking the lead: until the frontend's own batch (a second) has passed, what starts was woken by another."""
+_GIVEN_BACK = round(LEASE_SECONDS * SECOND * 2 / 3)
+"""A lease that is gone sooner after its last renewal did not expire: whoever led judged until then."""
+_STANDBY = 60 * SECOND
+"""For so long admissions that were seen standing by are remembered."""
+_STRICT = "StrictFIFO"
+
+
+class Unjudged(enum.StrEnum):
+    """Why an admission is not judged."""
+
+    NEWCOMER = "newcomer"
+    TAKEOVER = "takeover"
+    NO_ORDER = "no-order"
+
+
+type Merge = Callable[[str, PoolFront, Rulebook], MergedFront]
+
+
+class Seen(Protocol):
+    """What is looked at: the cluster's facts, the decisions, the policy."""
+
+    facts: ClusterFacts
+    fronts: Fronts
+    policy: PolicyView
+
+    def holders(self) -> Holders:
+        """The scorers that live now, and what they hold."""
+
+
+class AdherenceRecord:
+    """The metrics. Labels are pools and resources."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.judged: prometheus_client.Counter = metrics.counter(
+            "admissions_judged",
+            "Admissions of which it is known whether they followed the order.",
+            labels=["pool"],
+        )
+        self.missed: prometheus_client.Counter = metrics.counter(
+            "admissions_out_of_order",
+            "Admissions that went before a waiting job of the order for which there was room.",
+            labels=["pool"],
+        )
+        self.unjudged: prometheus_client.Counter = metrics.counter(
+            "admissions_unjudged",
+            "Admissions of jobs that came just before, around a takeover, or while the pool had no order.",
+            labels=["pool", "why"],
+        )
+        self.idle: prometheus_client.Counter = metrics.counter(
+            "idle_resource_seconds",
+            "What stood free while a job waited that would have fitted: cards, cores or bytes, times seconds.",
+            labels=["pool", "resource"],
+        )
+        self.hindered: prometheus_client.Gauge = metrics.gauge(
+            "jobs_hindered",
+            "Waiting jobs that fit by quota and that something else holds back; they count for nothing here.",
+            labels=["pool"],
+        )
+
+
+class _Order:
+    """One front, and the jobs in its order once they are asked for."""
+
+    def __init__(self, at: float, front: PoolFront) -> None:
+        self.at = at
+        self.front = front
+        self.merged: MergedFront | None = None
+
+
+class _Pool:
+    def __init__(self, since: Micros) -> None:
+        self.since = since
+        self.adherence = Adherence()
+        self.orders: deque[_Order] = deque()
+        self.arrived: dict[str, float] = {}
+        """By uid, when jobs came that nobody may have ordered yet."""
+        self.settled = 0.0
+        """When it had an order last."""
+        self.queues: list[QueueState] = []
+        self.unjudged = Counter[Unjudged]()
+
+
+class _Standby:
+    """What was admitted since somebody led last, as a replica sees it that does not lead."""
+
+    def __init__(self) -> None:
+        self.led_until: Micros | None = None
+        """Until when somebody is known to have led; None where nobody ever did."""
+        self._leader: LeaderLease | None = None
+        self._admitted: deque[tuple[Micros, str, int]] = deque()
+
+    def note(self, now: Micros, leader: LeaderLease | None, admitted: Mapping[str, int]) -> None:
+        if leader is not None:
+            self.led_until = leader.renewed
+        elif self._leader is not None and now - self._leader.renewed < _GIVEN_BACK:
+            self.led_until = now
+        self._leader = leader
+        self._admitted += [(now, pool, jobs) for pool, jobs in admitted.items() if jobs]
+        while self._admitted and self._admitted[0][0] < now - _STANDBY:
+            self._admitted.popleft()
+
+    def take(self, pool: str) -> int:
+        """How many of the pool were admitted since; each is given once."""
+        since = self.led_until
+        mine = [(at, jobs) for at, name, jobs in self._admitted if name == pool]
+        self._admitted = deque(one for one in self._admitted if one[1] != pool)
+        return sum(jobs for at, jobs in mine if since is not None and at > since)
+
+
+class AdherenceWatch:
+    """Measures each pool whose queues state their quota, as long as this replica leads.
+
+    Args:
+        watch: what is seen.
+        record: the metrics.
+        merge: the order of a pool's front.
+        clock: microseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self, watch: Seen, record: AdherenceRecord, *, merge: Merge, clock: Callable[[], Micros]
+    ) -> None:
+        self._watch = watch
+        self._record = record
+        self._merge = merge
+        self._clock = clock
+        self._pools: dict[str, _Pool] = {}
+        self._standby = _Standby()
+        self._took_over: float | None = None
+        """When this replica took the lead from another."""
+
+    @property
+    def _facts(self) -> ClusterFacts:
+        return self._watch.facts
+
+    def stated(self) -> list[Followed]:
+        """What the lease says."""
+        return [
+            Followed(
+                pool=name,
+                since=pool.since,
+                admissions=pool.adherence.judged,
+                missed=pool.adherence.missed,
+                idle={resource: round(amount, 3) for resource, amount in pool.adherence.idle.items()},
+                hindered=pool.adherence.hindered,
+                newcomers=pool.unjudged[Unjudged.NEWCOMER],
+                takeovers=pool.unjudged[Unjudged.TAKEOVER],
+            )
+            for name, pool in sorted(self._pools.items())
+        ]
+
+    def begin_anew(self, at: float, *, leads: bool) -> None:
+        """This replica leads from now on, or does not any more: it judged nothing yet.
+
+        Args:
+            at: monotonic seconds.
+            leads: whether it leads.
+        """
+        self._pools.clear()
+        self._took_over = at if leads and self._standby.led_until is not None else None
+
+    def stand_by(self, sight: Sight, pools: Mapping[str, frozenset[str]], leader: LeaderLease | None) -> None:
+        """Take in what one look brought while this replica does not lead: what nobody judged is told once it does.
+
+        Args:
+            sight: the look; the facts hold it already.
+            pools: the queues of each.
+            leader: who leads, as the roster has it.
+        """
+        self.lose_sight()
+        admitted = [change.after for change in sight.jobs if change.admitted and change.after is not None]
+        counts = {
+            name: sum(job.queue in queues for job in admitted) if sight.news else 0
+            for name, queues in pools.items()
+        }
+        self._standby.note(self._clock(), leader, counts)
+
+    def lose_sight(self) -> None:
+        """What happens now is not known."""
+        for pool in self._pools.values():
+            pool.adherence.lose_sight()
+            pool.orders.clear()
+
+    def observe(self, sight: Sight, pools: Mapping[str, frozenset[str]]) -> None:
+        """Take in what one look brought.
+
+        Args:
+            sight: the look; the facts hold it already.
+            pools: the queues of each.
+        """
+        rulebook = self._watch.policy.rulebook
+        if rulebook is None or not sight.news:
+            self.lose_sight()
+            return
+        measured = {
+            name: queues for name, queues in pools.items() if self._measurable(name, queues, rulebook)
+        }
+        for name in self._pools.keys() - measured.keys():
+            del self._pools[name]
+        for name, queues in measured.items():
+            pool = self._pools.get(name) or self._begin(name)
+            self._observe_pool(name, pool, queues, sight=sight, rulebook=rulebook)
+
+    def _begin(self, name: str) -> _Pool:
+        pool = self._pools[name] = _Pool(self._clock())
+        if self._took_over is not None:
+            self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
+        return pool
+
+    def _measurable(self, name: str, queues: frozenset[str], rulebook: Rulebook) -> bool:
+        """Reserve mode keeps room free on purpose, and lets jobs pass: the order alone does not say who is next."""
+        return not reserves(rulebook.document, name) and any(
+            self._facts.queues[queue].quotas for queue in queues
+        )
+
+    def _observe_pool(
+        self, name: str, pool: _Pool, queues: frozenset[str], *, sight: Sight, rulebook: Rulebook
+    ) -> None:
+        changes = [
+            change
+            for change in sight.jobs
+            if any(job is not None and job.queue in queues for job in (change.before, change.after))
+        ]
+        admitted = [change.after for change in changes if change.admitted and change.after is not None]
+        pool.arrived = {uid: at for uid, at in pool.arrived.items() if sight.at - at < REACTION_SECONDS}
+        pool.arrived |= {
+            change.after.uid: sight.at
+            for change in changes
+            if change.before is None and change.after is not None
+        }
+        fresh = self._note_front(name, pool, sight.at, rulebook)
+        states = [self._facts.queues[queue] for queue in sorted(queues)]
+        quiet = states == pool.queues and not (changes or fresh or pool.adherence.stands_idle)
+        pool.queues = states
+        if quiet:
+            return
+        orders = [
+            self._jobs_of(name, order, queues, rulebook=rulebook, admitted=admitted) for order in pool.orders
+        ]
+        judged = self._judgeable(name, pool, admitted, sight.at)
+        before = pool.adherence.judged, pool.adherence.missed, dict(pool.adherence.idle)
+        pool.adherence.look(
+            Look(at=sight.at, orders=orders, admitted=judged, holdings=self._holdings(states))
+        )
+        self._count(name, pool, before)
+
+    def _judgeable(self, name: str, pool: _Pool, admitted: list[JobState], at: float) -> list[JobState]:
+        """Those that somebody can have ordered; the others are counted by why nobody can."""
+        if not pool.orders:
+            self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
+            return []
+        if self._took_over is not None and at - self._took_over < TAKEOVER_SECONDS:
+            self._leave_unjudged(name, pool, Unjudged.TAKEOVER, len(admitted))
+            return []
+        judged = [job for job in admitted if job.uid not in pool.arrived]
+        self._leave_unjudged(name, pool, Unjudged.NEWCOMER, len(admitted) - len(judged))
+        return judged
+
+    def _leave_unjudged(self, name: str, pool: _Pool, why: Unjudged, jobs: int) -> None:
+        pool.unjudged[why] += jobs
+        self._record.unjudged.labels(name, why).inc(jobs)
+
+    def _note_front(self, name: str, pool: _Pool, at: float, rulebook: Rulebook) -> bool:
+        """Keep the orders of which somebody may still act; gives whether there is a new one."""
+        front = self._watch.fronts.settle(
+            name,
+            shards=rulebook.document.shards,
+            policy=rulebook.revision,
+            holders=self._watch.holders(),
+        )
+        if isinstance(front, Unsettled):
+            if at - pool.settled >= REACTION_SECONDS:
+                pool.orders.clear()
+            return False
+        pool.settled = at
+        fresh = not pool.orders or not pool.orders[-1].front.same_as(front)
+        if fresh:
+            pool.orders.append(_Order(at, front))
+        # One that was overtaken by the next before the last moment is over for everybody.
+        while len(pool.orders) > 1 and at - pool.orders[1].at >= REACTION_SECONDS:
+            pool.orders.popleft()
+        return fresh
+
+    def _jobs_of(
+        self,
+        name: str,
+        order: _Order,
+        queues: frozenset[str],
+        *,
+        rulebook: Rulebook,
+        admitted: list[JobState],
+    ) -> list[JobState]:
+        """The waiting jobs of this cluster in an order, with those that were just admitted where they stood."""
+        if order.merged is None:
+            order.merged = self._merge(name, order.front, rulebook)
+        started = {job.uid for job in admitted}
+        found: dict[str, JobState] = {}
+        for place in order.merged.beginning.places:
+            job = self._facts.job(place.uid)
+            if job is None or job.queue not in queues:
+                continue
+            if job.phase is Phase.WAITING or job.uid in started:
+                found.setdefault(job.uid, job)
+        return list(found.values())
+
+    def _holdings(self, states: list[QueueState]) -> Holdings:
+        return Holdings(
+            queues=states,
+            cohorts=self._facts.cohorts(states),
+            held={state.name: self._facts.running.charged(state.name) for state in states},
+            strict={state.name for state in states if state.strategy == _STRICT},
+        )
+
+    def _count(self, name: str, pool: _Pool, before: tuple[int, int, dict[str, float]]) -> None:
+        judged, missed, idle = before
+        now = pool.adherence
+        self._record.judged.labels(name).inc(now.judged - judged)
+        self._record.missed.labels(name).inc(now.missed - missed)
+        self._record.hindered.labels(name).set(now.hindered)
+        for resource, amount in now.idle.items():
+            more = (amount - idle.get(resource, 0.0)) / base_units(resource)
+            self._record.idle.labels(name, resource).inc(more)

@@ -1,0 +1,237 @@
+"""Saying what speaks against jobs, where their authors look.
+
+Level-triggered: each look judges what is queued, and says what has not been said yet, at a bounded pace. What does not
+get its turn is found again by the next look, so there is no queue to overflow. Each is said once: the frontend knows
+an objection by a name made of its job and its cause, also when another replica says it again. A job that started at
+once is judged like one that waits, for a while: its author's next one may not start at once.
+"""
+
+import asyncio
+import operator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from fairlead_admitter.errors import (
+    AdmitterError,
+    FrontendBalkedError,
+    FrontendForbiddenError,
+    FrontendRefusedError,
+)
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.report.objections import Objection, objection_to_level, objections_to
+from fairlead_contracts.base.instants import Micros, from_seconds
+from fairlead_contracts.messages.state import JobState
+from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_runtime import Metrics, wall_clock
+
+LOOK_SECONDS = 1.0
+SETTLE_SECONDS = 2.0
+"""An objection that does not last so long was none: what is known of a cluster arrives piece by piece."""
+REPEAT_SECONDS = 3600.0
+"""After so long it is said again: API servers forget Events after an hour, unless told otherwise."""
+RAN_LATELY_SECONDS = 600.0
+"""What has run for longer has had its author's attention, or does not need it."""
+JUDGE_AGAIN_SECONDS = 30.0
+"""After so long jobs are judged again although nothing changed: what ran lately is long ago at some time."""
+PER_LOOK = 10
+"""How many are said a look: a wave of them must not be a wave of writes."""
+PAUSE_SECONDS = 30.0
+"""After one that could not be said: for all where the frontend does not answer, for a scope where nothing may be said
+in it; there, twice as long after each more."""
+LONGEST_PAUSE_SECONDS = 960.0
+
+_AT_ONCE = 1000
+"""Jobs that are judged before others have their turn: a new policy is a reason to judge all."""
+
+type _Judged = tuple[JobState, list[Objection]]
+type _Standing = tuple[str, Objection]
+"""A job's uid, and what speaks against it."""
+
+
+class Speaker(Protocol):
+    """Says objections where the authors of jobs look."""
+
+    async def object_to(self, job: JobState, objection: Objection) -> None:
+        """Say it, unless the very same was said before. A job that is gone needs no word.
+
+        Raises:
+            FrontendRefusedError: this one cannot be said.
+            FrontendForbiddenError: none can in the job's scope.
+        FrontendBalkedError: this one cannot be just now, nor perhaps others of the job's scope.
+            AdmitterError: none can just now.
+        """
+
+
+class _Hush(NamedTuple):
+    """A scope in which nothing may be said, such as a namespace that is on its way out."""
+
+    pause: float
+    until: float
+
+
+class Objector:
+    """Judges the live jobs of one cluster while this replica leads.
+
+    Args:
+        speaker: the frontend.
+        facts: of the cluster.
+        rulebook: the policy in force; None where none is known, or the cluster is not known completely.
+        leads: whether this replica leads.
+        foreign: the levels that somebody else gave to queued jobs, by uid.
+        metrics: of the process.
+        clock: monotonic seconds.
+        wall: the time, as jobs' times are.
+    """
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        facts: ClusterFacts,
+        *,
+        rulebook: Callable[[], Rulebook | None],
+        leads: Callable[[], bool],
+        foreign: Callable[[], Mapping[str, int]],
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], Micros] = wall_clock,
+    ) -> None:
+        self._wall = wall
+        self._speaker = speaker
+        self._facts = facts
+        self._rulebook = rulebook
+        self._leads = leads
+        self._foreign = foreign
+        self._clock = clock
+        self._basis: tuple[object, ...] = ()
+        self._judged: dict[str, _Judged] = {}
+        self._standing: list[_Standing] = []
+        """What speaks against those."""
+        self._judged_at, self._judge_again = -1, 0.0
+        """By how many changes of facts they were judged, and when they are again although nothing changes."""
+        self._since: dict[_Standing, float] = {}
+        self._said: dict[_Standing, float] = {}
+        self._pause_until = 0.0
+        self._hushed: dict[str, _Hush] = {}
+        """By scope."""
+        self._count = metrics.counter(
+            "objections", "What was said against jobs, by reason.", labels=["reason"]
+        )
+        self._unsaid = metrics.gauge("objections_unsaid", "What speaks against jobs and is not said yet.")
+        self._failures = metrics.counter("objections_failed", "Objections that could not be said.")
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look()
+
+    async def look(self) -> None:
+        """Judge what is queued or has just started, and say what is due."""
+        rulebook = self._rulebook()
+        if not self._leads() or rulebook is None:
+            self._since.clear()
+            self._unsaid.set(0)
+            return
+        now = self._clock()
+        await self._judge(rulebook)
+        due = self._due(now)
+        self._unsaid.set(len(due))
+        if now < self._pause_until:
+            return
+        for uid, objection in self._next(due, now):
+            if self._leads() and not await self._say(self._judged[uid][0], objection):
+                break
+
+    async def _judge(self, rulebook: Rulebook) -> None:
+        """A job is judged anew when it changed, all are when policy, queues or pools did."""
+        facts = self._facts
+        basis = (rulebook, *facts.queues.values(), *facts.pools.values(), *facts.classes)
+        if len(basis) != len(self._basis) or any(map(operator.is_not, basis, self._basis)):
+            self._basis = basis
+            self._judged.clear()
+        elif facts.changes == self._judged_at and self._clock() < self._judge_again:
+            return
+        self._judged_at, self._judge_again = facts.changes, self._clock() + JUDGE_AGAIN_SECONDS
+        judged: dict[str, _Judged] = {}
+        for number, job in enumerate(self._live()):
+            known = self._judged.get(job.uid)
+            if known is None or known[0] is not job:
+                known = (job, objections_to(job, facts, rulebook))
+            judged[job.uid] = known
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._judged = judged
+        self._standing = [(uid, objection) for uid, (_, found) in judged.items() for objection in found]
+
+    def _live(self) -> list[JobState]:
+        lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
+        ran = (job for job in self._facts.running_jobs() if job.started is not None and job.started > lately)
+        return [*self._facts.queued_jobs(), *ran]
+
+    def _due(self, now: float) -> list[_Standing]:
+        standing = dict.fromkeys([*self._standing, *self._lifted()])
+        self._since = {one: self._since.get(one, now) for one in standing}
+        self._said = {one: at for one, at in self._said.items() if one in standing}
+        return [
+            one
+            for one, since in self._since.items()
+            if now - since >= SETTLE_SECONDS
+            and (one not in self._said or now - self._said[one] >= REPEAT_SECONDS)
+        ]
+
+    def _next(self, due: list[_Standing], now: float) -> list[_Standing]:
+        """Those to say in this look. What failed before comes last: it must not take the others' turns."""
+        scopes = {self._judged[uid][0].scope for uid, _ in due}
+        self._hushed = {scope: hush for scope, hush in self._hushed.items() if scope in scopes}
+
+        def until(one: _Standing) -> float:
+            hush = self._hushed.get(self._judged[one[0]][0].scope)
+            return 0.0 if hush is None else hush.until
+
+        return sorted((one for one in due if until(one) <= now), key=until)[:PER_LOOK]
+
+    def _lifted(self) -> Iterator[_Standing]:
+        """What speaks against levels that somebody else wrote."""
+        for uid, level in self._foreign().items():
+            known = self._judged.get(uid)
+            if known is not None and (lift := level - self._facts.unsteered(known[0])):
+                yield uid, objection_to_level(lift)
+
+    async def _say(self, job: JobState, objection: Objection) -> bool:
+        """Returns whether more can be said just now."""
+        hush = self._hushed.get(job.scope)
+        if hush is not None and hush.until > self._clock():
+            return True  # since this very look
+        try:
+            await self._speaker.object_to(job, objection)
+        except FrontendRefusedError as error:
+            self._failed(job, error)
+        except (FrontendForbiddenError, FrontendBalkedError) as error:
+            self._failed(job, error)
+            self._hush(job.scope)
+            return True
+        except AdmitterError as error:
+            self._failed(job, error)
+            self._pause_until = self._clock() + PAUSE_SECONDS
+            return False
+        else:
+            self._hushed.pop(job.scope, None)
+            self._count.labels(objection.reason.value).inc()
+            self._log.info(
+                "objection", job=job.id, scope=job.scope, reason=objection.reason.value, note=objection.note
+            )
+        self._said[job.uid, objection] = self._clock()
+        return True
+
+    def _hush(self, scope: str) -> None:
+        before = self._hushed.get(scope)
+        pause = PAUSE_SECONDS if before is None else min(2 * before.pause, LONGEST_PAUSE_SECONDS)
+        self._hushed[scope] = _Hush(pause, self._clock() + pause)
+
+    def _failed(self, job: JobState, error: AdmitterError) -> None:
+        self._failures.inc()
+        self._log.warning("objection not said", job=job.id, scope=job.scope, why=str(error))

@@ -1,0 +1,171 @@
+"""What the admitter tells of jobs' traces: submitted, level written, admitted; and, always kept, refusals, failures, takeovers."""
+
+import heapq
+import time
+from collections.abc import Iterable, Iterator
+
+from fairlead_admitter.report.replies import Refusal
+from fairlead_bus import Delivery
+from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, from_seconds
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.events import LevelWritten
+from fairlead_contracts.messages.job_traces import (
+    ADMITTED,
+    LEVEL,
+    Attributes,
+    Span,
+    TraceContext,
+    about_job,
+    exemplar_of,
+    is_own,
+    read_traceparent,
+    stage_span,
+    submit_span,
+    trace_of_job,
+    trace_of_submission,
+)
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import Submission
+from fairlead_runtime import Spans
+
+_TOLD_AGAIN: Micros = 600 * SECOND
+"""How far before a takeover: the leader before may have died before it told, and been away for a while."""
+_MOST_TOLD_AGAIN = 1000
+
+
+class JobTraces:
+    """Tells the stages of a cluster's jobs that end with the admitter.
+
+    Args:
+        spans: where they are told.
+        cluster: whose jobs.
+    """
+
+    def __init__(self, spans: Spans, cluster: str) -> None:
+        self._spans = spans
+        self._cluster = cluster
+
+    # Intake -------------------------------------------------------------------------------------------------------
+
+    def caller(self, delivery: Delivery, ruled: Submission | Refusal) -> TraceContext | None:
+        """The span that a submission was sent in: in its headers, else in its body."""
+        found = read_traceparent(delivery.headers.get("traceparent"))
+        if found is None and isinstance(ruled, Submission):
+            found = read_traceparent(ruled.traceparent)
+        return found
+
+    def submitted(self, ruled: Submission, at: Micros, caller: TraceContext | None) -> TraceContext | None:
+        """The root that the job gets; its sender's span where nobody traces here."""
+        if not self._spans.on:
+            return caller
+        return trace_of_submission(ruled.tenant, ruled.id, at, self._spans.ratio, caller)
+
+    def taken(
+        self, ruled: Submission, at: Micros, root: TraceContext | None, caller: TraceContext | None
+    ) -> None:
+        """Its job stands in the frontend."""
+        if root is not None and root.kept and self._spans.on:
+            about = about_job(self._cluster, ruled.tenant, ruled.id)
+            self._spans.tell([submit_span(root, at, about, caller)])
+
+    def refused(self, refusal: Refusal, caller: TraceContext | None) -> None:
+        """No job was made of a submission."""
+        said: Attributes = {
+            "fairlead.cluster": self._cluster,
+            "fairlead.tenant": refusal.sender.tenant,
+            "fairlead.submission": refusal.sender.submission,
+            "fairlead.field": refusal.field,
+            "fairlead.why": refusal.label,
+        }
+        self._spans.trouble("refuse", said, links=(caller,), error=refusal.reason)
+
+    # Steering -----------------------------------------------------------------------------------------------------
+
+    def wrote(self, event: LevelWritten, decision: Decision | None) -> None:
+        """A level was written."""
+        root = trace_of_job(event.uid, event.traceparent, self._spans.ratio)
+        if not root.kept or not self._spans.on:
+            return
+        said: Attributes = {
+            "fairlead.pool": event.pool,
+            "fairlead.shard": event.shard,
+            "fairlead.epoch": event.epoch,
+            "fairlead.turn": event.turn,
+            "fairlead.rank": event.rank,
+            "fairlead.level": event.level,
+            "fairlead.before": event.before,
+            "fairlead.because": event.because,
+        }
+        about = about_job(event.cluster, event.scope, event.job, event.uid)
+        decided = None if decision is None else read_traceparent(decision.traceparent)
+        now = from_datetime(event.at)
+        self._spans.tell(
+            [
+                stage_span(
+                    root,
+                    LEVEL,
+                    now if decision is None else min(now, decision.at),
+                    now,
+                    about | said,
+                    which=(event.level,),
+                    links=() if decided is None else (decided,),
+                )
+            ]
+        )
+
+    def admitted(self, job: JobState) -> dict[str, str] | None:
+        """The frontend let a job start; gives the exemplar that leads to its trace, where that is kept."""
+        if not self._spans.on:
+            return None
+        self._spans.tell(self._admission(job))
+        root = trace_of_job(job.uid, job.traceparent, self._spans.ratio)
+        return exemplar_of(root.traceparent)
+
+    def failed(self, pool: str, failed: int, why: str) -> None:
+        """Levels of a pool could not be written."""
+        said: Attributes = {
+            "fairlead.cluster": self._cluster,
+            "fairlead.pool": pool,
+            "fairlead.writes": failed,
+        }
+        self._spans.trouble("write levels", said, error=why)
+
+    def took_over(self, epoch: int, jobs: Iterable[JobState]) -> None:
+        """This replica leads: it tells again what the one before may have left untold, as the same spans."""
+        if not self._spans.on:
+            return
+        since = from_seconds(time.time()) - _TOLD_AGAIN
+        newest = heapq.nlargest(
+            _MOST_TOLD_AGAIN,
+            (job for job in jobs if max(job.submitted, job.started or 0) >= since),
+            key=lambda job: (job.submitted, job.uid),
+        )
+        said: Attributes = {
+            "fairlead.cluster": self._cluster,
+            "fairlead.role": "admitter",
+            "fairlead.epoch": epoch,
+        }
+        self._spans.trouble("take over", said)
+        for job in newest:
+            self._spans.tell(self._told_again(job))
+
+    def _told_again(self, job: JobState) -> Iterator[Span]:
+        root = read_traceparent(job.traceparent)
+        # A sender's span above the root is stated nowhere: such a root is not told again.
+        if root is not None and root.kept and job.submission is not None and is_own(root):
+            about = about_job(self._cluster, job.scope, job.submission)
+            yield submit_span(root, job.submitted, about, None)
+        yield from self._admission(job)
+
+    def _admission(self, job: JobState) -> Iterator[Span]:
+        """An instant that is stated of the job: the same whoever tells it."""
+        root = trace_of_job(job.uid, job.traceparent, self._spans.ratio)
+        if job.started is None or not root.kept:
+            return
+        said: Attributes = {
+            "fairlead.level": job.level,
+            "fairlead.queue": job.queue,
+            "fairlead.waited_seconds": max(0, job.started - job.submitted) / SECOND,
+        }
+        about = about_job(job.cluster, job.scope, job.id, job.uid)
+        yield stage_span(root, ADMITTED, job.started, job.started, about | said, which=(job.started,))

@@ -1,0 +1,155 @@
+"""What speaks against a job as it is, told so that its author can put it right. Pure: facts in, objections out.
+
+None of it stops a job: it is ordered by what holds. But nobody looks for the reason of a low place in a policy.
+"""
+
+import enum
+from collections.abc import Iterator
+
+import msgspec
+
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.base.errors import shown
+from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.messages.state import Fault, JobState, Phase
+from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
+from fairlead_kube import PRIORITY_BOOST
+from fairlead_policy.rules.rulebook import Rulebook
+
+_QUEUE_FIELD = "spec.queueName"
+_DEMAND_FIELD = "spec.podSets "
+"""As the watcher names them in faults: a queue that isn't there, and more than there ever is of a resource."""
+
+
+class Reason(enum.StrEnum):
+    """Why, in one word: the bounded label of the counter, and the reason of a Kubernetes Event."""
+
+    CLASS_NOT_GRANTED = "ClassNotGranted"
+    OVERRIDE_NOT_GRANTED = "OverrideNotGranted"
+    FOREIGN_BOOST = "ForeignBoost"
+    BAD_ANNOTATION = "BadAnnotation"
+    UNREADABLE = "Unreadable"
+    NO_SUCH_QUEUE = "NoSuchQueue"
+    LARGER_THAN_QUOTA = "LargerThanQuota"
+
+
+class Objection(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing: in which field, what was found there, and what to do."""
+
+    reason: Reason
+    field: str
+    value: str
+    remedy: str
+
+    @property
+    def note(self) -> str:
+        """All of it in a sentence."""
+        return f"{self.field}: found {shown(self.value)}; {self.remedy}"
+
+
+def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> list[Objection]:
+    """What speaks against a queued or a running job, by what the cluster and the policy say now.
+
+    What runs has found its queue and its place: of it only what was asked for in vain is told.
+    """
+    found = [_of_fault(fault) for fault in job.faults]
+    told = {objection.reason for objection in found}
+    found += _to_its_class(job, facts, rulebook)
+    found += _to_its_override(job, rulebook)
+    if job.phase is Phase.RUNNING:
+        return found
+    if Reason.NO_SUCH_QUEUE not in told:
+        found += _to_its_queue(job, facts)
+    if Reason.LARGER_THAN_QUOTA not in told:
+        found += _to_its_size(job, facts)
+    return found
+
+
+def objection_to_level(lift: int) -> Objection:
+    """What speaks against a level that somebody else gave to a job."""
+    return Objection(
+        reason=Reason.FOREIGN_BOOST,
+        field=f"metadata.annotations[{PRIORITY_BOOST}]",
+        value=str(lift),
+        remedy="it does not count: Fairlead orders this queue by it and writes its own value, or none, in its place. A "
+        "better place comes with a class that is granted",
+    )
+
+
+def _of_fault(fault: Fault) -> Objection:
+    return Objection(reason=_reason_of(fault), field=fault.field, value=fault.value, remedy=fault.remedy)
+
+
+def _reason_of(fault: Fault) -> Reason:
+    if fault.field == _QUEUE_FIELD:
+        return Reason.NO_SUCH_QUEUE
+    if fault.field.startswith(_DEMAND_FIELD):
+        return Reason.LARGER_THAN_QUOTA
+    return Reason.BAD_ANNOTATION if "annotations" in fault.field else Reason.UNREADABLE
+
+
+def _to_its_class(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> Iterator[Objection]:
+    tenant = rulebook.tenant_of(job)
+    granted = rulebook.class_of(job, tenant)
+    asked = granted.refused
+    if asked is None:
+        return
+    classes = rulebook.document.classes
+    if asked in classes:
+        remedy = (
+            f"it is not granted to tenant {tenant!r}, so the job stands in class {granted.urgency!r}. An operator grants"
+            f" it to the tenant in the policy, or to this job by: fairlead approve {job.scope}/{job.id} --class {asked}"
+        )
+    elif asked in facts.classes:
+        return  # the cluster's own class, of which the policy says nothing: nobody asked us for anything
+    else:
+        remedy = f"it is no class of the policy; classes are {', '.join(classes)}"
+    yield Objection(reason=Reason.CLASS_NOT_GRANTED, field="class", value=asked, remedy=remedy)
+
+
+def _to_its_override(job: JobState, rulebook: Rulebook) -> Iterator[Objection]:
+    stated, tenant = job.priority_override, rulebook.tenant_of(job)
+    if stated is None or rulebook.override_of(job, stated, tenant) is not None:
+        return
+    if rulebook.document.class_mode == "strict":
+        remedy = "it does not count: classes are strict here, and no number takes a class's place"
+    elif not rulebook.grants_override(job, tenant):
+        remedy = (
+            f"it is not granted to tenant {tenant!r}, so the job counts by its class. An operator grants it in the policy: "
+            f"grants: [{{tenant: {tenant}, priority_override: true}}]"
+        )
+    else:
+        remedy = (
+            f"it does not count: weights of classes lie between {LEAST_WEIGHT:g} and {LARGEST_CLASS_WEIGHT:g}"
+        )
+    yield Objection(
+        reason=Reason.OVERRIDE_NOT_GRANTED, field="priority-override", value=str(stated), remedy=remedy
+    )
+
+
+def _to_its_queue(job: JobState, facts: ClusterFacts) -> Iterator[Objection]:
+    if job.queue in facts.queues:
+        return
+    doors = ", ".join(sorted(facts.doors(job.scope))) or "none"
+    yield Objection(
+        reason=Reason.NO_SUCH_QUEUE,
+        field="queue",
+        value=job.local_queue or job.queue,
+        remedy=f"no such queue is known; {job.scope} has: {doors}",
+    )
+
+
+def _to_its_size(job: JobState, facts: ClusterFacts) -> Iterator[Objection]:
+    queue = facts.queues.get(job.queue)
+    pool = facts.pools.get(queue.pool) if queue is not None else None
+    if pool is None:
+        return
+    for resource, amount in sorted(job.demand.items()):
+        most = pool.capacity.get(resource, 0)
+        if amount > most:
+            yield Objection(
+                reason=Reason.LARGER_THAN_QUOTA,
+                field=f"demand.{resource}",
+                value=format_quantity(resource, amount),
+                remedy=f"it can never start: all quotas of pool {pool.name} together are {format_quantity(resource, most)}",
+            )

@@ -1,0 +1,49 @@
+"""How many jobs are queued, by pool and class: counted when it is scraped."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import override
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_admitter.observe.policy_view import PolicyView
+
+
+class QueueMetrics(Collector):
+    """Gauges of a cluster's queued jobs.
+
+    Args:
+        facts: of the cluster.
+        policy: says which queues make a pool.
+    """
+
+    def __init__(self, facts: ClusterFacts, policy: PolicyView) -> None:
+        self._facts = facts
+        self._policy = policy
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """See `Collector`; without it the registry would collect to learn the names."""
+        return [_queued()]
+
+    @override
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        found: Counter[tuple[str, str, str]] = Counter()
+        for pool, queues in self._policy.queues_by_pool(self._facts.cluster, self._facts.queues).items():
+            for queue in queues:
+                for urgency, jobs in self._facts.queued(queue).items():
+                    found[pool, urgency, "waiting"] += sum(map(len, jobs.waiting.values()))
+                    found[pool, urgency, "held"] += sum(map(len, jobs.held.values()))
+        family = _queued()
+        for labels, number in found.items():
+            family.add_metric(labels, number)
+        yield family
+
+
+def _queued() -> GaugeMetricFamily:
+    return GaugeMetricFamily(
+        "fairlead_admitter_queued_jobs",
+        "Jobs that wait, or are held, by pool and class.",
+        labels=["pool", "class", "phase"],
+    )

@@ -1,0 +1,248 @@
+"""What the admitter tells of itself: metrics, log lines and the event of each level written."""
+
+from collections.abc import Collection
+from typing import get_args
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+from fairlead_admitter.decide.steering import Cause, LevelWrite
+from fairlead_admitter.observe.decision_gate import Unsettled, Verdict
+from fairlead_admitter.observe.expectations import Sighting
+from fairlead_admitter.report.job_traces import JobTraces
+from fairlead_admitter.report.restraints import Restraints
+from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.job_traces import exemplar_of
+from fairlead_contracts.messages.state import JobState
+from fairlead_contracts.messages.submissions import AnyAnswer, RefusalReason
+from fairlead_runtime import Metrics
+
+_WAIT_BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 259_200, 604_800)
+"""Seconds: from an instant to a week."""
+_REFUSALS: frozenset[str] = frozenset(get_args(RefusalReason.__value__))
+
+
+class Record:
+    """The admitter's metrics and log. Labels are few and known: pools, reasons, kinds; never a job or a tenant."""
+
+    def __init__(self, metrics: Metrics, cluster: str, traces: JobTraces) -> None:
+        self._traces = traces
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
+        self.leading: Gauge = metrics.gauge("leading", "1 while this replica leads for its cluster.")
+        self._written: Counter = metrics.counter("levels_written", "Levels written.", labels=["pool", "kind"])
+        self._kept: Gauge = metrics.gauge(
+            "levels_kept",
+            "Jobs of the window whose standing level could stay, at the last plan.",
+            labels=["pool"],
+        )
+        self._window: Gauge = metrics.gauge(
+            "window", "Jobs at the front that carry levels, at the last plan.", labels=["pool"]
+        )
+        self.restraints = Restraints(metrics, cluster)
+        self._drift: Counter = metrics.counter("drift_seen", "Levels of ours that another writer changed.")
+        self._repaired: Counter = metrics.counter("drift_repaired", "Levels written again after a drift.")
+        self._fights: Counter = metrics.counter(
+            "fights", "Jobs that another writer relabelled so often that they are left alone."
+        )
+        self.left_alone: Gauge = metrics.gauge("left_alone", "Queued jobs that are left alone after a fight.")
+        self.resting: Gauge = metrics.gauge(
+            "resting", "Queued jobs that rest after a failed write while others went well; tried again later."
+        )
+        self._failed: Counter = metrics.counter("writes_failed", "Level writes without a confirmation.")
+        self._gone: Counter = metrics.counter("writes_too_late", "Level writes to jobs that waited no more.")
+        self._unsettled: Gauge = metrics.gauge(
+            "pool_unsettled", "1 while the pool lacks an order that may be followed.", labels=["pool"]
+        )
+        self._stale: Gauge = metrics.gauge(
+            "pool_stale",
+            "1 while the pool has been unsettled for longer than stale_after_seconds.",
+            labels=["pool"],
+        )
+        self._decisions: Counter = metrics.counter(
+            "decisions", "Decisions read, by what became of them.", labels=["verdict"]
+        )
+        self._admissions: Counter = metrics.counter("admissions", "Jobs seen to be started by the frontend.")
+        self._prepare_intake(metrics)
+        self._prepare_times(metrics)
+
+    def _prepare_times(self, metrics: Metrics) -> None:
+        self._latency: Histogram = metrics.histogram(
+            "event_to_level",
+            "From the newest state change that a decision knew, as seen here, to the level written.",
+        )
+        self._waits: Histogram = metrics.histogram(
+            "wait",
+            "From the submission of a job to its start.",
+            labels=["pool", "class"],
+            buckets=_WAIT_BUCKETS,
+        )
+        self.pass_time: Histogram = metrics.histogram(
+            "pass", "One plan of one pool: merging, taking the window, planning.", labels=["pool"]
+        )
+
+    def _prepare_intake(self, metrics: Metrics) -> None:
+        self._submissions: Counter = metrics.counter(
+            "submissions", "Submissions handled, by outcome.", labels=["outcome"]
+        )
+        self._refused: Counter = metrics.counter(
+            "submissions_refused", "Submissions refused, by reason.", labels=["reason"]
+        )
+        self._creations_failed: Counter = metrics.counter(
+            "creations_failed", "Attempts to make a job of a submission that failed and are made again."
+        )
+        self._answers: Counter = metrics.counter("answers", "Answers published, by kind.", labels=["kind"])
+
+    def judged(self, decision: Decision, verdict: Verdict) -> None:
+        """A decision was read."""
+        self._decisions.labels(verdict.value).inc()
+        if verdict.dropped:
+            self._log.warning(
+                "decision dropped",
+                pool=decision.pool,
+                shard=decision.shard,
+                owner=decision.owner,
+                epoch=decision.epoch,
+                turn=decision.turn,
+                verdict=verdict.value,
+            )
+
+    def admitted(self, jobs: int) -> None:
+        """The frontend started jobs."""
+        self._admissions.inc(jobs)
+
+    def waited(self, pool: str, urgency: str, job: JobState, exemplar: dict[str, str] | None) -> None:
+        """A job was started, so long after it was submitted."""
+        if job.started is not None:
+            seconds = to_seconds(max(0, job.started - job.submitted))
+            self._waits.labels(pool, urgency).observe(seconds, exemplar)
+
+    def sighted(self, job: JobState, sighting: Sighting) -> None:
+        """A job's level was not what we left there."""
+        if sighting is Sighting.EXPECTED:
+            return
+        self._drift.inc()
+        self._log.info("drift", job=job.id, scope=job.scope, level=job.level)
+        if sighting is Sighting.FIGHT:
+            self._fights.inc()
+            self._log.error(
+                "fight",
+                job=job.id,
+                scope=job.scope,
+                level=job.level,
+                why="another writer keeps changing the level of this job; it is left alone from now on",
+            )
+
+    def unsettled(self, pool: str, found: Unsettled) -> None:
+        """A pool lacks an order that may be followed. Nothing is written for it."""
+        self._unsettled.labels(pool).set(1)
+        self._log.info(
+            "pool unsettled", pool=pool, doubt=found.doubt.value, shard=found.shard, owner=found.owner
+        )
+
+    def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
+        """It has lacked one for too long."""
+        self._stale.labels(pool).set(1)
+        self._log.error(
+            "pool stale: its levels stay as they are until its decisions can be followed again",
+            pool=pool,
+            seconds=round(seconds, 1),
+            doubt=found.doubt.value,
+            shard=found.shard,
+            owner=found.owner,
+        )
+
+    def settled(self, pool: str, seconds: float) -> None:
+        """The pool has an order that may be followed again."""
+        self._unsettled.labels(pool).set(0)
+        self._stale.labels(pool).set(0)
+        self._log.info("pool settled", pool=pool, after_seconds=round(seconds, 3))
+
+    def forget_pool(self, pool: str) -> None:
+        """The pool has no queue here any more, or is not ours to judge: this replica stands by."""
+        self._unsettled.labels(pool).set(0)
+        self._stale.labels(pool).set(0)
+
+    def planned(self, pool: str, *, kept: int, window: int) -> None:
+        """A plan was made."""
+        self._kept.labels(pool).set(kept)
+        self._window.labels(pool).set(window)
+
+    def followed(self, pool: str) -> None:
+        """The pool's levels are written."""
+        self.restraints.lifted(pool)
+
+    def keep_withheld(self, pools: Collection[str]) -> None:
+        """Only these pools are there at all."""
+        self.restraints.keep(pools)
+
+    def reacted(self, seconds: float, traceparent: str | None) -> None:
+        """A state change became levels."""
+        self._latency.observe(seconds, exemplar=exemplar_of(traceparent))
+
+    def wrote(self, pool: str, write: LevelWrite) -> None:
+        """A level was written."""
+        kind = _KINDS.get(write.cause) or ("raised" if write.level > write.before else "lowered")
+        self._written.labels(pool, kind).inc()
+        if write.drifted:
+            self._repaired.inc()
+        self._log.debug("level", pool=pool, **_told(write))
+
+    def would_write(self, pool: str, write: LevelWrite) -> None:
+        """A dry run decided on a level."""
+        self._log.info("would write", pool=pool, **_told(write))
+
+    def troubled(self, pool: str, *, failed: int, gone: int, trouble: str) -> None:
+        """Writes did not land; the next pass sees to them."""
+        self._failed.inc(failed)
+        self._gone.inc(gone)
+        if failed:
+            self._log.warning("levels not written", pool=pool, failed=failed, why=trouble)
+            self._traces.failed(pool, failed, trouble)
+
+    def taken(self, outcome: str) -> None:
+        """A submission was handled: "accepted", "repeated", or the reason of its refusal."""
+        if outcome in _REFUSALS:
+            self._submissions.labels("refused").inc()
+            self._refused.labels(outcome).inc()
+        else:
+            self._submissions.labels(outcome).inc()
+
+    def creation_failed(self, scope: str, why: str, *, new: bool) -> None:
+        """No job could be made for a tenant's submission just now; it is held and tried again."""
+        self._creations_failed.inc()
+        if new:
+            self._log.warning("submissions held", scope=scope, why=why)
+
+    def answered(self, answer: AnyAnswer) -> None:
+        """An answer was published."""
+        self._answers.labels(type(answer).__name__.lower()).inc()
+
+    def events_lost(self, count: int, why: str) -> None:
+        """Events were not stored: the event log has a gap, what was done stands."""
+        self._log.warning("events not stored", count=count, why=why)
+
+    def lead(self, epoch: int | None) -> None:
+        """This replica leads from now on, or stands by."""
+        self.leading.set(epoch is not None)
+        self._log.info("leading" if epoch is not None else "standing by", epoch=epoch)
+
+
+_KINDS = {
+    Cause.LEFT: "default",
+    Cause.RELEASE: "default",
+    Cause.TRESPASS: "trespass",
+    Cause.PROTECT: "protected",
+    Cause.WAKE: "woken",
+}
+
+
+def _told(write: LevelWrite) -> dict[str, object]:
+    """A level write as the log has it."""
+    return {
+        "job": write.job.id,
+        "scope": write.job.scope,
+        "before": write.before,
+        "to": write.level,
+        "because": write.because,
+    }

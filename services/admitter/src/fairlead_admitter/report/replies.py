@@ -1,0 +1,146 @@
+"""What senders hear of their submissions, in order: accepted, started, ended, whoever finds out first.
+
+Two lanes write answers: the intake, and the one that turns events into answers. A job can start before its acceptance
+was published, and after a crash the event of its start can be delivered before the submission is. So each submission
+has one lock here, and an answer that would come too early first brings the ones before it. What was heard last is
+remembered, and read back from the answer stream where this process doesn't know.
+"""
+
+import asyncio
+import enum
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_bus import Bus, RetryableBusError
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.errors import ContractError
+from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Ended, RefusalReason, Started
+from fairlead_runtime import pause_after
+
+REMEMBERED = 16_384
+"""Submissions whose last answer is remembered; forgetting one costs a look into the stream."""
+_FIRST_WAIT = 0.05
+_LONGEST_WAIT = 1.0
+
+
+class Sender(NamedTuple):
+    """Who hears the answers."""
+
+    tenant: str
+    submission: str
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a submission is not taken: the field, what was found there, why, and the counter's label."""
+
+    sender: Sender
+    field: str
+    value: str
+    reason: str
+    label: RefusalReason
+
+
+class Stage(enum.IntEnum):
+    """How far a submission's sender has been told."""
+
+    NOTHING = 0
+    ACCEPTED = 1
+    STARTED = 2
+    ENDED = 3
+
+
+def stage_of(answer: AnyAnswer) -> Stage:
+    """How far this answer tells. A refusal tells nothing of the job that exists under the id."""
+    match answer:
+        case Accepted():
+            return Stage.ACCEPTED
+        case Started():
+            return Stage.STARTED
+        case Ended():
+            return Stage.ENDED
+        case _:
+            return Stage.NOTHING
+
+
+class Desk:
+    """Publishes answers, one submission after its own order, different ones side by side."""
+
+    def __init__(self, bus: Bus, published: Callable[[AnyAnswer], None]) -> None:
+        self._bus = bus
+        self._published = published
+        self._told: OrderedDict[Sender, Stage] = OrderedDict()
+        self._locks: dict[Sender, tuple[asyncio.Lock, int]] = {}
+        self.trouble: str | None = None
+        """Why answers can't be published or read back just now."""
+
+    def begin_anew(self) -> None:
+        """Another replica may have answered meanwhile: what is remembered holds no more."""
+        self._told.clear()
+
+    @asynccontextmanager
+    async def turn(self, sender: Sender) -> AsyncIterator[None]:
+        """While the block lasts nobody else answers this sender. Turns are given in the order asked for."""
+        lock, users = self._locks.get(sender, (asyncio.Lock(), 0))
+        self._locks[sender] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            _, users = self._locks.pop(sender)
+            if users > 1:
+                self._locks[sender] = (lock, users - 1)
+
+    async def told(self, sender: Sender) -> Stage:
+        """How far the sender has been told; asks the stream where this process doesn't remember."""
+        known = self._told.get(sender)
+        if known is None:
+            standing = await self.standing(sender)
+            known = Stage.NOTHING if standing is None else stage_of(standing)
+            self._remember(sender, known)
+        return known
+
+    async def standing(self, sender: Sender) -> AnyAnswer | None:
+        """The last answer in the stream; None where there is none, or none that this release reads."""
+        subject = subjects.answer(*sender)
+        stored = await self._insist(lambda: self._bus.last(topology.ANSWER, subject))
+        if stored is None:
+            return None
+        try:
+            return ANSWER.decode(stored.payload)
+        except ContractError:
+            return None
+
+    async def tell(self, answer: AnyAnswer, *, msg_id: str) -> None:
+        """Publish the answer. Returns when it is stored."""
+        sender = Sender(answer.tenant, answer.id)
+        subject, payload = subjects.answer(*sender), to_json(answer)
+        await self._insist(lambda: self._bus.publish(subject, payload, msg_id=msg_id))
+        self._published(answer)
+        stage = stage_of(answer)
+        if stage is not Stage.NOTHING:
+            self._remember(sender, max(stage, self._told.get(sender, Stage.NOTHING)))
+
+    def _remember(self, sender: Sender, stage: Stage) -> None:
+        self._told[sender] = stage
+        self._told.move_to_end(sender)
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+
+    async def _insist[T](self, call: Callable[[], Awaitable[T]]) -> T:
+        """NATS being away is no reason to give a delivery back: the turn is kept until it is there again."""
+        row = 0
+        try:
+            while True:
+                try:
+                    return await call()
+                except RetryableBusError as error:
+                    self.trouble = f"answers wait for NATS: {error}"
+                    await asyncio.sleep(pause_after(row, first=_FIRST_WAIT, longest=_LONGEST_WAIT))
+                    row += 1
+        finally:
+            self.trouble = None  # also where the lead ended meanwhile: a standby waits for no answer
