@@ -43,14 +43,14 @@ from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import policy_of
-from fairlead_scorer.deciding import decide
-from fairlead_scorer.explaining import Explainer
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.past import Over
-from fairlead_scorer.questions import Questions
-from fairlead_scorer.reserving import ReserveView
-from fairlead_scorer.shard_asking import ShardAsker
-from fairlead_scorer.steering import SteeringView
+from fairlead_scorer.decide.decision import decide
+from fairlead_scorer.query.explaining import Explainer
+from fairlead_scorer.query.questions import Questions
+from fairlead_scorer.query.reservations import ReserveView
+from fairlead_scorer.query.shard_asking import ShardAsker
+from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.past import Over
 from fairlead_testkit.recorded_facts import CLUSTER, document_of, states_of
 from fairlead_testkit.recorded_pools import RecordedPool, recorded_pools
 

@@ -31,8 +31,8 @@ from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_scorer.fitting import misfit_of
-from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.query.fitting import misfit_of
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
 
 MODELS = ("A30", "H100")

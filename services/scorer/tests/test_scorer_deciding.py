@@ -8,9 +8,9 @@ from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_scorer.deciding import Content, Stamp, decide, same, write
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.pools import Pool
+from fairlead_scorer.decide.decision import Content, Stamp, decide, same, write
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.pool import Pool
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlead_contracts.base.instants import DAY, SECOND
 from fairlead_contracts.messages.decisions import Basis, Front, Place, Standing, UnboundedBy
-from fairlead_scorer.deciding import Content
-from fairlead_scorer.fairness_metrics import LABELLED_TENANTS, FairnessMetrics, hindrance, past_bound
-from fairlead_scorer.tenure import ShardName
+from fairlead_scorer.decide.decision import Content
+from fairlead_scorer.decide.shard_ownership import ShardName
+from fairlead_scorer.report.fairness_metrics import LABELLED_TENANTS, FairnessMetrics, hindrance, past_bound
 from fairlead_testkit.builders import NOW
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
-from fairlead_scorer.deciding import Content, decide
-from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.decide.decision import Content, decide
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit.builders import (
     NOW,
     a_demand,

@@ -15,9 +15,9 @@ from fairlead_contracts.messages.decisions import Keeping, KeptPast
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
-from fairlead_scorer.deciding import Content, decide, same
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.past import SETTLE_AFTER, Over, over
+from fairlead_scorer.decide.decision import Content, decide, same
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.past import SETTLE_AFTER, Over, over
 from fairlead_testkit.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.cases import cases
 

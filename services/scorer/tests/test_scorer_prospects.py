@@ -15,8 +15,8 @@ from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_scorer import ScorerSettings, main
-from fairlead_scorer.foreseeing import concealed
-from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.query.counterfactuals import concealed
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit import NatsServer
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue

@@ -6,8 +6,8 @@ import pytest
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import subject_of
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.reserving import ReserveView
+from fairlead_scorer.query.reservations import ReserveView
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit.builders import NOW, a_job
 
 HEAD = a_job(uid="head", id="gang")

@@ -15,9 +15,9 @@ from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnsw
 from fairlead_contracts.topology import ROUTES, SUBMIT, Topology, submit_durable, topology
 from fairlead_runtime import Lifecycle, Metrics
 from fairlead_scorer import ScorerSettings, main
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.record import Record
-from fairlead_scorer.router import Router
+from fairlead_scorer.report.record import Record
+from fairlead_scorer.route.router import Router
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit import NatsServer, eventually, people
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state

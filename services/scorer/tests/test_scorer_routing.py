@@ -6,9 +6,9 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Tenant
-from fairlead_scorer.ledger import Ledger, Stated
-from fairlead_scorer.router import with_id
-from fairlead_scorer.routing import choose
+from fairlead_scorer.route.choice import choose
+from fairlead_scorer.route.router import with_id
+from fairlead_scorer.state.cluster_cache import Ledger, Stated
 from fairlead_testkit.builders import (
     a_demand,
     a_document,

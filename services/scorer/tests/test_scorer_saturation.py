@@ -11,8 +11,8 @@ from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_scorer.deciding import decide
-from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.decide.decision import decide
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue
 
 DOCUMENT = PolicyDocument(

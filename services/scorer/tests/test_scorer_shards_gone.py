@@ -10,11 +10,11 @@ from fairlead_contracts.messages.state import subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer import ScorerSettings
-from fairlead_scorer.record import Record
-from fairlead_scorer.router import Router
-from fairlead_scorer.scene import Scene
+from fairlead_scorer.decide.shard_ownership import ShardName
+from fairlead_scorer.report.record import Record
+from fairlead_scorer.route.router import Router
 from fairlead_scorer.scorer import Scorer
-from fairlead_scorer.tenure import ShardName
+from fairlead_scorer.state.state_view import Scene
 from fairlead_testkit import NatsServer
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_pool, a_queue

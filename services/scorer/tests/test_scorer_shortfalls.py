@@ -14,7 +14,7 @@ from fairlead_policy.fit.unschedulable import (
     TooFewCards,
     TotalShort,
 )
-from fairlead_scorer.shortfalls import shortfalls_of
+from fairlead_scorer.query.shortfalls import shortfalls_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import msgspec
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import subject_of
 from fairlead_policy.levels.operators import OperatorWords
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.steering import SteeringView
+from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.state.cluster_cache import Ledger
 from fairlead_testkit.builders import NOW, a_document, a_pool, a_queue
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
 from fairlead_contracts.messages.decisions import DECISION, Decision
-from fairlead_scorer import deciding
-from fairlead_scorer.deciding import Content, Stamp
-from fairlead_scorer.tenure import Decided, ShardName, Tenure
+from fairlead_scorer.decide import decision as deciding
+from fairlead_scorer.decide.decision import Content, Stamp
+from fairlead_scorer.decide.shard_ownership import Decided, ShardName, Tenure
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_basis, a_standing
 

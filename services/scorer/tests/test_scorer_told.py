@@ -9,8 +9,8 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import ANSWER_REPLY, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import topology
-from fairlead_scorer import told
-from fairlead_scorer.told import ToldAnswers
+from fairlead_scorer.query import past_answers as told
+from fairlead_scorer.query.past_answers import ToldAnswers
 from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration

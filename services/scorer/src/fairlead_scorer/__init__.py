@@ -1,8 +1,16 @@
 """The scorer: decides the order of each pool's waiting jobs, in any number of replicas.
 
-Where to find what: `ledger` and `pools` turn facts and policy into pools of jobs in order (pure); `deciding` says what
-a shard's decision holds (pure); `tenure` claims a shard and publishes its decisions; `scorer` is the loop; `questions`,
-`explaining` and `words` answer people; `routing` and `router` find a cluster for jobs that name none; `app` wires it.
+`scorer` is the loop over the rooms, and each room knows only those before it:
+
+- `state`: the `state_view` mirrors what is stated, the `cluster_cache` and its pools (`pool`) hold it in order (pure);
+  `past` use is counted from runs, read back from `persisted_usage` and the `run_history`.
+- `decide`: a `decision` is what a shard's owner publishes (pure); `shard_assignment` says which shards are ours,
+  `shard_ownership` claims one and publishes.
+- `report`: `record` counts and logs, `fairness_metrics` are worked out when scraped, `pass_traces` trace decisions.
+- `query`: the `query_server` takes people's questions, `questions` and `explaining` answer them, in the words of `words`.
+- `route`: the `router` sends jobs that name no cluster to the one that `choice` finds.
+
+`dry_run` is the loop that publishes nothing; `app` wires it.
 """
 
 from fairlead_scorer.app import main

@@ -6,20 +6,20 @@ from contextlib import AsyncExitStack
 from fairlead_bus import Bus, ConnectionSettings, Roster, connect, require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_runtime import Lifecycle, wall_clock
-from fairlead_scorer.desk import Desk
-from fairlead_scorer.explaining import Explainer
-from fairlead_scorer.fairness_metrics import FairnessMetrics
-from fairlead_scorer.questions import Questions
-from fairlead_scorer.record import Record
-from fairlead_scorer.rehearsal import Rehearsal
-from fairlead_scorer.reserving import ReserveView
-from fairlead_scorer.router import Router
-from fairlead_scorer.scene import Scene
+from fairlead_scorer.dry_run import Rehearsal
+from fairlead_scorer.query.explaining import Explainer
+from fairlead_scorer.query.past_answers import ToldAnswers
+from fairlead_scorer.query.query_server import Desk
+from fairlead_scorer.query.questions import Questions
+from fairlead_scorer.query.reservations import ReserveView
+from fairlead_scorer.query.shard_asking import ShardAsker
+from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.report.fairness_metrics import FairnessMetrics
+from fairlead_scorer.report.record import Record
+from fairlead_scorer.route.router import Router
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
-from fairlead_scorer.shard_asking import ShardAsker
-from fairlead_scorer.steering import SteeringView
-from fairlead_scorer.told import ToldAnswers
+from fairlead_scorer.state.state_view import Scene
 
 
 async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:

@@ -17,16 +17,17 @@ from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
 from fairlead_runtime import Spans, wake_or_timeout
-from fairlead_scorer import deciding, shard_answers
-from fairlead_scorer.deciding import Content, Stamp
-from fairlead_scorer.pass_traces import PassTraces
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.record import Record
-from fairlead_scorer.rota import Rota
-from fairlead_scorer.router import Router
-from fairlead_scorer.scene import Scene
+from fairlead_scorer.decide import decision as decisions
+from fairlead_scorer.decide.decision import Content, Stamp
+from fairlead_scorer.decide.shard_assignment import Rota
+from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, Tenure
+from fairlead_scorer.query import shard_answers
+from fairlead_scorer.report.pass_traces import PassTraces
+from fairlead_scorer.report.record import Record
+from fairlead_scorer.route.router import Router
 from fairlead_scorer.settings import ScorerSettings
-from fairlead_scorer.tenure import CONFIRM_SECONDS, Decided, ShardName, Tenure
+from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.state_view import Scene
 
 ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
@@ -201,7 +202,7 @@ class Scorer:
         started = time.perf_counter()
         pool, now = self._scene.ledger.pools[shard.pool], self._now()
         pool.dirty.discard(shard.number)
-        content = deciding.decide(pool, shard.number, now, limit=limit)
+        content = decisions.decide(pool, shard.number, now, limit=limit)
         flip = pool.next_flip(shard.number, now)
         if content.kept is not None and content.kept.at > now:
             self._record.clock_ahead(*shard, ours=True)
@@ -234,7 +235,7 @@ class Scorer:
             clusters=decided.clusters,
             traceparent=self._traces.begin(shard, decided.content, epoch, turn),
         )
-        return deciding.write(decided.content, stamp)
+        return decisions.write(decided.content, stamp)
 
     def _pool_with(self, shard: ShardName) -> Pool | None:
         """The shard's pool; None where a new policy has taken the pool, or this shard of it, away."""

@@ -20,7 +20,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import PoolShape
 from fairlead_policy.usage.past import RunKey
 from fairlead_policy.usage.saturation import Part, Saturation
-from fairlead_scorer.past import PoolPast
+from fairlead_scorer.state.past import PoolPast
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -6,8 +6,8 @@ from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.reserving import ADMITTER, Leaders
+from fairlead_scorer.query.reservations import ADMITTER, Leaders
+from fairlead_scorer.state.cluster_cache import Ledger
 
 _FIRMNESS = ("exact", "within-queue", "tie-break")
 """What a pool's enforcement may be, the firmest first."""

@@ -12,9 +12,9 @@ from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.questions import SHARD_REPLY, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import Question
-from fairlead_scorer import shard_answers
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.tenure import ShardName
+from fairlead_scorer.decide.shard_ownership import ShardName
+from fairlead_scorer.query import shard_answers
+from fairlead_scorer.state.pool import Pool
 
 _AGAIN_SECONDS = 0.05
 """Between two tries: a shard that changes hands has no owner for a few of these."""

@@ -18,9 +18,9 @@ from fairlead_policy.fit.unschedulable import (
     TooFewCards,
 )
 from fairlead_policy.fit.words import in_words
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.shortfalls import shortfalls_of
+from fairlead_scorer.query.shortfalls import shortfalls_of
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.pool import Pool
 
 _LISTED = 3
 """Reasons told of one job, and nodes that a sentence names; the first are the plainest."""

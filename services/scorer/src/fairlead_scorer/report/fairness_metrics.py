@@ -8,9 +8,9 @@ from prometheus_client.registry import Collector
 
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place, Standing
-from fairlead_scorer.deciding import Content
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.tenure import ShardName
+from fairlead_scorer.decide.decision import Content
+from fairlead_scorer.decide.shard_ownership import ShardName
+from fairlead_scorer.state.pool import Pool
 
 LABELLED_TENANTS = 200
 """Tenants of a scorer with labels of their own, those that hold most first; the others are counted."""

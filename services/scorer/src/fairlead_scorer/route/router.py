@@ -26,9 +26,9 @@ from fairlead_contracts.messages.submissions import (
     read_submission,
 )
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
-from fairlead_scorer import routing
-from fairlead_scorer.ledger import Ledger, Stated
-from fairlead_scorer.record import Record
+from fairlead_scorer.report.record import Record
+from fairlead_scorer.route import choice as routing
+from fairlead_scorer.state.cluster_cache import Ledger, Stated
 
 _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""

@@ -8,15 +8,15 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_scorer import words
-from fairlead_scorer.fitting import misfit_of
-from fairlead_scorer.foreseeing import Foreseer, concealed, concealed_place
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.reserving import ReserveView
-from fairlead_scorer.shard_answers import most_first
-from fairlead_scorer.shard_asking import ShardAsker
-from fairlead_scorer.steering import SteeringView
+from fairlead_scorer.query import words
+from fairlead_scorer.query.counterfactuals import Foreseer, concealed, concealed_place
+from fairlead_scorer.query.fitting import misfit_of
+from fairlead_scorer.query.reservations import ReserveView
+from fairlead_scorer.query.shard_answers import most_first
+from fairlead_scorer.query.shard_asking import ShardAsker
+from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.pool import Pool
 
 _MOST_FOUND = 10
 """Jobs explained for one name; names are rarely shared by more than a few clusters."""

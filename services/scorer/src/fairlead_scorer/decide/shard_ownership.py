@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, RetryableBusError
 from fairlead_runtime import wake_or_timeout
-from fairlead_scorer.deciding import PAYLOAD_LIMIT, Content, same
+from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, same
 
 _RETRY_SECONDS = 0.2
 """After a publish that may succeed later: about the time of a reconnect."""

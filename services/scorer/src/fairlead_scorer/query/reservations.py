@@ -6,7 +6,7 @@ from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_scorer.ledger import Ledger
+from fairlead_scorer.state.cluster_cache import Ledger
 
 ADMITTER = "admitter"
 """The role whose leader's lease says it."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from fairlead_bus import Bus, Mirror
 from fairlead_contracts import subjects
@@ -12,11 +13,26 @@ from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.usage.past import tick_of
-from fairlead_scorer.journal import Journal
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.past import SETTLE_AFTER
-from fairlead_scorer.policy_reader import PolicyReader
-from fairlead_scorer.record import Record
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.past import SETTLE_AFTER
+from fairlead_scorer.state.policy_reader import PolicyObserver, PolicyReader
+from fairlead_scorer.state.run_history import Journal
+
+
+class StateObserver(PolicyObserver, Protocol):
+    """Hears what is taken in."""
+
+    def observed(self, changes: int) -> None:
+        """A pass took in so many changes."""
+
+    def adopted(self, revision: int) -> None:
+        """A policy document was taken on."""
+
+    def clock_ahead(self, pool: str, shard: int, *, ours: bool) -> None:
+        """Past use of a shard is settled to an instant that is yet to come."""
+
+    def heard(self, runs: int) -> None:
+        """Events told of so many runs that are over."""
 
 
 class Scene:
@@ -29,7 +45,9 @@ class Scene:
         now: the clock.
     """
 
-    def __init__(self, bus: Bus, wake: asyncio.Event, record: Record, now: Callable[[], Micros]) -> None:
+    def __init__(
+        self, bus: Bus, wake: asyncio.Event, record: StateObserver, now: Callable[[], Micros]
+    ) -> None:
         self._bus = bus
         self._record = record
         self._state: Mirror[State] = Mirror(

@@ -31,10 +31,10 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
-from fairlead_scorer.keepings import Keepings, revision_of
-from fairlead_scorer.past import Over, PoolPast, over
-from fairlead_scorer.pools import Counted, Pool, RunningJob
-from fairlead_scorer.runs import RunsOver, needed_from
+from fairlead_scorer.state.past import Over, PoolPast, over
+from fairlead_scorer.state.persisted_usage import Keepings, revision_of
+from fairlead_scorer.state.pool import Counted, Pool, RunningJob
+from fairlead_scorer.state.runs_over import RunsOver, needed_from
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""

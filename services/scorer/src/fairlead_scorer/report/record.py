@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import structlog
 
 from fairlead_runtime import Metrics
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.tenure import Decided, ShardName
+from fairlead_scorer.decide.shard_ownership import Decided, ShardName
+from fairlead_scorer.state.pool import Pool
 
 _LABELLED_POOLS = 50
 """Pools with a label of their own in metrics; the waiting jobs of further ones are summed under `other`."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, ValuesView
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.topology import DAY
 from fairlead_policy.usage.past import RunKey
-from fairlead_scorer.past import Over, PoolPast
+from fairlead_scorer.state.past import Over, PoolPast
 
 _FEW = 1000
 """Fewer are not worth looking through."""

@@ -8,8 +8,8 @@ from fairlead_contracts.messages.explanations import Move, Neighbour, Promoted, 
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import NEIGHBOURS, Found, prospects_of, targets_of
 from fairlead_policy.explain.neighbourhood import join_around
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.shard_asking import Part, ShardAsker
+from fairlead_scorer.query.shard_asking import Part, ShardAsker
+from fairlead_scorer.state.pool import Pool
 
 _SOME_JOB = "another job"
 

@@ -8,7 +8,7 @@ import msgspec
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Basis, Decision, Front, KeptPast, Place, Standing
-from fairlead_scorer.pools import Pool
+from fairlead_scorer.state.pool import Pool
 
 PAYLOAD_LIMIT = 900_000
 """Bytes of a decision: below the server's default limit of 1 MiB, with room for headers."""

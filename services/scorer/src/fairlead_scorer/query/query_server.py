@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 
 from fairlead_bus import Asked, Bus, Rejected
 from fairlead_contracts import subjects
-from fairlead_scorer.questions import Questions
-from fairlead_scorer.record import Record
-from fairlead_scorer.told import ToldAnswers
+from fairlead_scorer.query.past_answers import ToldAnswers
+from fairlead_scorer.query.questions import Questions
+from fairlead_scorer.report.record import Record
 
 GROUP = "scorer"
 

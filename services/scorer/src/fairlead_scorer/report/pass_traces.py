@@ -20,8 +20,8 @@ from fairlead_contracts.messages.job_traces import (
 )
 from fairlead_contracts.messages.state import JobState
 from fairlead_runtime import Spans
-from fairlead_scorer.deciding import Content
-from fairlead_scorer.tenure import Decided, Diary, ShardName
+from fairlead_scorer.decide.decision import Content
+from fairlead_scorer.decide.shard_ownership import Decided, Diary, ShardName
 
 _LINKS = 32
 """Jobs that a pass is linked to: more than that nobody looks through."""

@@ -12,7 +12,7 @@ from fairlead_policy.explain.surroundings import around_place, count_others_befo
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_scorer.pools import Pool
+from fairlead_scorer.state.pool import Pool
 
 MOST_PLACES = 2000
 """Places in one reply or answer: about half a megabyte, under the server's limit for a message."""

@@ -10,7 +10,7 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.questions import ANSWER_QUESTION, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import ANSWER
-from fairlead_scorer.questions import read_question, refuse, tenant_asked
+from fairlead_scorer.query.questions import read_question, refuse, tenant_asked
 
 MOST_BYTES = 256 * 1024
 """Of answers in one reply, the last of them not counted: a server takes messages of a megabyte."""

@@ -33,13 +33,13 @@ from fairlead_policy.explain.neighbour_text import cause_in_words
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.shares import quotient_of
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_scorer.explaining import Explainer
-from fairlead_scorer.foreseeing import concealed_place
-from fairlead_scorer.ledger import Ledger
-from fairlead_scorer.pools import Pool
-from fairlead_scorer.shard_answers import MOST_PLACES
-from fairlead_scorer.shard_asking import Part, ShardAsker
-from fairlead_scorer.steering import SteeringView
+from fairlead_scorer.query.counterfactuals import concealed_place
+from fairlead_scorer.query.explaining import Explainer
+from fairlead_scorer.query.shard_answers import MOST_PLACES
+from fairlead_scorer.query.shard_asking import Part, ShardAsker
+from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.pool import Pool
 
 _SPARE_PLACES = 8
 """That each shard tells beyond twice its even part."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from fairlead_bus import assign
-from fairlead_scorer.tenure import ShardName
+from fairlead_scorer.decide.shard_ownership import ShardName
 
 
 class Rota:

@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted
 from fairlead_contracts.topology import EVENT as EVENT_STREAM
-from fairlead_scorer.past import Over
+from fairlead_scorer.state.past import Over
 
 _SLACK = 60 * SECOND
 """Read from so much earlier: the server's clock may be ahead of that by which an end is told."""

@@ -1,6 +1,7 @@
 """Reading the policy bucket: the newest document that validates, with its revision, and the operators' words."""
 
 import asyncio
+from typing import Protocol
 
 import msgspec
 
@@ -10,7 +11,6 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_contracts.topology import POLICY
 from fairlead_policy.levels.operators import OperatorWords
-from fairlead_scorer.record import Record
 
 _ALL = subjects.kv_subject(POLICY, ">")
 _SUBJECT = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
@@ -32,6 +32,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
 
 
+class PolicyObserver(Protocol):
+    """Hears of documents that do not validate."""
+
+    def refused_policy(self, revision: int, why: str, *, instead: int) -> None:
+        """This revision does not; `instead` is the last one kept that does, 0 where none is."""
+
+
 class PolicyReader:
     """Keeps the newest valid policy, found in the bucket's history where the last revision does not validate.
 
@@ -41,7 +48,7 @@ class PolicyReader:
         record: hears of documents that do not validate.
     """
 
-    def __init__(self, bus: Bus, wake: asyncio.Event, record: Record) -> None:
+    def __init__(self, bus: Bus, wake: asyncio.Event, record: PolicyObserver) -> None:
         self._bucket = Bucket(bus, POLICY)
         self._wake = wake
         self._record = record

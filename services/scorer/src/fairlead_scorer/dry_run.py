@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_runtime import wake_or_timeout
-from fairlead_scorer.deciding import Content, decide, same
-from fairlead_scorer.record import Record
-from fairlead_scorer.scene import Scene
-from fairlead_scorer.tenure import Decided, ShardName
+from fairlead_scorer.decide.decision import Content, decide, same
+from fairlead_scorer.decide.shard_ownership import Decided, ShardName
+from fairlead_scorer.report.record import Record
+from fairlead_scorer.state.state_view import Scene
 
 
 class Rehearsal:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_scorer.ledger import Ledger, Stated
+from fairlead_scorer.state.cluster_cache import Ledger, Stated
 
 
 class Choice(NamedTuple):

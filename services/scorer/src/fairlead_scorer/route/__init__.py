@@ -1,0 +1,1 @@
+"""Routing: a cluster for submissions that name none."""
