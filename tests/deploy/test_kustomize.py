@@ -20,7 +20,7 @@ import pytest
 import trustme
 import yaml
 
-from fairlead_bus.server_program import server_program
+from fairlead_bus.server.program import server_program
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions, things

@@ -11,7 +11,7 @@ import pytest
 from fairlead_admitter.app import main as admitter
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect
-from fairlead_bus.accounts import Layout
+from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Refused, read_submission
 from fairlead_runtime import ServiceSettings

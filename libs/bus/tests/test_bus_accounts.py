@@ -19,7 +19,7 @@ from fairlead_bus import (
     connect,
     provision,
 )
-from fairlead_bus.accounts import Layout
+from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology

@@ -24,8 +24,8 @@ from fairlead_bus import (
     connect,
     provision,
 )
-from fairlead_bus.accounts import Layout
-from fairlead_bus.putting_back import FIRST_PAUSE
+from fairlead_bus.facts.repair import FIRST_PAUSE
+from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import (
     STATE,
@@ -444,7 +444,7 @@ async def test_an_owner_that_lost_its_lease_unawares_fights_nobody(
 
 
 async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_bus.announcer.LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("fairlead_bus.facts.announcer.LOOK_SECONDS", 0.2)
     owner = Owner(bus, "a")
     owner.announcer.told(stated(a_class("x", 1)))
     async with running(owner):
@@ -461,7 +461,7 @@ async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytes
 async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
     bus: Bus, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead_bus.auditing.AUDIT_SECONDS", 0.2)
+    monkeypatch.setattr("fairlead_bus.facts.audit.AUDIT_SECONDS", 0.2)
     owner = Owner(bus, "a")
     owner.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
     async with running(owner):

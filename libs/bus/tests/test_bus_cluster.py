@@ -17,7 +17,7 @@ from fairlead_bus import (
     find_changes,
     provision,
 )
-from fairlead_bus.feed import Feed
+from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import STATE, topology
 from fairlead_testkit import eventually

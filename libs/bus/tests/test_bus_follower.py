@@ -82,7 +82,7 @@ async def test_it_gives_what_came_since_an_instant(bus: Bus) -> None:
 async def test_a_reader_slower_than_the_stream_gets_every_message_once_and_in_order(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead_bus.follower.BACKLOG", 8)
+    monkeypatch.setattr("fairlead_bus.streams.follower.BACKLOG", 8)
     for number in range(50):
         await answer(bus, "team-a", b"%d" % number)
     reader = Reader(Follower(bus, stream="answer", filter=MINE, since=0))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_bus.graves import Grave, Graves
+from fairlead_bus.streams.tombstones import Grave, Graves
 
 GRAVES = st.builds(
     Grave, stamp=st.none() | st.tuples(st.integers(-(2**70), 2**70), st.integers()), seq=st.integers(0, 2**63)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bucket, Bus, BusError, connect, provision
-from fairlead_bus.accounts import Layout
+from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server

@@ -9,9 +9,9 @@ import pytest
 from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, Mirror, Publisher, Tally, provision
-from fairlead_bus.bus import RESTATED
-from fairlead_bus.feed import SLICE
+from fairlead_bus.connection.bus import RESTATED
 from fairlead_bus.observer import NOTES_A_MINUTE, SparingNotes
+from fairlead_bus.streams.feed import SLICE
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.decisions import Decision
@@ -388,7 +388,7 @@ async def test_answers_that_come_late_do_not_break_a_replay(
     reader = SlowReader(0.001)
     async with slowly(bus, reader, 3000):
         await eventually(lambda: reader.count)
-        monkeypatch.setattr("fairlead_bus.jetstream.READ_TIMEOUT_SECONDS", 0.0)
+        monkeypatch.setattr("fairlead_bus.connection.jetstream.READ_TIMEOUT_SECONDS", 0.0)
         await eventually(lambda: tally.counts["mirror.late_answers"], on=tally.heard)
         monkeypatch.undo()
 
@@ -481,7 +481,7 @@ async def test_reconnects_one_after_the_other_do_not_slow_each_other_down(
 ) -> None:
     """The pause before a replay grows with replays that fail, not with connections that were lost."""
     monkeypatch.setattr(
-        "fairlead_bus.mirror._LONGEST_PAUSE", 600.0
+        "fairlead_bus.streams.mirror._LONGEST_PAUSE", 600.0
     )  # thirteen that double take more than a minute
     async with running(a_mirror(bus)) as mirror, asyncio.timeout(40):
         for rebuilds in range(1, 14):

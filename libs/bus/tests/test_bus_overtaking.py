@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
-from fairlead_bus.worker import READ_AHEAD_OVERTAKING
+from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually

@@ -28,7 +28,7 @@ from fairlead_bus import (
     connect,
     provision,
 )
-from fairlead_bus.accounts import Layout
+from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.messages.state import STATE, NodeState, encode_state

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead_bus import ConnectionSettings, connect, provision
-from fairlead_bus.accounts import Account, Layout, User
-from fairlead_bus.probing import Login, covers, find_faults, logins
+from fairlead_bus.server.accounts import Account, Layout, User
+from fairlead_bus.server.probing import Login, covers, find_faults, logins
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server
 

@@ -18,7 +18,7 @@ from fairlead_bus import (
     RetryableBusError,
     WrongLastSequenceError,
 )
-from fairlead_bus.jetstream import read_ack
+from fairlead_bus.connection.jetstream import read_ack
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import ConnectFailedError, ConnectionSettings, connect
-from fairlead_bus.bus import with_publish_headers
+from fairlead_bus.connection.bus import with_publish_headers
 
 
 def test_settings_show_no_secret() -> None:

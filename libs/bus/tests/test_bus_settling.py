@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
-from fairlead_bus.settling import ACK_SECONDS, Settling
+from fairlead_bus.work.settling import ACK_SECONDS, Settling
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually

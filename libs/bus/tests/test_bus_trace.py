@@ -4,7 +4,7 @@ from opentelemetry.context import attach, detach
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from fairlead_bus import Bus
-from fairlead_bus.trace import extract, inject
+from fairlead_bus.connection.trace import extract, inject
 from fairlead_contracts import subjects
 
 SPAN = NonRecordingSpan(

@@ -7,9 +7,9 @@ import pytest
 from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
-from fairlead_bus.delivery import read_delivery
-from fairlead_bus.turns import Turns, Waiting
-from fairlead_bus.worker import READ_AHEAD
+from fairlead_bus.streams.delivery import read_delivery
+from fairlead_bus.work.turns import Turns, Waiting
+from fairlead_bus.work.worker import READ_AHEAD
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually

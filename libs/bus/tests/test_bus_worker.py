@@ -20,7 +20,7 @@ from fairlead_bus import (
     provision,
 )
 from fairlead_bus.observer import NOTES_A_MINUTE
-from fairlead_bus.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, pause_of
+from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, pause_of
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology

@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from fairlead_bus import ConnectFailedError, ConnectionSettings, Tally, connect, provision
-from fairlead_bus.server_program import server_program
+from fairlead_bus.server.program import server_program
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus.server_program import server_program
+from fairlead_bus.server.program import server_program
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import KubeLab, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory

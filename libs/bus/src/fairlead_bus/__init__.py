@@ -3,22 +3,25 @@
 The only importer of nats-py. Each trap of the server and of the client that was met on a real server is handled here
 once, named in a comment and covered by a test. Errors are typed: `RetryableBusError` or `FatalBusError`.
 
-From the ground up: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of
-its API, `bus` is what users have. On it stand `publisher`, `serving`, `bucket`; `feed` replays a stream once, `mirror`
-and `follower` for ever; `worker` takes from a work queue (`turns`, `overtaking`, `settling`). `swap` is compare-and-swap: `owner` and `leadership` claim by
-it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has, `chronicle` what happened to its jobs. `provision` makes streams, `permissions` says who may what.
-it; `membership`, `roster` and `assignment` share work out. `announcer` says what a cluster has, `frontend_endpoints` takes
-what one is asked to do. `provision` makes streams, `permissions` says who may what.
+Each room knows only those before it:
+
+- `connection`: `client` mends nats-py, `wire` sends and asks over one connection, `jetstream` holds the few calls of its
+  API, `endpoints` answer; `bus` is what users have.
+- `streams`: `publisher` and `bucket` write; `feed` replays a stream once, `mirror` and `follower` for ever;
+  `compare_and_swap` is sure of its outcome.
+- `ownership`: an `owned_subject` and `leadership` claim by it; `membership`, `roster` and `assignment` share work out.
+- `work`: a `worker` takes from a work queue (`turns`, `overtaking`, `settling`).
+- `facts`: an `announcer` says what a cluster has, `comparison`, `repair` and `audit` keep it so, `event_diff` tells what
+  happened to its jobs.
+- `serving`: `frontend_endpoints` take what a frontend is asked to do, `discovery` is for the tools.
+- `server`: `provision` makes streams, `permissions` says who may what, `accounts` and `claims` put it into a server.
 """
 
-from fairlead_bus import websockets as websockets  # first: before anything imports nats
-from fairlead_bus.announcer import Announcer, Doors, Outgoing, Statements, Step
-from fairlead_bus.assignment import assign
-from fairlead_bus.bucket import Bucket, Entry, Readable, bucket_stream, writer_of
-from fairlead_bus.bus import Bus, connect
-from fairlead_bus.chronicle import Chronicle, End, Eviction, Forgetful
-from fairlead_bus.delivery import Delivery
-from fairlead_bus.discovery import Service
+from fairlead_bus.connection import websockets as websockets  # first: before anything imports nats
+from fairlead_bus.connection.bus import Bus, connect
+from fairlead_bus.connection.endpoints import Asked, Endpoint
+from fairlead_bus.connection.jetstream import Ack, Stored
+from fairlead_bus.connection.settings import ConnectionSettings
 from fairlead_bus.errors import (
     AnswerTimeoutError,
     BusError,
@@ -48,21 +51,24 @@ from fairlead_bus.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
-from fairlead_bus.follower import Follower
-from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints, Obedient
-from fairlead_bus.jetstream import Ack, Stored
-from fairlead_bus.leadership import Leadership
-from fairlead_bus.membership import Membership
-from fairlead_bus.mirror import Changes, Mirror, is_deletion
+from fairlead_bus.facts.announcer import Announcer, Doors, Outgoing, Statements, Step
+from fairlead_bus.facts.event_diff import Chronicle, End, Eviction, Forgetful
 from fairlead_bus.observer import SILENT, BusObserver, Tally
-from fairlead_bus.owner import OwnedSubject
-from fairlead_bus.provision import Change, find_changes, make, provision, require_durables
-from fairlead_bus.publisher import Publisher, PublishFailedError
-from fairlead_bus.revisions import Revisions
-from fairlead_bus.roster import Roster
-from fairlead_bus.serving import Asked, Endpoint
-from fairlead_bus.settings import ConnectionSettings
-from fairlead_bus.worker import Worker
+from fairlead_bus.ownership.assignment import assign
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.ownership.membership import Membership
+from fairlead_bus.ownership.owned_subject import OwnedSubject
+from fairlead_bus.ownership.roster import Roster
+from fairlead_bus.server.provision import Change, find_changes, make, provision, require_durables
+from fairlead_bus.serving.discovery import Service
+from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints, Obedient
+from fairlead_bus.streams.bucket import Bucket, Entry, Readable, bucket_stream, writer_of
+from fairlead_bus.streams.delivery import Delivery
+from fairlead_bus.streams.follower import Follower
+from fairlead_bus.streams.mirror import Changes, Mirror, is_deletion
+from fairlead_bus.streams.publisher import Publisher, PublishFailedError
+from fairlead_bus.streams.revisions import Revisions
+from fairlead_bus.work.worker import Worker
 
 __all__ = [
     "SILENT",

@@ -8,10 +8,10 @@ from typing import Protocol
 import msgspec
 
 from fairlead_bus import ConnectionSettings
-from fairlead_bus.accounts import Account, User, plain_config
-from fairlead_bus.claims import Signers, account_token, credentials, operator_config, system_account
-from fairlead_bus.identity import KeyKind, new_seed, public_key
-from fairlead_bus.permissions import Grants
+from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
+from fairlead_bus.server.accounts import Account, User, plain_config
+from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
+from fairlead_bus.server.permissions import Grants
 from fairlead_testkit.nats_server import NatsServer
 
 ROOT = "root"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
-from fairlead_bus.identity import public_key, sign
+from fairlead_bus.connection.identity import public_key, sign
 from fairlead_testkit.mangled import NESTED, NUMBERS, WORDS
 
 TENANT, NEIGHBOUR, CLUSTER = "mallory", "neighbour", "sim"

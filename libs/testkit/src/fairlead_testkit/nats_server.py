@@ -27,7 +27,7 @@ _RELOADED, _NOT_RELOADED = "Reloaded server configuration", "Failed to reload"
 
 
 def _binary() -> Path:
-    from fairlead_bus.server_program import server_program  # here: it loads a NATS client
+    from fairlead_bus.server.program import server_program  # here: it loads a NATS client
 
     return server_program()
 

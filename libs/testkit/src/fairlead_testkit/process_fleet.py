@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from fairlead_bus import Bus, ConnectionSettings, connect, provision
-from fairlead_bus.accounts import Layout
+from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.guarded import ROOT, issue_keys

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from fairlead_bus import Bus, BusError, Delivery
-from fairlead_bus.bucket import bucket_stream
+from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_runtime import Metrics, wall_clock

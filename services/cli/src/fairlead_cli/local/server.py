@@ -36,7 +36,7 @@ def plan_server(store: Path, *, port: int | None, environ: Mapping[str, str]) ->
     Raises:
         ProcessFailedError: there is no nats-server.
     """
-    from fairlead_bus.server_program import ServerMissingError, server_program  # here: it loads a NATS client
+    from fairlead_bus.server.program import ServerMissingError, server_program  # here: it loads a NATS client
 
     try:
         binary = server_program()

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlead_bus import ConnectionSettings
-from fairlead_bus.accounts import User
-from fairlead_bus.probing import find_faults, logins
+from fairlead_bus.server.accounts import User
+from fairlead_bus.server.probing import find_faults, logins
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError, NotRunningError

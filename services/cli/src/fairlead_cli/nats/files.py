@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus.accounts import Account, Layout, User, plain_config
-from fairlead_bus.claims import Signers, account_token, credentials, operator_config, system_account
+from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
 from fairlead_bus.errors import InvalidCredentialsError
-from fairlead_bus.identity import KeyKind, new_seed, public_key
+from fairlead_bus.server.accounts import Account, Layout, User, plain_config
+from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
 from fairlead_cli.errors import InputError
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology

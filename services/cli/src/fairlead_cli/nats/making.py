@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus.accounts import Layout
+from fairlead_bus.server.accounts import Layout
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.nats.files import SERVER_FILE, NatsDirectory, ServerChoice, Stated, grown, read_stated

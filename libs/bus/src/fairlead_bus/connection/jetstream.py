@@ -1,0 +1,303 @@
+"""The few calls of the JetStream API that the pieces here are made of, with typed answers and errors.
+
+nats-py's own JetStream layer is left alone on purpose: its ordered consumer resumes by sequence and misses deletes
+whose tombstone expired, its pull loop spins on a closed connection, its `publish` writes into the caller's headers,
+and its stream update drops settings that it does not know.
+"""
+
+import base64
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+from nats.aio.msg import Msg
+
+from fairlead_bus.connection.wire import Wire, says_nobody
+from fairlead_bus.errors import (
+    AnswerTimeoutError,
+    ConnectionLostError,
+    NobodyAnswersError,
+    NoStreamError,
+    NotFoundError,
+    NotProvisionedError,
+    PayloadTooLargeError,
+    PublishUncertainError,
+    RefusedError,
+    UnavailableError,
+    WrongLastSequenceError,
+)
+from fairlead_contracts.base.instants import Micros, from_datetime
+from fairlead_contracts.topology import cluster_of
+
+API_TIMEOUT_SECONDS = 5.0
+READ_TIMEOUT_SECONDS = 2.0
+"""Trap: a clustered server without a leader for a stream is silent on it. Whoever reads asks again soon: the election
+takes four seconds, and what waits out a long silence is ready that much later."""
+
+EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
+MSG_ID = "Nats-Msg-Id"
+TTL = "Nats-TTL"
+
+_WRONG_LAST = frozenset({10071, 10164})
+_TOO_LARGE = 10054
+_NO_MESSAGE = 10037
+_NOT_FOUND = 404
+_PASSING_CODES = frozenset({408, 409, 429, 503})
+"""Trap: 409 is 10158, "duplicate message id is in process": a clustered stream is still storing another message with this
+Msg-Id, which soon is a duplicate or was lost. 503 is also what a stream says that is full."""
+_PASSING_ERRORS = frozenset(
+    {
+        10005,  # no suitable peers for placement: too few servers are up
+        10007,  # JetStream cluster not assigned to this server
+        10009,  # JetStream cluster can not handle request: the leader has just changed
+        10012,  # the consumer could not be created, for a reason of the server's own
+        10028,  # insufficient memory resources available
+        10041,  # the word of the consensus group
+        10047,  # insufficient storage resources available
+        10051,  # the stream failed within
+        10096,  # stream not valid: it is being closed or set up anew
+        10104,  # the consumer's store could not be made
+        10118,  # stream is offline
+        10119,  # consumer is offline
+        10194,  # as 10118, with a reason
+        10195,  # as 10119, with a reason
+    }
+)
+"""Errors that pass although they come with a code (400, 500) that also wrong configurations have.
+
+Source: server/errors.json of nats-server 2.15."""
+
+
+class Ack(msgspec.Struct, frozen=True):
+    """The stream has the message."""
+
+    seq: int
+    duplicate: bool = False
+    """True: it had one with this Msg-Id and did not store this one."""
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as the stream has it."""
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str]
+    seq: int
+    at: Micros
+    """When the server stored it."""
+
+
+class _ApiError(msgspec.Struct):
+    code: int
+    err_code: int = 0
+    description: str = ""
+
+
+class _PubAnswer(msgspec.Struct):
+    error: _ApiError | None = None
+    seq: int = 0
+    duplicate: bool = False
+
+
+class _ApiAnswer(msgspec.Struct):
+    error: _ApiError | None = None
+
+
+class _RawMessage(msgspec.Struct):
+    subject: str
+    seq: int
+    time: str
+    data: str = ""
+    hdrs: str = ""
+
+
+class _RawAnswer(msgspec.Struct):
+    message: _RawMessage
+
+
+class Position(msgspec.Struct):
+    """Where a consumer stands."""
+
+    stream_seq: int = 0
+
+
+class ConsumerFacts(msgspec.Struct):
+    """What the pieces here need of a consumer's information."""
+
+    name: str
+    delivered: Position
+    config: dict[str, object]
+
+
+class _StreamFacts(msgspec.Struct):
+    created: str
+
+
+_stream_facts = msgspec.json.Decoder(_StreamFacts)
+_pub_answer = msgspec.json.Decoder(_PubAnswer)
+_api_answer = msgspec.json.Decoder(_ApiAnswer)
+_raw_answer = msgspec.json.Decoder(_RawAnswer)
+_consumer_facts = msgspec.json.Decoder(ConsumerFacts)
+
+
+class JetStream:
+    """Calls to JetStream over one connection."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def publish(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        headers: Mapping[str, str] | None,
+        timeout: float,  # noqa: ASYNC109 - becomes PublishUncertainError
+    ) -> Ack:
+        """Publishes and waits for the ack.
+
+        Raises:
+            PublishUncertainError: no ack came. Trap: that is not "not published".
+            NoStreamError: no stream takes the subject.
+            WrongLastSequenceError: the expected last sequence is another one.
+            RefusedError: the stream refused the message.
+            DisconnectedError, ClosedError, DeniedError, PayloadTooLargeError, InvalidMessageError: nothing was stored.
+        """
+        try:
+            message = await self._wire.ask(subject, payload, headers=headers, timeout=timeout)
+        except (AnswerTimeoutError, ConnectionLostError) as error:
+            raise PublishUncertainError(f"no ack for {subject}: {error}") from error
+        except NobodyAnswersError as error:
+            raise NoStreamError(f"no stream takes {subject}") from error
+        return read_ack(message, len(payload))
+
+    async def call(
+        self,
+        verb: str,
+        body: object | None = None,
+        *,
+        timeout: float = API_TIMEOUT_SECONDS,  # noqa: ASYNC109 - becomes AnswerTimeoutError
+    ) -> bytes:
+        """One call of the API, `$JS.API.<verb>`, and the JSON of its answer.
+
+        Raises:
+            NotFoundError, WrongLastSequenceError, RefusedError: what the server said.
+            UnavailableError: JetStream is off, starting or without a leader.
+            AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `Wire.ask`.
+        """
+        payload = b"" if body is None else msgspec.json.encode(body)
+        try:
+            message = await self._wire.ask(f"$JS.API.{verb}", payload, timeout=timeout)
+        except NobodyAnswersError as error:
+            raise UnavailableError("JetStream does not answer") from error
+        answer = _api_answer.decode(message.data)
+        if answer.error is not None:
+            raise _refusal(answer.error)
+        return message.data
+
+    async def _read(self, verb: str, body: object | None = None) -> bytes:
+        return await self.call(verb, body, timeout=READ_TIMEOUT_SECONDS)
+
+    async def last(self, stream: str, subject: str) -> Stored | None:
+        """The last message of a subject or of a filter, from the stream's leader.
+
+        Trap: a direct get may be served by a replica that lags; only the leader's word supports a compare-and-swap.
+        """
+        return await self._get(stream, {"last_by_subj": subject})
+
+    async def next_of(self, stream: str, subject: str, seq: int) -> Stored | None:
+        """The first message of a subject at or after `seq`."""
+        return await self._get(stream, {"next_by_subj": subject, "seq": seq})
+
+    async def _get(self, stream: str, which: Mapping[str, object]) -> Stored | None:
+        """Trap: a stream that is missing is not one that is empty. Taken for that, it would empty every mirror of it."""
+        try:
+            data = await self._read(f"STREAM.MSG.GET.{stream}", which)
+        except NotFoundError as error:
+            if error.err_code != _NO_MESSAGE:
+                raise NotProvisionedError(f"stream {stream}") from error
+            return None
+        return _stored(_raw_answer.decode(data).message)
+
+    async def created(self, stream: str) -> str:
+        """When the stream was created, as the server writes it: a stream made anew has another one."""
+        return _stream_facts.decode(await self._read(f"STREAM.INFO.{stream}")).created
+
+    async def create_consumer(
+        self,
+        stream: str,
+        config: Mapping[str, object],
+        *,
+        timeout: float = API_TIMEOUT_SECONDS,  # noqa: ASYNC109 - becomes AnswerTimeoutError
+    ) -> ConsumerFacts:
+        """Creates or updates a consumer; the name and the filter are part of the subject, so grants can tell them apart."""
+        name, filtered = config["name"], config.get("filter_subject")
+        verb = f"CONSUMER.CREATE.{stream}.{name}" + (f".{filtered}" if filtered else "")
+        return _consumer_facts.decode(
+            await self.call(verb, {"stream_name": stream, "config": config}, timeout=timeout)
+        )
+
+    async def consumer(self, stream: str, name: str) -> ConsumerFacts:
+        """Where a consumer stands and how it is set."""
+        return _consumer_facts.decode(await self._read(f"CONSUMER.INFO.{stream}.{name}"))
+
+    async def durable(self, stream: str, name: str) -> ConsumerFacts:
+        """A consumer that was made before any service started.
+
+        Raises:
+            NotProvisionedError: it was not.
+        """
+        try:
+            return await self.consumer(stream, name)
+        except NotFoundError as error:
+            raise NotProvisionedError(f"durable {stream}/{name}", cluster_of(name)) from error
+
+
+def read_ack(message: Msg, size: int) -> Ack:
+    """The ack in an answer to a publish.
+
+    Raises:
+        NoStreamError, WrongLastSequenceError, PayloadTooLargeError, UnavailableError, RefusedError: the stream's word.
+    """
+    if says_nobody(message):
+        raise NoStreamError("no stream takes the subject")
+    answer = _pub_answer.decode(message.data)
+    if answer.error is None:
+        return Ack(answer.seq, answer.duplicate)
+    if answer.error.err_code == _TOO_LARGE:
+        raise PayloadTooLargeError(size, 0)
+    raise _refusal(answer.error)
+
+
+def _refusal(error: _ApiError) -> RefusedError | UnavailableError:
+    if error.err_code in _WRONG_LAST:
+        return WrongLastSequenceError(error.code, error.err_code, error.description)
+    if error.code == _NOT_FOUND:
+        return NotFoundError(error.code, error.err_code, error.description)
+    if error.code in _PASSING_CODES or error.err_code in _PASSING_ERRORS:
+        return UnavailableError(f"{error.description} (error {error.err_code})")
+    return RefusedError(error.code, error.err_code, error.description)
+
+
+def _stored(raw: _RawMessage) -> Stored:
+    return Stored(
+        subject=raw.subject,
+        payload=base64.b64decode(raw.data),
+        headers=parse_headers(base64.b64decode(raw.hdrs)),
+        seq=raw.seq,
+        at=_instant(raw.time),
+    )
+
+
+def _instant(text: str) -> Micros:
+    """The server writes nanoseconds and drops trailing zeros; datetime takes six digits."""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    moment = datetime.fromisoformat(whole).replace(tzinfo=UTC)
+    return from_datetime(moment) + int(fraction[:6].ljust(6, "0"))
+
+
+def parse_headers(block: bytes) -> dict[str, str]:
+    """The headers of a stored message: `NATS/1.0`, then `Name: value` a line."""
+    lines = block.decode("utf-8", "replace").split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if line)
+    return {name.strip(): value.strip() for name, _, value in pairs}

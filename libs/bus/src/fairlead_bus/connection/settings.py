@@ -1,0 +1,173 @@
+"""How to reach NATS and who we are there."""
+
+import contextlib
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fairlead_bus.connection.identity import public_key, user_of_creds
+from fairlead_bus.errors import ConnectFailedError, InvalidCredentialsError
+
+_SECRETS = frozenset({"password", "token", "url"})
+
+
+@contextlib.contextmanager
+def _readable(what: str, path: str | None) -> Iterator[None]:
+    """What cannot be read is named: the errors of ssl and of the client do not say which file it was."""
+    try:
+        yield
+    except (OSError, ValueError, InvalidCredentialsError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConnectFailedError(f"{what} in {path} cannot be read: {reason}") from error
+
+
+class NatsSettings(Protocol):
+    """The settings of a service, as far as they say how to reach NATS."""
+
+    @property
+    def nats_url(self) -> str: ...  # noqa: D102 - each as in ConnectionSettings
+    @property
+    def nats_user(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_password(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_token(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_creds(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_nkey_seed(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_tls_ca(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_tls_cert(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_tls_key(self) -> str | None: ...  # noqa: D102 - as above
+    @property
+    def nats_connect_timeout_seconds(self) -> float: ...  # noqa: D102 - as above
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Servers and credentials. `repr` shows no secret, so it may be logged."""
+
+    url: str = "nats://127.0.0.1:4222"
+    """One server, or several separated by commas."""
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+    creds: str | None = None
+    """Path of a credentials file (user JWT and seed)."""
+    nkey_seed: str | None = None
+    """Path of a file with an NKey seed."""
+    tls_ca: str | None = None
+    """Path of the authority's certificate; the system's authorities are trusted where TLS is on without it."""
+    tls_cert: str | None = None
+    """Path of our own certificate, for servers that verify clients."""
+    tls_key: str | None = None
+    connect_timeout_seconds: float = 10.0
+    """How long to try before the first connection stands. Later ones are tried for ever."""
+    ping_interval_seconds: float = 2.0
+    """A server that misses two pings counts as gone: the client's own default takes six minutes to notice."""
+
+    @classmethod
+    def of(cls, settings: NatsSettings) -> Self:
+        """The `nats_*` settings of a service."""
+        return cls(
+            url=settings.nats_url,
+            user=settings.nats_user,
+            password=settings.nats_password,
+            token=settings.nats_token,
+            creds=settings.nats_creds,
+            nkey_seed=settings.nats_nkey_seed,
+            tls_ca=settings.nats_tls_ca,
+            tls_cert=settings.nats_tls_cert,
+            tls_key=settings.nats_tls_key,
+            connect_timeout_seconds=settings.nats_connect_timeout_seconds,
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.redacted().items())
+        return f"ConnectionSettings({shown})"
+
+    def redacted(self) -> dict[str, object]:
+        """The settings that are set, for logs."""
+        return {
+            name: _shown(name, value)
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) is not None
+        }
+
+    def servers(self) -> list[str]:
+        """The servers one by one.
+
+        Raises:
+            ConnectFailedError: one is no address; the client would fail with an error of its own.
+        """
+        found = [part.strip() for part in self.url.split(",") if part.strip()]
+        for number, server in enumerate(found, start=1):
+            try:
+                _ = urlsplit(server if "://" in server else f"nats://{server}").port
+            except ValueError as error:
+                # The address may hold a password, and so may the parser's words: told by its place alone.
+                raise ConnectFailedError(
+                    f"address {number} of {len(found)} is not of the form nats://host:port"
+                ) from error
+        return found
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS context where one is asked for.
+
+        Raises:
+            ConnectFailedError: a certificate or key cannot be read.
+        """
+        if not (self.tls_ca or self.tls_cert or self.url.startswith(("tls://", "wss://"))):
+            return None
+        with _readable("the CA certificates", self.tls_ca):
+            context = ssl.create_default_context(cafile=self.tls_ca)
+        if self.tls_cert:
+            both = self.tls_cert + (f" and {self.tls_key}" if self.tls_key else "")
+            with _readable("certificate and key", both):
+                context.load_cert_chain(self.tls_cert, self.tls_key)
+        return context
+
+    def seed(self) -> str | None:
+        """The NKey seed where one is set.
+
+        Raises:
+            ConnectFailedError: the file cannot be read, or holds no seed.
+        """
+        if not self.nkey_seed:
+            return None
+        with _readable("the NKey seed", self.nkey_seed):
+            seed = Path(self.nkey_seed).read_text(encoding="ascii").strip()
+            public_key(seed)
+        return seed
+
+    def identity(self) -> str | None:
+        """The public NKey that we connect as; None without an NKey or a credentials file.
+
+        Raises:
+            ConnectFailedError: the file cannot be read, or holds neither.
+        """
+        if self.creds:
+            with _readable("the credentials", self.creds):
+                return user_of_creds(Path(self.creds).read_text(encoding="ascii"))
+        seed = self.seed()
+        return public_key(seed) if seed else None
+
+
+def _shown(name: str, value: object) -> object:
+    if name not in _SECRETS:
+        return value
+    return _without_userinfo(str(value)) if name == "url" else "***"
+
+
+def _without_userinfo(url: str) -> str:
+    """A URL may carry a password or a token before its `@`."""
+    return ",".join(
+        f"{urlsplit(part).scheme}://***@{part.rpartition('@')[2]}" if "@" in part else part
+        for part in url.split(",")
+    )

@@ -1,0 +1,1 @@
+"""Facts: NATS made equal to what a cluster has, and kept so."""

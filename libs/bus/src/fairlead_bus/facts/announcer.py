@@ -1,0 +1,373 @@
+"""Says on NATS what a cluster has: the duties of whoever owns the state of a cluster.
+
+After each election and each reconnect the state on NATS is first made equal to the truth: a server crash can bring
+deleted objects back, and whatever was published meanwhile may not have arrived. Then comes the sync mark, and only
+then what changes from here on.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from fairlead_bus.connection.bus import RESTATED, Bus
+from fairlead_bus.errors import BusError, NotProvisionedError, PayloadTooLargeError
+from fairlead_bus.facts.comparison import UNSTAMPED, Comparison, differing
+from fairlead_bus.facts.repair import PuttingBack
+from fairlead_bus.observer import SparingNotes
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.streams.publisher import Publisher
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.state import State, SyncMark, encode_state
+
+RETRY_SECONDS = 0.2
+AT_ONCE = 256
+"""Statements sent before others of this process have their turn."""
+LOOK_SECONDS = 5.0
+"""Between two looks whether the sync mark still stands: nobody hears of a purge."""
+
+type Statements = Mapping[str, State | None]
+"""By subject; None where the object is gone."""
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """One event that is to be published, at least once."""
+
+    subject: str
+    msg_id: str
+    payload: bytes
+    seq: int = 0
+    """Its number in the outbox of an owner that keeps one."""
+
+
+class Doors(Protocol):
+    """Where requests come in: open while we lead, as another leader's must not be answered by us."""
+
+    async def open(self) -> None:
+        """Begin to answer; again changes nothing."""
+
+    async def close(self) -> None:
+        """Answer no longer; again changes nothing."""
+
+
+class Step(NamedTuple):
+    """An object as NATS has it and as it is; None where there is none."""
+
+    subject: str
+    before: State | None
+    after: State | None
+
+
+type Story = Callable[[Step], Iterable[Outgoing]]
+"""The events that lie between the two. Told again after a failure, so their ids must be the same then."""
+
+
+class NoDoors:
+    """Of an owner whom nobody asks for anything."""
+
+    async def open(self) -> None:
+        """See `Doors`."""
+
+    async def close(self) -> None:
+        """See `Doors`."""
+
+
+def nothing_happened(_: Step) -> Iterable[Outgoing]:
+    """The story of an owner that keeps an outbox of its own."""
+    return ()
+
+
+def nothing_is_missing() -> str | None:
+    """For an owner that knows everything as soon as it has said something."""
+    return None
+
+
+RESTATING: Mapping[str, str] = {RESTATED: "1"}
+
+
+class Announcer:
+    """Publishes state and events of one cluster while this process leads for it."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        leadership: Leadership,
+        *,
+        cluster: str,
+        wake: asyncio.Event,
+        next_rev: Callable[[], int],
+        clock: Callable[[], Micros],
+        doors: Doors | None = None,
+        story: Story = nothing_happened,
+        missing: Callable[[], str | None] = nothing_is_missing,
+        published: Callable[[list[int]], None] | None = None,
+        taken_over: Callable[[Mapping[str, State]], None] | None = None,
+    ) -> None:
+        """Say nothing yet, and nothing before the first `told`.
+
+        Args:
+            bus: the connection.
+            leadership: for the cluster; sets `wake` when it changes.
+            cluster: its name.
+            wake: set when there is something to do.
+            next_rev: a revision above all that were given: for the mark, for deletes and for unstamped statements.
+            clock: now, for the mark.
+            doors: opened and closed with the leadership.
+            story: the events between what NATS has and what is. They are acked before the state that hides
+                the transition is sent, so that one is told even if this process dies in between.
+            missing: why what was told is not all there is. Without all, nothing is reconciled and no mark given.
+            published: told which events of the outbox are acked.
+            taken_over: told once in each epoch what stood on NATS when it began.
+        """
+        self._bus, self._leadership, self._cluster, self._wake = bus, leadership, cluster, wake
+        self._next_rev, self._clock = next_rev, clock
+        self._doors: Doors = doors or NoDoors()
+        self._story, self._missing, self._published = story, missing, published
+        self._taken_over = taken_over
+        self._putting_back = PuttingBack(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
+        self._publisher = Publisher(bus, acked=self._putting_back.foreign.wrote)
+        self._events = Publisher(bus)
+        self._notes = SparingNotes(bus.observer)
+        self._looked_at = 0.0
+        """Monotonic seconds, when the mark was last seen or written."""
+        self._told = False
+        self._truth: dict[str, State] = {}
+        self._said: dict[str, State] = {}
+        """What NATS has acked to us, by what was true; of use while nobody else leads."""
+        self._said_in: int | None = None
+        """The epoch of `_said`."""
+        self._unsaid: set[str] = set()
+        self._outbox: list[Outgoing] = []
+        self._too_large: dict[str, State] = {}
+        """What no server takes, as it was when somebody was told so."""
+        self._connections = 0
+        self._agreed: tuple[int, int] | None = None
+        """(epoch, connection) for which NATS was made equal to the truth."""
+        self.reconciled = 0
+        self.repaired = 0
+        """Objects on NATS that a reconciliation had to put right."""
+
+    @property
+    def put_back(self) -> int:
+        """Times that an object was stated again because somebody else had written its subject."""
+        return self._putting_back.put_back
+
+    def told(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
+        """This is so now, and these happened: say it."""
+        for subject, state in statements.items():
+            if state is None:
+                self._truth.pop(subject, None)
+            else:
+                self._truth[subject] = state
+        self._told = True
+        self._unsaid |= statements.keys()
+        self._outbox += outgoing
+        self._wake.set()
+
+    def why_not_ready(self) -> str | None:
+        """For /readyz, of an owner without a standby."""
+        if self._leadership.epoch is None:
+            return "does not lead for the cluster"
+        return self.why_not_agreed()
+
+    def why_not_agreed(self) -> str | None:
+        """Why what NATS says may differ from what is; None, too, for whoever does not lead."""
+        epoch = self._leadership.epoch
+        if epoch is None or self._agreed == (epoch, self._connections):
+            return None
+        return "the state on NATS is not yet reconciled"
+
+    async def run(self) -> None:
+        """Until cancelled; raises only what makes the process useless."""
+        forget = self._bus.on_connection(self._on_connection)
+        listening = asyncio.create_task(self._putting_back.run(), name=f"putting back of {self._cluster}")
+        listening.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not listening.done():
+                await self._woken()
+                await self._follow_leadership()
+            await listening
+        finally:
+            forget()
+            listening.cancel()
+            await self._doors.close()
+
+    async def _woken(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _follow_leadership(self) -> None:
+        epoch = self._leadership.epoch
+        if epoch is None:
+            await self._doors.close()
+            # A standby need not remember for days what changed: whoever leads again compares everything first. That
+            # holds for a short lapse of trust in the same epoch, too.
+            self._unsaid.clear()
+            self._putting_back.end()
+            self._agreed = None
+            return
+        await self._doors.open()
+        if not self._bus.connected:
+            return  # the reconnect wakes us
+        try:
+            if self._agreed == (epoch, self._connections):
+                await self._say(epoch)
+                await self._put_back_others(epoch)
+                await self._look_for_a_purge()
+            elif self._told and self._missing() is None:
+                await self._reconcile(epoch)
+        except NotProvisionedError:
+            raise
+        except BusError as error:
+            # Whatever was in flight may have arrived or not: the next pass finds out by reading.
+            self._agreed = None
+            self._bus.observer.note("announcer.failed", error=repr(error))
+            await asyncio.sleep(RETRY_SECONDS)
+            self._wake.set()
+
+    def _on_connection(self, up: bool) -> None:  # noqa: FBT001 - the listener's form
+        del up
+        self._connections += 1
+        self._wake.set()
+
+    async def _reconcile(self, epoch: int) -> None:
+        connection, incarnation = self._connections, self._bus.incarnation
+        self._unsaid.clear()
+        compared = Comparison(self._bus, self._cluster, self._truth, epoch)
+        await compared.run()
+        self._putting_back.begin(compared.seq)
+        stood = len(compared.found)
+        outbox, self._outbox = self._outbox, []
+        if self._said_in != epoch:
+            self._said, self._said_in = compared.found, epoch
+            if self._taken_over is not None:
+                self._taken_over(compared.found)
+        # An object that is right on NATS may have a step untold: what was acked to us is the measure of that.
+        wrong = compared.wrong | self._unsaid | differing(self._said, self._truth)
+        self._unsaid.clear()
+        await self._tell(wrong, outbox, epoch, restated=compared.forged)
+        if self._leadership.epoch != epoch or self._connections != connection:
+            self._wake.set()
+            return
+        await self._mark(epoch, incarnation)
+        self._agreed = epoch, connection
+        self.reconciled += 1
+        self.repaired += len(wrong)
+        self._bus.observer.note(
+            "announcer.reconciled",
+            epoch=epoch,
+            found=stood,
+            repaired=len(wrong),
+            stands=len(self._truth),
+        )
+
+    async def _say(self, epoch: int) -> None:
+        unsaid, self._unsaid = self._unsaid, set()
+        outbox, self._outbox = self._outbox, []
+        if unsaid or outbox:
+            await self._tell(unsaid, outbox, epoch)
+
+    async def _put_back_others(self, epoch: int) -> None:
+        """Says again what others wrote over, deleted or added; all of ours is acked: `_say` has flushed."""
+        changed = await self._putting_back.due()
+        if not changed:
+            return
+        mark = subjects.mark(self._cluster)
+        await self._tell(changed - {mark}, [], epoch, restated=changed)
+        if mark in changed:
+            await self._mark(epoch, self._bus.incarnation, RESTATING)
+        self._putting_back.done(len(changed))
+
+    def _should_stand(self) -> AbstractSet[str]:
+        agreed = self._agreed == (self._leadership.epoch, self._connections)
+        return self._said.keys() - self._too_large.keys() if agreed else frozenset()
+
+    async def _look_for_a_purge(self) -> None:
+        """Whatever takes all of a cluster's state away takes its mark away, too."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        if await self._bus.last(topology.STATE, subjects.mark(self._cluster)) is None:
+            self._bus.observer.count("announcer.purged")
+            self._notes.note("announcer.purged", cluster=self._cluster)
+            self._agreed = None
+            self._wake.set()
+
+    async def _tell(
+        self,
+        changed: Collection[str],
+        outbox: list[Outgoing],
+        epoch: int,
+        *,
+        restated: Collection[str] = frozenset(),
+    ) -> None:
+        """The events first: once the state is said, nobody could know any more that they are due."""
+        steps = [Step(subject, self._said.get(subject), self._truth.get(subject)) for subject in changed]
+        try:
+            news = [event for step in steps for event in self._story(step)]
+            for event in (*outbox, *news):
+                await self._events.put(event.subject, event.payload, msg_id=event.msg_id)
+            if news:
+                await self._events.flush()
+            for number, step in enumerate(steps, start=1):
+                await self._state(step, epoch, RESTATING if step.subject in restated else None)
+                if number % AT_ONCE == 0:
+                    await asyncio.sleep(
+                        0
+                    )  # a whole cluster is stated for seconds: leases are renewed meanwhile
+            await self._publisher.flush()
+            await self._events.flush()
+        except BaseException:
+            self._outbox = outbox + self._outbox
+            raise
+        self._acked(steps)
+        if outbox and self._published is not None:
+            self._published([event.seq for event in outbox])
+
+    def _acked(self, steps: Iterable[Step]) -> None:
+        for subject, _, after in steps:
+            if after is None:
+                self._said.pop(subject, None)
+            else:
+                self._said[subject] = after
+
+    async def _state(self, step: Step, epoch: int, headers: Mapping[str, str] | None) -> None:
+        if step.after is None:
+            self._too_large.pop(step.subject, None)
+            # The tombstone's stamp is above all that the object had: a late copy of it is refused everywhere.
+            await self._publisher.delete(step.subject, stamp=(epoch, self._next_rev()), headers=headers)
+            return
+        rev = self._next_rev() if step.after.rev == UNSTAMPED else step.after.rev
+        stamped = msgspec.structs.replace(step.after, epoch=epoch, rev=rev)
+        try:
+            await self._publisher.put(step.subject, encode_state(stamped), headers=headers)
+        except PayloadTooLargeError as error:
+            self._leave_out(step.subject, step.after, error)
+        else:
+            self._too_large.pop(step.subject, None)
+
+    def _leave_out(self, subject: str, state: State, error: PayloadTooLargeError) -> None:
+        """One object must not keep a whole cluster from being stated: what stands of it on NATS is left as it is."""
+        if self._too_large.get(subject) == state:
+            return
+        self._too_large[subject] = state
+        self._bus.observer.count("announcer.too_large")
+        self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
+
+    async def _mark(self, epoch: int, incarnation: str, headers: Mapping[str, str] | None = None) -> None:
+        mark = SyncMark(
+            cluster=self._cluster,
+            epoch=epoch,
+            rev=self._next_rev(),
+            incarnation=incarnation,
+            at=self._clock(),
+        )
+        await self._publisher.put(subjects.mark(self._cluster), encode_state(mark), headers=headers)
+        await self._publisher.flush()

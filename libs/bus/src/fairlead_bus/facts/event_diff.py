@@ -1,0 +1,181 @@
+"""What happened to a job between two statements of it, as events. Pure.
+
+A transition that happened while nobody watched shows in the difference as well. Ids are made of the uid, the kind of
+transition and the instant of the run that it is about: a story told again says the same ids.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from fairlead_bus.facts.announcer import Outgoing, Step
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.events import (
+    Event,
+    JobEnded,
+    JobEvicted,
+    JobQueued,
+    JobStarted,
+    about,
+    run_of,
+)
+from fairlead_contracts.messages.state import JobState, Outcome, Phase
+
+EVICTED = "Evicted"
+"""The reason where the frontend's own is gone: the job was admitted again before anybody looked."""
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended that is stated no more, and its last run."""
+
+    at: Micros
+    outcome: Outcome
+    started: Micros | None
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """The last eviction of a job."""
+
+    reason: str
+    at: Micros
+
+
+class Memory(Protocol):
+    """What an owner of state knows of its jobs beyond what it states."""
+
+    def end_of(self, job: JobState) -> End | None:
+        """How a job ended that is stated no more; None where nobody knows."""
+
+    def eviction_of(self, job: JobState) -> Eviction | None:
+        """Its last eviction; None where nobody knows."""
+
+
+class Forgetful:
+    """The memory of an owner whose statements say all that it knows."""
+
+    def end_of(self, job: JobState) -> End | None:
+        """See `Memory`."""
+        del job
+        return None
+
+    def eviction_of(self, job: JobState) -> Eviction | None:
+        """See `Memory`."""
+        del job
+        return None
+
+
+class Chronicle:
+    """Tells the steps of jobs.
+
+    Args:
+        memory: knows what became of a job.
+        clock: now: the only instant that there is for a deletion.
+        told: hears of each event; counts.
+    """
+
+    def __init__(self, memory: Memory, clock: Callable[[], Micros], told: Callable[[Event], None]) -> None:
+        self._memory = memory
+        self._clock = clock
+        self._told = told
+
+    def story(self, step: Step) -> list[Outgoing]:
+        """The events between the two statements, in order."""
+        before = step.before if isinstance(step.before, JobState) else None
+        after = step.after if isinstance(step.after, JobState) else None
+        events: list[Event] = []
+        if before is not None and (after is None or after.uid != before.uid):
+            events += self._left(before)
+            before = None
+        if after is not None:
+            events += self._went_on(before, after)
+        for event in events:
+            self._told(event)
+        return [_outgoing(event) for event in events]
+
+    def _left(self, job: JobState) -> list[Event]:
+        """It is stated no more: it was deleted, or it ended so long ago that its end was never stated."""
+        if job.phase is Phase.ENDED:
+            return []
+        end = self._memory.end_of(job)
+        if end is None:
+            return [_ended(job, self._clock(), Outcome.CANCELLED, job.started)]
+        events: list[Event] = []
+        if end.started is not None and end.started != job.started:
+            events.append(_started(job, end.started))
+        return [*events, _ended(job, end.at, end.outcome, end.started)]
+
+    def _went_on(self, before: JobState | None, after: JobState) -> list[Event]:
+        events: list[Event] = []
+        if before is None:
+            events.append(_queued(after))
+        elif before.started is not None and _lost_its_run(before, after):
+            events.append(self._evicted(before, before.started, after))
+        if after.started is not None and (before is None or after.started != before.started):
+            events.append(_started(after, after.started))
+        if after.phase is Phase.ENDED and (before is None or before.phase is not Phase.ENDED):
+            ended = self._clock() if after.ended is None else after.ended
+            events.append(_ended(after, ended, after.outcome or Outcome.SUCCEEDED, after.started))
+        return events
+
+    def _evicted(self, before: JobState, started: Micros, after: JobState) -> Event:
+        eviction = self._memory.eviction_of(after)
+        if eviction is not None and eviction.at >= started:
+            at, reason = eviction.at, eviction.reason
+        else:
+            at, reason = (self._clock() if after.started is None else after.started), EVICTED
+        return JobEvicted(
+            **about(before.cluster, before, at, f"evicted-{started}"),
+            ran_seconds=_ran(started, at),
+            reason=reason or EVICTED,
+            run=run_of(before, started, at),
+        )
+
+
+def _lost_its_run(before: JobState, after: JobState) -> bool:
+    """Quota that is still there at the end may be said to be gone then: that is no eviction."""
+    if after.started is None:
+        return after.phase in (Phase.WAITING, Phase.HELD)
+    return after.started != before.started
+
+
+def _queued(job: JobState) -> Event:
+    return JobQueued(
+        **about(job.cluster, job, job.submitted, "queued"),
+        queue=job.queue,
+        demand=job.demand,
+        requested_class=job.requested_class,
+    )
+
+
+def _started(job: JobState, at: Micros) -> Event:
+    return JobStarted(
+        **about(job.cluster, job, at, f"started-{at}"),
+        waited_seconds=max(0.0, to_seconds(at - job.submitted)),
+        level=job.level,
+        demand=job.demand,
+    )
+
+
+def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) -> Event:
+    """Once a uid, so its id needs no instant."""
+    return JobEnded(
+        **about(job.cluster, job, at, "ended"),
+        outcome=outcome,
+        ran_seconds=_ran(started, at),
+        run=None if started is None else run_of(job, started, at),
+    )
+
+
+def _ran(started: Micros | None, until: Micros) -> float:
+    return 0.0 if started is None else max(0.0, to_seconds(until - started))
+
+
+def _outgoing(event: Event) -> Outgoing:
+    return Outgoing(
+        subject=subjects.event(event.tenant, event.cluster, event.job),
+        msg_id=event.id,
+        payload=to_json(event),
+    )

@@ -1,0 +1,108 @@
+"""What somebody else wrote under the subjects of one owner."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+
+from nats.aio.msg import Msg
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.connection.jetstream import Ack
+from fairlead_bus.errors import NotFoundError, RetryableBusError
+from fairlead_bus.streams.feed import Feed
+
+_AGAIN_SECONDS = 0.2
+
+
+class ForeignWrites:
+    """Hears the owner's own subjects. What was not acked to the owner is not the owner's.
+
+    Bodies and headers prove nothing, as whoever may write the subject may write those; the sequence in an ack does.
+    Nothing is heard before `begin` and after `end`. Trap: a purge is silent, a consumer hears nothing of it.
+
+    Args:
+        bus: the connection that the owner writes by.
+        stream: of the subjects.
+        filter: of the subjects.
+        wake: set when there may be something to take.
+    """
+
+    def __init__(self, bus: Bus, *, stream: str, filter: str, wake: asyncio.Event) -> None:  # noqa: A002 - the word of NATS
+        self._bus = bus
+        self._stream = stream
+        self._filter = filter
+        self._wake = wake
+        self._begun = asyncio.Event()
+        self._feed: Feed | None = None
+        self._at = 0
+        """Stream sequence heard last."""
+        self._acked: deque[int] = deque()
+        """Of the owner, and not heard yet: the server acks in order of sequence."""
+        self._heard: dict[int, str] = {}
+        """Subjects by sequence, and not acked to the owner yet, if ever."""
+
+    def begin(self, after: int) -> None:
+        """Take what stands up to this sequence as known, and hear what comes behind it."""
+        self.end()
+        self._at = after
+        self._begun.set()
+
+    def end(self) -> None:
+        """Hear nothing more, and forget what was heard."""
+        self._begun.clear()
+        self._acked.clear()
+        self._heard.clear()
+        if self._feed is not None:
+            self._feed.abandon("nothing is owned now, or all was looked at anew")
+
+    def wrote(self, ack: Ack) -> None:
+        """The owner was acked a write."""
+        if self._heard.pop(ack.seq, None) is None and ack.seq > self._at and self._begun.is_set():
+            self._acked.append(ack.seq)
+
+    def take(self) -> set[str]:
+        """Subjects that somebody else wrote since the last take. Ask only while no write of the owner is unacked."""
+        subjects, self._heard = set(self._heard.values()), {}
+        return subjects
+
+    async def run(self) -> None:
+        """Hears until cancelled."""
+        while True:
+            await self._begun.wait()
+            await self._bus.wire.until_connected()
+            try:
+                await self._hear()
+            except (RetryableBusError, NotFoundError):
+                await asyncio.sleep(
+                    _AGAIN_SECONDS
+                )  # what is heard again is counted once: it goes on behind the last
+
+    async def _hear(self) -> None:
+        feed = Feed(
+            self._bus,
+            stream=self._stream,
+            subject=self._filter,
+            deliver=self._take_in,
+            start=self._start(),
+            sliced=True,
+        )
+        self._feed = feed
+        try:
+            async with feed:
+                await feed.until_broken()
+        finally:
+            self._feed = None
+
+    def _start(self) -> Mapping[str, object]:
+        return {"deliver_policy": "by_start_sequence", "opt_start_seq": self._at + 1}
+
+    def _take_in(self, message: Msg, seq: int) -> None:
+        self._at = seq
+        while self._acked and self._acked[0] < seq:
+            self._acked.popleft()  # overwritten before it could be heard
+        if self._acked and self._acked[0] == seq:
+            self._acked.popleft()
+            return
+        if not self._heard:
+            self._wake.set()
+        self._heard[seq] = message.subject

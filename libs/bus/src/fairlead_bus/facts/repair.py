@@ -1,0 +1,106 @@
+"""When an owner says again what somebody else wrote over, deleted or added under its subjects."""
+
+import asyncio
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.facts.audit import Audit
+from fairlead_bus.facts.foreign_writes import ForeignWrites
+from fairlead_bus.observer import SparingNotes
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_contracts import subjects, topology
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""After what others wrote was put back, the next time waits: who writes it without end makes a write now and then of us."""
+QUIET_SECONDS = 60.0
+"""After so long without anything to put back the first pause holds again."""
+
+
+class PuttingBack:
+    """Which subjects of a cluster are due to be said again, and when.
+
+    Args:
+        bus: the connection that the owner writes by.
+        leadership: of the owner.
+        cluster: whose subjects.
+        wake: set when there may be something due.
+        said: the subjects that should stand; none while nobody knows.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        leadership: Leadership,
+        *,
+        cluster: str,
+        wake: asyncio.Event,
+        said: Callable[[], AbstractSet[str]],
+    ) -> None:
+        self._leadership = leadership
+        self._cluster = cluster
+        self._wake = wake
+        self._observer = bus.observer
+        self._notes = SparingNotes(bus.observer)
+        filtered = subjects.state_filter(cluster)
+        self.foreign = ForeignWrites(bus, stream=topology.STATE, filter=filtered, wake=wake)
+        self._audit = Audit(bus, stream=topology.STATE, filter=filtered, said=said, lacks=self._add)
+        self._overwritten: set[str] = set()
+        self._pause = FIRST_PAUSE
+        self._put_back_at = -QUIET_SECONDS
+        """Monotonic seconds, of the last time."""
+        self.put_back = 0
+        """Times that an object was stated again."""
+
+    def begin(self, after: int) -> None:
+        """All that stands up to this stream sequence was looked at; hear what others write from there on."""
+        self.foreign.begin(after)
+        self._overwritten.clear()
+
+    def end(self) -> None:
+        """Nothing is ours any more."""
+        self.foreign.end()
+        self._overwritten.clear()
+
+    async def run(self) -> None:
+        """Listens and looks until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.foreign.run(), name=f"own subjects of {self._cluster}")
+            group.create_task(self._audit.run(), name=f"audit of {self._cluster}")
+
+    def _add(self, missing: set[str]) -> None:
+        self._overwritten |= missing
+        self._wake.set()
+
+    async def due(self) -> set[str]:
+        """The subjects to say again now, once it is sure that we are who says it. Ask while all of ours is acked.
+
+        A leader that lost its lease without knowing would else put its word over that of the next one.
+
+        Raises:
+            RetryableBusError: whether we lead could not be found out.
+        """
+        self._overwritten |= self.foreign.take()
+        if not self._overwritten:
+            return set()
+        loop = asyncio.get_running_loop()
+        since = loop.time() - self._put_back_at
+        if since < self._pause:
+            loop.call_later(self._pause - since, self._wake.set)
+            return set()
+        if not await self._leadership.is_confirmed():
+            return set()
+        changed, self._overwritten = self._overwritten, set()
+        self._notes.note(
+            "announcer.overwritten", subject=min(changed), subjects=len(changed), cluster=self._cluster
+        )
+        return changed
+
+    def done(self, subjects: int) -> None:
+        """So many were said again."""
+        self.put_back += subjects
+        self._observer.count("announcer.put_back", subjects)
+        now = asyncio.get_running_loop().time()
+        quiet = now - self._put_back_at > QUIET_SECONDS
+        self._pause = FIRST_PAUSE if quiet else min(2 * self._pause, LONGEST_PAUSE)
+        self._put_back_at = now

@@ -1,0 +1,1 @@
+"""Ownership: who lives, who leads, and whose a subject is."""

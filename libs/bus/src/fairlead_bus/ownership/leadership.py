@@ -1,0 +1,198 @@
+"""One leader a role and cluster, by compare-and-swap on one key."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.connection.jetstream import MSG_ID
+from fairlead_bus.errors import BusError, RetryableBusError
+from fairlead_bus.streams.bucket import bucket_stream
+from fairlead_bus.streams.compare_and_swap import SwapRefusedError, new_msg_id, swap
+from fairlead_bus.streams.mirror import Mirror, is_deletion
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import from_seconds
+from fairlead_contracts.messages.members import LEADER_LEASE, RENEW_SECONDS, Followed, LeaderLease, Reserved
+from fairlead_contracts.subjects import kv_subject, leader_key
+from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
+
+TRUSTED_SECONDS = LEASE_SECONDS * 2 / 3
+"""A leader stops believing in itself well before the server lets anybody else in."""
+_RETRY_SECONDS = 0.2
+_STEP_DOWN_SECONDS = 1.0
+_DELETED = {"KV-Operation": "DEL"}
+
+
+class Leadership:
+    """Stands for election for as long as it runs.
+
+    The epoch is the sequence of the write that took the key; it only grows. Two may hold the key's value in memory, as
+    one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
+    last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
+
+    `reserved`, `followed` and `preemptions` give what an admitter's lease says beside that, at each renewal.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        role: str,
+        cluster: str,
+        replica: str,
+        wake: asyncio.Event,
+        reserved: Callable[[], list[Reserved]] | None = None,
+        followed: Callable[[], list[Followed]] | None = None,
+        preemptions: Callable[[], dict[str, int]] | None = None,
+    ) -> None:
+        self._reserved = reserved
+        self._followed = followed
+        self._preemptions = preemptions
+        self._bus = bus
+        self._role = role
+        self._cluster = cluster
+        self._replica = replica
+        self._wake = wake
+        self._stream = bucket_stream(MEMBERS)
+        self._subject = kv_subject(MEMBERS, leader_key(role, cluster))
+        self._seen = asyncio.Event()
+        self._key: Mirror[LeaderLease] = Mirror(
+            bus, stream=self._stream, filter=self._subject, codec=LEADER_LEASE, wake=self._seen
+        )
+        self._held: int | None = None
+        self._last = 0
+        self._trusted_until = 0.0
+        self._lapse: asyncio.TimerHandle | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """Our epoch while we lead and may trust it; None otherwise. Read it again before each write."""
+        return self._held if time.monotonic() < self._trusted_until else None
+
+    async def is_confirmed(self) -> bool:
+        """Whether the key is ours by the server's word, not by our memory alone.
+
+        Raises:
+            RetryableBusError: it could not be found out.
+        """
+        found = await self._bus.last(self._stream, self._subject)
+        held = self._held
+        if held is None or found is None or is_deletion(found.headers):
+            return False
+        return found.seq == held or found.headers.get(MSG_ID, "").startswith(f"{self._replica}.{held}.")
+
+    async def run(self) -> None:
+        """Takes the key when it is free, renews it, and gives it back when cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._key.run(), name=f"leader key of {self._cluster}")
+                group.create_task(self._contend(), name=f"leadership of {self._cluster}")
+        finally:
+            await self._step_down()
+
+    async def _contend(self) -> None:
+        while True:
+            self._seen.clear()
+            led = self.epoch
+            pause = RENEW_SECONDS
+            try:
+                await (self._acquire() if self._held is None else self._renew())
+            except SwapRefusedError:
+                self._lose()
+            except RetryableBusError as error:
+                pause = _RETRY_SECONDS
+                self._bus.observer.count("leadership.missed")
+                self._bus.observer.note("leadership.missed", cluster=self._cluster, error=str(error))
+            if self.epoch != led:
+                self._wake.set()
+            await self._pause(pause)
+
+    async def _pause(self, seconds: float) -> None:
+        """A leader sleeps to its next renewal; others wait for a word of the key, and ask now and then."""
+        if self._held is not None:
+            await asyncio.sleep(seconds)
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._seen.wait()
+        except TimeoutError:
+            return
+
+    async def _acquire(self) -> None:
+        """Takes the key where it is absent, deleted or expired: always expecting exactly what was seen."""
+        found = await self._bus.last(self._stream, self._subject)
+        if found is not None and not is_deletion(found.headers):
+            return
+        sent = time.monotonic()
+        seq = await self._swap(self._lease(0), found.seq if found else 0)
+        self._held = self._last = seq
+        self._trust(sent)
+        self._bus.observer.count("leadership.gained")
+        self._bus.observer.note("leadership.gained", cluster=self._cluster, epoch=seq)
+
+    async def _renew(self) -> None:
+        """Nobody else can have led since our last write if the swap succeeds: the epoch goes on."""
+        sent = time.monotonic()
+        self._last = await self._swap(self._lease(self._held or 0), self._last)
+        self._trust(sent)
+
+    def _trust(self, sent: float) -> None:
+        """Until two thirds of the lease after a write that was sent at `sent`; whoever depends on it is woken then."""
+        lapsed = self.epoch is None
+        self._trusted_until = sent + TRUSTED_SECONDS
+        if lapsed and self.epoch is not None:
+            self._wake.set()  # the trust may have lapsed while the renewal was on its way
+        if self._lapse is not None:
+            self._lapse.cancel()
+        wait = self._trusted_until - time.monotonic()
+        self._lapse = asyncio.get_running_loop().call_later(wait, self._wake.set)
+
+    def _lose(self) -> None:
+        if self._held is not None:
+            self._bus.observer.count("leadership.lost")
+            self._bus.observer.note("leadership.lost", cluster=self._cluster, epoch=self._held)
+        self._held = None
+        self._trusted_until = 0.0
+
+    async def _step_down(self) -> None:
+        """Deletes our own lease, and only ours, so that the next leader need not wait for it to expire."""
+        held, self._held = self._held, None
+        self._trusted_until = 0.0
+        if self._lapse is not None:
+            self._lapse.cancel()
+        self._wake.set()
+        if held is None:
+            return
+        try:
+            await self._bus.publish(
+                self._subject, b"", headers=_DELETED, expect_last=self._last, timeout=_STEP_DOWN_SECONDS
+            )
+        except BusError as error:
+            self._bus.observer.note("leadership.not_released", cluster=self._cluster, error=str(error))
+
+    def _lease(self, epoch: int) -> bytes:
+        return to_json(
+            LeaderLease(
+                role=self._role,
+                cluster=self._cluster,
+                replica=self._replica,
+                epoch=epoch,
+                renewed=from_seconds(time.time()),
+                reserved=[] if self._reserved is None else self._reserved(),
+                followed=[] if self._followed is None else self._followed(),
+                preemptions_by_left_levels={} if self._preemptions is None else self._preemptions(),
+            )
+        )
+
+    async def _swap(self, payload: bytes, expected: int) -> int:
+        """A renewal whose outcome was never learnt is still ours: it carries our epoch in its Msg-Id."""
+        ours = None if self._held is None else f"{self._replica}.{self._held}."
+        return await swap(
+            self._bus,
+            stream=self._stream,
+            subject=self._subject,
+            payload=payload,
+            expected=expected,
+            msg_id=new_msg_id(ours.removesuffix(".") if ours else self._replica),
+            is_ours=lambda found: ours is not None and found.startswith(ours),
+        )

@@ -1,0 +1,89 @@
+"""Being one of the live replicas of a role."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.connection.jetstream import Ack
+from fairlead_bus.errors import BusError, RetryableBusError
+from fairlead_bus.ownership.roster import Roster
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.members import RENEW_SECONDS, MemberLease
+from fairlead_contracts.subjects import kv_subject, member_key
+from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
+
+_LEAVE_SECONDS = 1.0
+_DELETED = {"KV-Operation": "DEL"}
+
+
+class Membership:
+    """Renews one replica's lease each second, and takes it away on the way out.
+
+    The key is unique to the process and written without conditions: nobody else writes it.
+    """
+
+    def __init__(
+        self, bus: Bus, roster: Roster, *, role: str, replica: str, describe: Callable[[], MemberLease]
+    ) -> None:
+        self._bus = bus
+        self._roster = roster
+        self._role = role
+        self._replica = replica
+        self._subject = kv_subject(MEMBERS, member_key(role, replica))
+        self._describe = describe
+        self._renewed: float | None = None
+        self._soon = asyncio.Event()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether others still count us in, judged by our own clock: from before our last acked renewal was sent."""
+        return self._renewed is not None and time.monotonic() - self._renewed < LEASE_SECONDS
+
+    @property
+    def visible(self) -> bool:
+        """Whether the roster shows us."""
+        return self._roster.member(self._role, self._replica) is not None
+
+    def renew_soon(self) -> None:
+        """What `describe` says has changed: renew now instead of within the second."""
+        self._soon.set()
+
+    async def run(self) -> None:
+        """Renews until cancelled, then leaves."""
+        forget = self._bus.on_connection(
+            lambda _: self._soon.set()
+        )  # a reconnect does not wait for its second
+        try:
+            while True:
+                self._soon.clear()
+                await self._renew()
+                try:
+                    async with asyncio.timeout(RENEW_SECONDS):
+                        await self._soon.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            forget()
+            self._renewed = None
+            await self._leave()
+
+    async def _renew(self) -> None:
+        sent = time.monotonic()
+        try:
+            await self._put(to_json(self._describe()))
+        except RetryableBusError as error:
+            self._bus.observer.count("membership.missed")
+            self._bus.observer.note("membership.missed", error=str(error))
+        else:
+            self._renewed = sent
+
+    async def _put(self, payload: bytes) -> Ack:
+        return await self._bus.publish(self._subject, payload, timeout=RENEW_SECONDS)
+
+    async def _leave(self) -> None:
+        """The others take over at once instead of when the lease expires."""
+        try:
+            await self._bus.publish(self._subject, b"", headers=_DELETED, timeout=_LEAVE_SECONDS)
+        except BusError as error:
+            self._bus.observer.note("membership.not_left", error=str(error))

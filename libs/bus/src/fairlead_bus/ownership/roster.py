@@ -1,0 +1,84 @@
+"""Who lives and who leads, as the `members` bucket has it."""
+
+import asyncio
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.streams.bucket import bucket_stream
+from fairlead_bus.streams.mirror import Mirror
+from fairlead_contracts.messages.members import LEADER_LEASE, MEMBER_LEASE, LeaderLease, MemberLease
+from fairlead_contracts.subjects import kv_subject, leader_key, member_key
+from fairlead_contracts.topology import MEMBERS
+
+
+class Roster:
+    """A mirror of all leases. A lease ends when its key is deleted or when the server's marker says that it expired.
+
+    Trap: leases that were queued while this process was paused look fresh when it goes on. Judge yourself by your own
+    last acked renewal (`Membership.trusted`, `Leadership.epoch`), never by the roster.
+
+    Args:
+        bus: the connection.
+        wake: set when there is something to look at.
+        each_renewal: whether a lease that was only renewed is such a thing. Each lease is, every second: who looks at
+            much then, and asks only who lives and holds what, need not.
+    """
+
+    def __init__(self, bus: Bus, *, wake: asyncio.Event, each_renewal: bool = True) -> None:
+        stream = bucket_stream(MEMBERS)
+        self._members: Mirror[MemberLease] = Mirror(
+            bus,
+            stream=stream,
+            filter=kv_subject(MEMBERS, "member.>"),
+            codec=MEMBER_LEASE,
+            wake=wake,
+            repeats=None if each_renewal else _same_member,
+        )
+        self._leaders: Mirror[LeaderLease] = Mirror(
+            bus,
+            stream=stream,
+            filter=kv_subject(MEMBERS, "leader.>"),
+            codec=LEADER_LEASE,
+            wake=wake,
+            repeats=None if each_renewal else _same_leader,
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all leases are known."""
+        return self._members.complete and self._leaders.complete
+
+    async def wait_complete(self) -> None:
+        """Returns as soon as all leases are known."""
+        await self._members.wait_complete()
+        await self._leaders.wait_complete()
+
+    def members(self, role: str) -> dict[str, MemberLease]:
+        """The live replicas of a role, by name."""
+        prefix = kv_subject(MEMBERS, f"member.{role}.")
+        return {
+            lease.replica: lease
+            for subject, lease in self._members.values.items()
+            if subject.startswith(prefix)
+        }
+
+    def member(self, role: str, replica: str) -> MemberLease | None:
+        """One replica's lease."""
+        return self._members.values.get(kv_subject(MEMBERS, member_key(role, replica)))
+
+    def leader(self, role: str, cluster: str) -> LeaderLease | None:
+        """Who leads a role for a cluster; its epoch is 0 until the first renewal."""
+        return self._leaders.values.get(kv_subject(MEMBERS, leader_key(role, cluster)))
+
+    async def run(self) -> None:
+        """Follows the bucket until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._members.run(), name="roster members")
+            group.create_task(self._leaders.run(), name="roster leaders")
+
+
+def _same_member(before: MemberLease, after: MemberLease) -> bool:
+    return (before.replica, before.holdings) == (after.replica, after.holdings)
+
+
+def _same_leader(before: LeaderLease, after: LeaderLease) -> bool:
+    return (before.replica, before.epoch) == (after.replica, after.epoch)

@@ -1,0 +1,161 @@
+"""The NATS accounts that Fairlead is shipped with: one for its services, one for each tenant or group of tenants.
+
+Subjects of one account mean nothing in another. What crosses is stated as an export there and an import here: a tenant
+calls `submit` and `ask` of its own name and hears its own answers. Buckets, facts, decisions and JetStream's API are
+in the services' account alone. A reply subject that a tenant names is one of its own account, so neither an answer nor
+the stream's acknowledgement can be aimed at anything outside of it.
+
+Sources: docs.nats.io, "Multi Tenancy using Accounts" and "Accounts" under "Securing NATS".
+"""
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_bus.connection.bus import inbox_prefix
+from fairlead_bus.server import permissions
+from fairlead_bus.server.permissions import Grants, Share
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.tokens import encode_token
+
+SERVICES = "FAIRLEAD"
+SYSTEM = "SYS"
+ANSWER_ONCE = {"max": 1, "expires": "30s"}
+"""A question may be answered once, and not for ever."""
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """One who connects, with a key of its own."""
+
+    name: str
+    grants: Grants
+    tenant: str | None = None
+    """Whose jobs it submits; None of a service or an operator."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """One account and its users."""
+
+    name: str
+    users: list[User]
+    tenants: list[str] = []
+    """Whose it is; empty for the services'."""
+
+    @property
+    def imports(self) -> list[Share]:
+        """What crosses into it from the services' account."""
+        return [share for tenant in self.tenants for share in permissions.shares(tenant)]
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """Who shall be let in."""
+
+    clusters: list[str]
+    groups: dict[str, list[str]]
+    """Tenants by the name of their group; a tenant alone is a group of its own name. Tenants of a group have an
+    account in common: they are strangers to all others, and less so to each other."""
+    operators: list[str]
+    """People who steer, with the `fairlead` command."""
+
+    def check(self) -> None:
+        """Raises FieldError where a name is no name, or is there twice."""
+        tenants = [tenant for members in self.groups.values() for tenant in members]
+        for field, names in (
+            ("clusters", self.clusters),
+            ("tenants", tenants),
+            ("operators", self.operators),
+        ):
+            for name in names:
+                encode_token(name)
+                if names.count(name) > 1:
+                    raise FieldError(field, name, "is named twice")
+        for group in self.groups:
+            encode_token(group)
+
+    @property
+    def accounts(self) -> list[Account]:
+        """The services' first, then one for each group."""
+        return [
+            Account(name=SERVICES, users=_service_users(self)),
+            *(
+                Account(
+                    name=tenant_account(group),
+                    users=[_submitter(tenant) for tenant in members],
+                    tenants=members,
+                )
+                for group, members in self.groups.items()
+            ),
+        ]
+
+
+def tenant_account(group: str) -> str:
+    """Name of the account of a group of tenants."""
+    return f"tenant.{encode_token(group)}"
+
+
+def user_permissions(grants: Grants, key: str) -> dict[str, object]:
+    """A user's permissions as a server's configuration and a user's JWT have them, its own inbox among them.
+
+    Args:
+        grants: of its role.
+        key: its public key, which its inbox is named after.
+    """
+    found: dict[str, object] = {
+        "publish": grants.publish,
+        "subscribe": [f"{inbox_prefix(key)}.>", *grants.subscribe],
+    }
+    return found | ({"allow_responses": ANSWER_ONCE} if grants.answers else {})
+
+
+def plain_config(accounts: list[Account], keys: Mapping[str, str]) -> str:
+    """The `accounts` block of a nats-server's configuration; reloading the server takes a changed one up.
+
+    Args:
+        accounts: the services' and the tenants'.
+        keys: public NKeys by the users' names.
+    """
+    found: dict[str, object] = {account.name: _plain_account(account, accounts, keys) for account in accounts}
+    found[SYSTEM] = {"users": []}
+    return f"accounts: {json.dumps(found, indent=2)}\nsystem_account: {SYSTEM}\n"
+
+
+def _plain_account(
+    account: Account, all_accounts: list[Account], keys: Mapping[str, str]
+) -> dict[str, object]:
+    users = [
+        {"nkey": keys[user.name], "permissions": user_permissions(user.grants, keys[user.name])}
+        for user in account.users
+    ]
+    if account.name == SERVICES:
+        exports = [
+            {share.kind: share.subject, "accounts": [tenants.name]}
+            for tenants in all_accounts
+            for share in tenants.imports
+        ]
+        return {"jetstream": "enabled", "users": users, "exports": exports}
+    imports = [{share.kind: {"account": SERVICES, "subject": share.subject}} for share in account.imports]
+    return {"users": users, "imports": imports}
+
+
+def _service_users(layout: Layout) -> list[User]:
+    users = [
+        User(name="provisioner", grants=permissions.provisioner(layout.clusters)),
+        User(name="scorer", grants=permissions.scorer()),
+        User(name="watchdog", grants=permissions.watchdog()),
+    ]
+    for cluster in layout.clusters:
+        token = encode_token(cluster)
+        users += [
+            User(name=f"watcher.{token}", grants=permissions.watcher(cluster)),
+            User(name=f"admitter.{token}", grants=permissions.admitter(cluster)),
+            User(name=f"checker.{token}", grants=permissions.checker(cluster)),
+        ]
+    return users + [
+        User(name=f"operator.{encode_token(name)}", grants=permissions.operator())
+        for name in layout.operators
+    ]
+
+
+def _submitter(tenant: str) -> User:
+    return User(name=f"tenant.{encode_token(tenant)}", grants=permissions.submitter(tenant), tenant=tenant)

@@ -1,0 +1,1 @@
+"""Serving: verbs of a frontend, and being found by the service tools."""

@@ -1,0 +1,60 @@
+"""When a replay of the last values of a stream is complete."""
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.connection.jetstream import Stored
+from fairlead_bus.errors import AnswerTimeoutError, NotFoundError, ReplayBrokenError
+from fairlead_bus.streams.feed import Feed
+
+LOOK_SECONDS = 0.5
+"""The last message known may be gone before it is delivered, by its age: then nothing tells that all was."""
+
+
+class CatchingUp:
+    """The criterion: a feed's delivered sequence, read first, is not below the last one of its filter, read after.
+
+    Args:
+        bus: the connection.
+        stream: of the feed.
+        filter: of the feed.
+    """
+
+    def __init__(self, bus: Bus, *, stream: str, filter: str) -> None:  # noqa: A002 - the word of NATS
+        self._bus = bus
+        self._stream = stream
+        self._filter = filter
+
+    async def until(self, feed: Feed) -> None:
+        """Returns when everything that stood at some instant since the feed began is processed.
+
+        The order of the two reads matters, and neither may come from a replica.
+
+        Trap: on a busy machine an answer may take longer than anybody waits for one. It is asked for again; only the
+        feed says that the replay is worth nothing any more.
+
+        Raises:
+            ReplayBrokenError: the feed broke, or the server knows it or its stream no more.
+        """
+        last: Stored | None = None
+        while True:
+            try:
+                last = last or await self._last()
+                if last is not None:
+                    await feed.reach(last.seq, within=LOOK_SECONDS)
+                delivered = (await feed.position()).delivered.stream_seq
+                last = await self._last()
+            except AnswerTimeoutError:
+                self._bus.observer.count("mirror.late_answers")
+                feed.check()
+                continue
+            feed.check()
+            if last is None or last.seq <= delivered:
+                break
+        if last is not None:
+            await feed.reach(last.seq)
+
+    async def _last(self) -> Stored | None:
+        try:
+            return await self._bus.last(self._stream, self._filter)
+        except NotFoundError as error:
+            # Whether it is missing for good is judged before each replay.
+            raise ReplayBrokenError(f"the stream has gone: {error}") from error

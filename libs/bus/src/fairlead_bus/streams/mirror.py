@@ -1,0 +1,389 @@
+"""A mirror of the last values of a stream that knows when it is complete."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from itertools import cycle
+from typing import Protocol
+
+import msgspec
+from nats.aio.msg import Msg
+
+from fairlead_bus.connection.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
+from fairlead_bus.connection.jetstream import API_TIMEOUT_SECONDS
+from fairlead_bus.errors import (
+    NotFoundError,
+    NotProvisionedError,
+    ReplayBrokenError,
+    RetryableBusError,
+)
+from fairlead_bus.observer import SparingNotes
+from fairlead_bus.streams.catching_up import CatchingUp
+from fairlead_bus.streams.feed import Feed
+from fairlead_bus.streams.tombstones import Grave, Graves, Stamp
+from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
+
+REPLAY_SECONDS = 300.0
+"""A replay that takes longer starts again: a million jobs take twelve."""
+REMEMBERED_DELETES = 32_768
+"""They bridge the time until an owner has put its state right; what a server brings back is deleted again then."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+_CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
+"""How long a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of its servers,
+for up to half a minute to one that has just died, too, and then says nothing. Asked again it draws anew. Each fourth try has
+the time that a very large stream may need."""
+ANEW_SECONDS = 5.0
+"""How long a stream that was there may be missing."""
+_KV_DELETES = frozenset({"DEL", "PURGE"})
+
+
+class Decodes[T](Protocol):
+    """Reads a payload: a contract's codec, or a reader of something else, such as the policy document."""
+
+    def decode(self, payload: bytes) -> T:
+        """The value in the payload; raises ContractError where it cannot be read."""
+
+
+class Changes[T](msgspec.Struct, frozen=True):
+    """What changed since the last look."""
+
+    changed: dict[str, T | None]
+    """By subject; None for deleted."""
+    seq: int
+    complete: bool
+
+
+def _anywhere(subject: str, value: object, seq: int) -> bool:
+    """For values that say nothing of where they stand."""
+    del subject, value, seq
+    return True
+
+
+class Mirror[T]:
+    """The last value of each subject under a filter.
+
+    A replay is complete when the consumer's delivered sequence, read first, is not below the last sequence of the
+    filter, read after, and everything up to that one is processed. Message metadata is never used for it: with one
+    message per subject a rewrite moves a subject from ahead of the reader to behind any barrier fixed before.
+
+    Each (re)connect replays from scratch and then sweeps what the replay did not show; old values stay readable
+    meanwhile, and `complete` is False. A message that is known already, by its sequence and its bytes, is neither read
+    again nor told as a change: after a server's restart nearly all are.
+
+    What cannot be read never takes the place of a value: the last good one stays until its subject has another or is
+    deleted. A mirror that never had one has none.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        stream: str,
+        filter: str,  # noqa: A002 - the word of NATS
+        codec: Decodes[T],
+        wake: asyncio.Event,
+        stamp: Callable[[T], Stamp] | None = None,
+        belongs: Callable[[str, T, int], bool] = _anywhere,
+        repeats: Callable[[T, T], bool] | None = None,
+        remember: int = REMEMBERED_DELETES,
+    ) -> None:
+        """Mirror nothing before `run`.
+
+        Args:
+            bus: the connection.
+            stream: to mirror.
+            filter: of its subjects.
+            codec: reads a payload.
+            wake: set when there is something to take.
+            stamp: tells which of two values of a subject is the newer, where writers say so.
+            belongs: whether a value may stand under a subject, with this stream sequence. Who may write one subject
+                could else speak of another's object there.
+            repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
+                By default each is news.
+            remember: so many deletes, half of them at least.
+        """
+        self._bus = bus
+        self._stream = stream
+        self._filter = filter
+        self._decode = codec.decode
+        self._wake = wake
+        self._stamp = stamp
+        self._belongs = belongs
+        self._repeats = repeats
+        self._values: dict[str, T] = {}
+        self._prints: dict[str, int] = {}
+        """By subject, what tells the message that the value was read from; see `_print`."""
+        self._buried = Graves(remember)
+        self._created = ""
+        self._gone_at: float | None = None
+        """Monotonic seconds, since when there is no such stream."""
+        self._changed: dict[str, T | None] = {}
+        self._unshown: set[str] | None = None
+        """During a replay, what stood before it and was not shown yet."""
+        self._done = asyncio.Event()
+        self._replayed = False
+        """Whether the replay that was begun last came to its end."""
+        self._unreadable: dict[str, str] = {}
+        self._notes = SparingNotes(bus.observer)
+        self._create_seconds = cycle(_CREATE_SECONDS)
+        self._catching_up = CatchingUp(bus, stream=stream, filter=filter)
+        self.complete = False
+        """Whether `values` holds everything that stood when the last replay ended, and all changes since."""
+        self.seq = 0
+        """Stream sequence that `values` has processed; stands still during a replay."""
+        self.rebuilds = 0
+        """Replays begun after the first."""
+
+    @property
+    def values(self) -> Mapping[str, T]:
+        """The last values, by subject."""
+        return self._values
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Subjects under which something stands that cannot be read, and why."""
+        return self._unreadable
+
+    @property
+    def stream_created(self) -> str:
+        """When the mirrored stream was made, as the server says; empty before the first replay.
+
+        A change means that the stream was made anew: sequences, and all that was judged by them, begin again.
+        """
+        return self._created
+
+    @property
+    def pending(self) -> Mapping[str, T | None]:
+        """What changed since the last take, by subject; None for deleted."""
+        return self._changed
+
+    def take(self) -> Changes[T]:
+        """What changed since the last take; several changes of a subject are one."""
+        changed, self._changed = self._changed, {}
+        return Changes(changed, self.seq, self.complete)
+
+    async def wait_complete(self) -> None:
+        """Returns as soon as the mirror is complete."""
+        await self._done.wait()
+
+    async def run(self) -> None:
+        """Mirrors until cancelled.
+
+        Raises:
+            ClosedError: the connection is closed for good.
+            NotProvisionedError: the stream is missing.
+            FatalBusError: the right to read it is missing.
+        """
+        forget = self._bus.on_connection(self._on_connection)
+        pause = _FIRST_PAUSE
+        try:
+            while True:
+                await self._bus.wire.until_connected()
+                try:
+                    await self._replay_and_follow()
+                except RetryableBusError as error:
+                    # Not by `complete`: the loss of a connection ends that before it ends the replay.
+                    pause = _FIRST_PAUSE if self._replayed else min(2 * pause, _LONGEST_PAUSE)
+                    self._begin_again(error)
+                # Jittered: a fleet that comes back in step would leave hundreds of consumers behind.
+                await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
+        finally:
+            forget()
+
+    async def _replay_and_follow(self) -> None:
+        self._replayed = False
+        await self._know_the_stream()
+        self._unshown = self._values.keys() | self._unreadable.keys()
+        feed = Feed(
+            self._bus,
+            stream=self._stream,
+            subject=self._filter,
+            deliver=self._take_in,
+            create_seconds=next(self._create_seconds),
+            sliced=True,
+        )
+        async with feed:
+            self._create_seconds = cycle(_CREATE_SECONDS)
+            try:
+                async with asyncio.timeout(REPLAY_SECONDS):
+                    await self._catching_up.until(feed)
+            except TimeoutError as error:
+                raise ReplayBrokenError(f"no end within {REPLAY_SECONDS} s") from error
+            self._sweep(feed.seq)
+            await feed.until_broken()
+
+    async def _know_the_stream(self) -> None:
+        """A stream that was made anew counts from 1 again: what was remembered of the old one would drop everything."""
+        try:
+            created = await self._bus.jetstream.created(self._stream)
+        except NotFoundError as error:
+            if self._may_come_back():
+                raise ReplayBrokenError(f"the stream {self._stream} has gone") from error
+            raise NotProvisionedError(f"stream {self._stream}") from error
+        self._gone_at = None
+        if self._created and created != self._created:
+            self._prints.clear()
+            self._buried.clear()
+            self._bus.observer.note("mirror.new_stream", stream=self._stream)
+        self._created = created
+
+    def _may_come_back(self) -> bool:
+        """Whether the stream was there just now: who makes it anew deletes it first, and feeds hear of that at once."""
+        now = asyncio.get_running_loop().time()
+        if self._gone_at is None:
+            self._gone_at = now
+        return bool(self._created) and now - self._gone_at < ANEW_SECONDS
+
+    def _sweep(self, seq: int) -> None:
+        """What the replay did not show is gone. Not remembered as deleted: its owner may state it again unchanged."""
+        for subject in self._unshown or ():
+            self._drop(subject)
+        self._unshown = None
+        self._replayed = True
+        self.seq = seq
+        self.complete = True
+        self._done.set()
+        self._wake.set()
+
+    def _begin_again(self, reason: Exception) -> None:
+        self.rebuilds += 1
+        self.complete = False
+        self._done.clear()
+        self._wake.set()
+        self._bus.observer.count("mirror.rebuilds")
+        self._bus.observer.note("mirror.rebuild", filter=self._filter, reason=str(reason))
+
+    def _on_connection(self, up: bool) -> None:  # noqa: FBT001 - the listener's form
+        if not up:
+            self.complete = False
+            self._done.clear()
+        self._wake.set()
+
+    def _take_in(self, message: Msg, seq: int) -> None:
+        """One message of the replay or of what follows. The hot path: 100,000 of these a second."""
+        subject = message.subject
+        headers = message.headers
+        news = True
+        if headers is not None and is_deletion(headers):
+            self._bury(subject, headers, seq)
+        else:
+            told = _print(message.data, seq)
+            if self._prints.get(subject) == told:
+                self._stands(subject)
+            else:
+                news = self._read(message, seq, told)
+        if self._unshown is None:
+            self.seq = seq
+            if news:
+                self._wake.set()
+
+    def _read(self, message: Msg, seq: int, told: int) -> bool:
+        """Returns whether it is news."""
+        subject = message.subject
+        try:
+            value = self._decode(message.data)
+            if not self._belongs(subject, value, seq):
+                raise MalformedError(
+                    "it speaks of another object than its subject, or of an epoch that is yet to come"
+                )
+        except ContractError as error:
+            self._refuse(subject, error)
+            return True
+        self._stands(subject)
+        if self._stamp is not None and self._is_old(subject, self._stamp(value), message.headers, seq):
+            return True
+        before = self._values.get(subject)
+        self._prints[subject] = told
+        self._values[subject] = value
+        self._changed[subject] = value
+        return self._repeats is None or before is None or not self._repeats(before, value)
+
+    def _stands(self, subject: str) -> None:
+        """Something that can be read is under the subject."""
+        if self._unshown is not None:
+            self._unshown.discard(subject)
+        if self._unreadable:
+            self._unreadable.pop(subject, None)
+
+    def _stamp_of(self, subject: str) -> Stamp | None:
+        """Of the value that stands; None where there is none, and of a stream that was made anew."""
+        return self._stamp(self._values[subject]) if self._stamp and subject in self._prints else None
+
+    def _is_old(self, subject: str, stamp: Stamp, headers: Mapping[str, str] | None, seq: int) -> bool:
+        """Whether something newer is known of the object, by a stamp that its owner stands by."""
+        known = self._stamp_of(subject)
+        if known is not None and stamp < known:
+            if headers is not None and RESTATED in headers:
+                return False
+            self._bus.observer.count("mirror.stale")
+            return True
+        if not self._buried or subject not in self._buried:
+            return False
+        if headers is not None and RESTATED in headers:
+            self._buried.forget(subject)
+            return False
+        return self._is_zombie(subject, stamp, seq)
+
+    def _is_zombie(self, subject: str, stamp: Stamp, seq: int) -> bool:
+        """A server crash brings deleted objects back under their old sequence, a late duplicate under a new one.
+
+        The stamp tells both, where it is known; one that was overwritten before it got here is not.
+        """
+        grave = self._buried.of(subject)
+        if grave is not None and (stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq):
+            self._bus.observer.count("mirror.zombies")
+            return True
+        self._buried.forget(subject)
+        return False
+
+    def _bury(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
+        before = self._buried.of(subject)
+        known = [_told_stamp(headers)]
+        if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
+            known += [self._stamp_of(subject), before.stamp if before else None]
+        self._drop(subject)
+        if self._stamp is None:
+            return
+        stamp = max((one for one in known if one is not None), default=None)
+        if forgotten := self._buried.dig(subject, Grave(stamp, seq)):
+            self._bus.observer.count("mirror.forgotten_deletes", forgotten)
+
+    def _drop(self, subject: str) -> None:
+        self._unreadable.pop(subject, None)
+        self._prints.pop(subject, None)
+        if self._values.pop(subject, None) is not None:
+            self._changed[subject] = None
+
+    def _refuse(self, subject: str, error: ContractError) -> None:
+        """The last good value stays. Told once for as long as the subject is unreadable; each such message counts."""
+        if self._unshown is not None:
+            self._unshown.discard(subject)
+        kind = "version" if isinstance(error, UnsupportedVersionError) else "malformed"
+        self._bus.observer.count(f"mirror.{kind}")
+        if subject not in self._unreadable:
+            kept = subject in self._values
+            self._notes.note(f"mirror.{kind}", subject=subject, error=str(error), last_good_kept=kept)
+        self._unreadable[subject] = str(error)
+
+
+def _print(payload: bytes, seq: int) -> int:
+    """Tells a message from all others of its subject. The sequence alone does not: a server that lost power gives some again."""
+    return hash((seq, payload))
+
+
+def _told_stamp(headers: Mapping[str, str]) -> Stamp | None:
+    epoch, _, rev = headers.get(STAMP, "").partition(".")
+    return (int(epoch), int(rev)) if epoch.isdecimal() and rev.isdecimal() else None
+
+
+def is_deletion(headers: Mapping[str, str]) -> bool:
+    """Whether a message says that its subject has no value any more.
+
+    A tombstone of ours, a delete of a KV client, or the server's own marker of an expired message. Trap: nats-py's KV
+    does not know the marker and takes an expired key for a live one with an empty value.
+    """
+    return (
+        headers.get(OPERATION) == DELETE
+        or headers.get("KV-Operation") in _KV_DELETES
+        or "Nats-Marker-Reason" in headers
+    )

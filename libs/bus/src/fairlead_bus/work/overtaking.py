@@ -1,0 +1,167 @@
+"""Messages that stand behind a flood, taken before their turn in the stream.
+
+A durable gives what its stream holds in the order of the stream. A work queue has no room for a durable for each tenant
+beside the one of all: their filters would overlap, which the server refuses. So while a worker has more ahead of it than
+it reads, it asks the stream which other subjects hold messages, and reads the first ones of these by their number. Such
+a message is handled as any other. The durable still brings it when its turn comes: by then it is known, and acked.
+
+Nothing depends on that memory but work saved. Who begins without it handles a message twice, which handlers allow.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import islice
+
+import msgspec
+from nats.aio.msg import Msg
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.connection.jetstream import Stored
+from fairlead_bus.streams.delivery import Delivery
+
+LOOK_SECONDS = 0.01
+"""From a look that found nothing to the next, while messages stand behind what was read: so much later is who comes
+behind a flood."""
+MOST_SUBJECTS = 32
+"""Looked into at a time."""
+MOST_OF_A_SUBJECT = 16
+"""Read of one subject at a time: eight hundred a second, where it waits for nothing else."""
+MOST_TAKEN = 65_536
+"""Remembered until the durable brings them; no more are taken then."""
+
+
+class _Taken(msgspec.Struct):
+    """A message that was read before the durable brought it."""
+
+    subject: str
+    brought: Msg | None = None
+    """By the durable, meanwhile."""
+    settled: bytes | None = None
+    """What became of it."""
+
+
+class _StreamState(msgspec.Struct):
+    subjects: dict[str, int] = {}
+
+
+class _Stream(msgspec.Struct):
+    state: _StreamState
+
+
+_stream = msgspec.json.Decoder(_Stream)
+
+
+class Overtaking:
+    """Finds messages behind those that a durable has delivered.
+
+    Args:
+        bus: the connection.
+        stream: of the durable.
+        pattern: what the durable delivers.
+    """
+
+    def __init__(self, bus: Bus, *, stream: str, pattern: str) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._pattern = pattern
+        self._taken: dict[int, _Taken] = {}
+        self._counts: Counter[str] = Counter()
+        """By subject, how many of those that were taken the durable has not brought yet."""
+        self._last: dict[str, int] = {}
+        """By subject, the last that was taken: none is taken twice, also where it was given back meanwhile."""
+        self.read_to = 0
+        """The durable has delivered what stands up to here."""
+
+    async def look(
+        self, held: Mapping[str, int], passed_over: Callable[[str], bool], found: Callable[[Delivery], None]
+    ) -> int:
+        """Takes the first messages of each subject that stand behind what was read; returns how many.
+
+        Args:
+            held: by subject, how many of its messages the worker holds that the durable brought.
+            passed_over: whether of a subject enough waits already.
+            found: takes each as it is read.
+
+        Raises:
+            BusError: the stream does not say now, or never will.
+        """
+        if len(self._taken) >= MOST_TAKEN:
+            return 0
+        self._last = {subject: last for subject, last in self._last.items() if last > self.read_to}
+        asked = {"subjects_filter": self._pattern}
+        counts = _stream.decode(await self._bus.jetstream.call(f"STREAM.INFO.{self._stream}", asked)).state
+        more = (
+            (subject, unread)
+            for subject, count in counts.subjects.items()
+            if (unread := count - held.get(subject, 0) - self._counts[subject]) > 0
+            and not passed_over(subject)
+        )
+        reading = [
+            self._read(subject, min(unread, MOST_OF_A_SUBJECT), found)
+            for subject, unread in islice(more, MOST_SUBJECTS)
+        ]
+        return sum(await asyncio.gather(*reading))
+
+    async def _read(self, subject: str, most: int, found: Callable[[Delivery], None]) -> int:
+        count = 0
+        while count < most:
+            after = max(self.read_to, self._last.get(subject, 0))
+            stored = await self._bus.jetstream.next_of(self._stream, subject, after + 1)
+            if stored is None:
+                break
+            if stored.seq <= self.read_to:
+                continue  # the durable brought it while it was asked for
+            self._taken[stored.seq] = _Taken(subject)
+            self._counts[subject] += 1
+            self._last[subject] = stored.seq
+            count += 1
+            found(_as_delivery(stored))
+        return count
+
+    def bring(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:
+        """The durable delivers a message: whether it was taken before, and what it is to be told, where that is known."""
+        self.read_to = max(self.read_to, delivery.stream_seq)
+        taken = self._taken.get(delivery.stream_seq)
+        if taken is None:
+            return False, None
+        taken.brought = message
+        if taken.settled is not None:
+            self._forget(delivery.stream_seq)
+        return True, taken.settled
+
+    def settle(self, delivery: Delivery, verdict: bytes) -> str:
+        """Where to say what became of a message that was taken; empty where the durable has not brought it yet."""
+        taken = self._taken.get(delivery.stream_seq)
+        if taken is None:
+            return ""
+        if taken.brought is not None:
+            self._forget(delivery.stream_seq)
+            return str(taken.brought.reply)
+        if verdict.startswith(b"-NAK"):
+            self._forget(delivery.stream_seq)  # the durable brings it in its turn
+        else:
+            taken.settled = verdict
+        return ""
+
+    def reply_of(self, delivery: Delivery) -> str:
+        """Where the server hears of a message that was taken; empty where the durable has not brought it yet."""
+        taken = self._taken.get(delivery.stream_seq)
+        return "" if taken is None or taken.brought is None else str(taken.brought.reply)
+
+    def _forget(self, seq: int) -> None:
+        subject = self._taken.pop(seq).subject
+        self._counts[subject] -= 1
+        if not self._counts[subject]:
+            del self._counts[subject]
+
+
+def _as_delivery(stored: Stored) -> Delivery:
+    return Delivery(
+        subject=stored.subject,
+        payload=stored.payload,
+        headers=stored.headers,
+        stream_seq=stored.seq,
+        deliveries=1,
+        at=stored.at,
+    )

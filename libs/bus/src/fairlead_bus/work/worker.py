@@ -1,0 +1,558 @@
+"""Handling the messages of a durable, each one to its end."""
+
+import asyncio
+import itertools
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from fairlead_bus.connection.bus import Bus
+from fairlead_bus.errors import (
+    BusError,
+    FatalBusError,
+    NotYetError,
+    PayloadTooLargeError,
+    PoisonError,
+    RetryableBusError,
+)
+from fairlead_bus.observer import SparingNotes
+from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
+from fairlead_bus.work.attempts import Attempts
+from fairlead_bus.work.overtaking import LOOK_SECONDS, Overtaking
+from fairlead_bus.work.settling import ACK_SECONDS, Settling
+from fairlead_bus.work.turns import Turns, Waiting
+from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.submissions import DeadLetter
+
+MAX_DELIVER = "fairlead-max-deliver"
+"""Key of the limit in the consumer's metadata; the server's own limit is off, see `Worker`."""
+DEFAULT_MAX_DELIVER = 8
+MAX_UNFINISHED = "fairlead-max-unfinished"
+DEFAULT_MAX_UNFINISHED = 64
+
+MOST_PARKED = 1024
+"""Messages that a worker keeps without handling them. More are given back for a while."""
+FIRST_HANDED_BACK_SECONDS = 2.0
+HANDED_BACK_SECONDS = 60.0
+"""A message that is handed back again and again comes less and less often: each time is a delivery."""
+
+READ_AHEAD = 8192
+"""Messages that wait in their lines beside those that are handled: who comes behind a flood is found by reading on.
+What does not fit stays on the server. Giving it back for a while was tried: the server brings it again before what is new, and
+a lone tenant's 20,000 took six times as long."""
+READ_AHEAD_OVERTAKING = 512
+"""The same where messages behind these are found by themselves, however many stand before them."""
+MOST_BYTES = 64 * 1024 * 1024
+PULL_BATCH = 256
+PULL_BATCH_OVERTAKING = 64
+"""Reading takes its time, too: a neighbour's answer waits for the end of a batch."""
+
+PULL_SECONDS = 10.0
+HEARTBEAT_SECONDS = 1.0
+SILENCE_SECONDS = 2.2
+_FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
+LONGEST_TROUBLE_SECONDS = 5.0
+"""Between two tries of a message that NATS does not let its handler finish: a full stream, a server without its leader."""
+_NANO = 1_000_000_000
+_CUT_BYTES = 64 * 1024
+
+type Handle = Callable[[Delivery], Awaitable[None]]
+type LineOf = Callable[[str], str]
+
+
+class Worker:
+    """Pulls from a durable, handles up to `parallel` messages at once, acks each after its effect.
+
+    At least once: `handle` must be idempotent by a name of its own, as a message may come again after its effect (a lost
+    ack, a killed worker, a killed server).
+
+    An exception puts the message back with a growing delay; after its last attempt, or with `PoisonError` at once, it
+    goes to its dead-letter subject and is taken out of the stream. With `NotYetError` it is parked: it takes none of
+    the `parallel` places, stays in progress, and is handled again later; that is no attempt. Where too many are parked, it
+    is handed back for a while, which is none either. A retryable error of the bus is as much as `NotYetError`: a full
+    stream or a server that is away is no fault of the message.
+
+    Messages wait in lines, which are served in turn. The worker reads ahead of what it handles, so that who stands behind a
+    flood in the stream does not wait for all of it; with `overtaking` it need not even read it.
+
+    Trap: after the server's `max_deliver` a message stays in the stream for ever, told by an advisory alone, which is
+    lost when nobody listens. So the server's limit is off, and the worker counts by itself (see `attempts`). A message
+    that was delivered often and never finished, because its workers died over it, comes once more and is put aside
+    unhandled.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        stream: str,
+        durable: str,
+        handle: Handle,
+        parallel: int = 64,
+        line_of: LineOf | None = None,
+        share: int | None = None,
+        overtaking: str | None = None,
+        concerns: Callable[[Delivery], bool] | None = None,
+    ) -> None:
+        """Takes no message yet.
+
+        Args:
+            bus: the connection.
+            stream: of the durable.
+            durable: its name.
+            handle: handles one delivery.
+            parallel: how many are handled at once.
+            line_of: the line that a subject's messages stand in; by default there is one for all.
+            share: how many of one line are handled at once; by default all.
+            overtaking: what the durable delivers, where those that stand behind a flood shall be found; see `Overtaking`.
+                It takes the rights to a stream's information and to its messages by number.
+            concerns: whether a message is any business of `handle`; one that is none is acked as it is read, without a
+                turn and a task. By default all are.
+        """
+        self._bus = bus
+        self._stream = stream
+        self._durable = durable
+        self._handle = handle
+        self._parallel = parallel
+        self._line_of = line_of or _one_line
+        self._share = share or parallel
+        self._concerns = concerns
+        self._turns = Turns()
+        self._serving: Counter[str] = Counter()
+        """By line, how many are being handled."""
+        self._held: Counter[str] = Counter()
+        """By subject, how many that the durable brought are here, waiting or being handled."""
+        self._max_deliver = DEFAULT_MAX_DELIVER
+        self._max_unfinished = DEFAULT_MAX_UNFINISHED
+        self._attempts = Attempts()
+        self._notes = SparingNotes(bus.observer)
+        self._settling = Settling(bus)
+        self._overtaking = Overtaking(bus, stream=stream, pattern=overtaking) if overtaking else None
+        self._read_ahead, self._batch = (
+            (READ_AHEAD_OVERTAKING, PULL_BATCH_OVERTAKING) if overtaking else (READ_AHEAD, PULL_BATCH)
+        )
+        self._behind = 0
+        """How many stood behind the last that was delivered."""
+        self._crowded = asyncio.Event()
+        self._ack_wait = 30.0
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+        self._wanted = 0
+        self._busy: dict[asyncio.Task[None], Waiting] = {}
+        self._parked: dict[asyncio.Task[None], Waiting] = {}
+        self._returning: deque[tuple[asyncio.Task[None], asyncio.Future[None]]] = deque()
+        """Parked ones whose time has come, and who wait for a place."""
+        self._heard = 0.0
+        self._turn = asyncio.Event()
+        self._stopping = False
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def parked(self) -> int:
+        """How many messages it keeps until they can be handled."""
+        return len(self._parked)
+
+    @property
+    def held(self) -> list[Delivery]:
+        """The deliveries that wait in line or are being handled; those that are parked are not among them."""
+        return [waiting.delivery for waiting in [*self._busy.values(), *self._turns]]
+
+    def stop(self) -> None:
+        """Pulls no more; `run` returns when what is being handled is finished."""
+        self._stopping = True
+        self._turn.set()
+
+    def drop(self) -> None:
+        """Stops at once: what is being handled is cancelled, unacked, and comes again to another worker."""
+        self.stop()
+        for task in self._busy:
+            task.cancel()
+
+    async def run(self) -> None:
+        """Works until stopped. When cancelled, what is being handled may still finish within the ack wait.
+
+        Raises:
+            NotProvisionedError: there is no such durable.
+            DeniedError: it is not ours to pull from.
+            ExceptionGroup: of a ClosedError, once the connection is closed for good.
+        """
+        forget = self._bus.on_connection(lambda _: self._forget_pull())
+        try:
+            await self._learn_limits()
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                aides = [
+                    group.create_task(self._say_in_progress(), name=f"in progress of {self._durable}"),
+                    group.create_task(self._settling.run(), name=f"settling of {self._durable}"),
+                ]
+                if self._overtaking is not None:
+                    looking = self._overtake(self._overtaking)
+                    aides.append(group.create_task(looking, name=f"overtaking of {self._durable}"))
+                try:
+                    await self._pull_and_handle()
+                finally:
+                    await self._unlisten()
+                    await self._finish()
+                    for aide in aides:
+                        aide.cancel()
+        finally:
+            forget()
+
+    async def _learn_limits(self) -> None:
+        while True:
+            await self._bus.wire.until_connected()
+            try:
+                facts = await self._bus.jetstream.durable(self._stream, self._durable)
+            except RetryableBusError:
+                await asyncio.sleep(0.2)
+                continue
+            config = msgspec.convert(facts.config, _DurableConfig)
+            self._max_deliver = int(config.metadata.get(MAX_DELIVER, DEFAULT_MAX_DELIVER))
+            self._max_unfinished = int(config.metadata.get(MAX_UNFINISHED, DEFAULT_MAX_UNFINISHED))
+            self._ack_wait = config.ack_wait / _NANO
+            if self._overtaking is not None:
+                self._overtaking.read_to = facts.delivered.stream_seq
+            return
+
+    # --- pulling
+
+    async def _pull_and_handle(self) -> None:
+        """Asks for as many as may wait in line, and again when those have come or can come no more."""
+        while not self._stopping:
+            # Trap: a loop that swallows errors on a closed connection never yields. This one ends.
+            self._bus.wire.check_open()
+            self._turn.clear()
+            room = self._read_ahead - len(self._turns) if self._turns.bytes < MOST_BYTES else 0
+            if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
+                self._bus.observer.count("worker.silent")
+                self._forget_pull()
+            if self._wanted == 0 and room >= self._batch and self._bus.connected:
+                await self._pull(self._batch)
+            await self._next_turn()
+
+    async def _next_turn(self) -> None:
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                await self._turn.wait()
+        except TimeoutError:
+            return
+
+    async def _pull(self, batch: int) -> None:
+        """One request. A fresh inbox after each doubt: an old request whose inbox is gone gets nothing any more."""
+        try:
+            if self._subscription is None:
+                self._inbox = self._bus.wire.new_inbox()
+                self._subscription = await self._bus.wire.drink(self._inbox, self._on_message)
+            request = {
+                "batch": batch,
+                "expires": int(PULL_SECONDS * _NANO),
+                "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
+            }
+            verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}"
+            await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
+        except RetryableBusError:
+            return  # disconnected just now: the reconnect gives the next turn
+        self._wanted = batch
+        self._heard = time.monotonic()
+
+    def _forget_pull(self) -> None:
+        """What was asked for may never come: the next pull starts afresh."""
+        self._wanted = 0
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None and self._group is not None:
+            self._group.create_task(self._bus.wire.unlisten(subscription))
+        self._turn.set()
+
+    async def _unlisten(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await self._bus.wire.unlisten(subscription)
+
+    def _on_message(self, message: Msg) -> None:
+        self._heard = time.monotonic()
+        if not is_delivery(message):
+            if (message.headers or {}).get("Status") != "100":  # 404, 408, 409, 503: this request is over
+                self._wanted = 0
+                self._turn.set()
+            return
+        self._wanted = max(0, self._wanted - 1)
+        if self._stopping or self._group is None:
+            return  # it comes again after the ack wait, to somebody else
+        delivery = read_delivery(message)
+        self._behind = delivery.behind
+        if self._overtaking is not None:
+            taken, verdict = self._overtaking.bring(delivery, message)
+            if verdict is not None:
+                self._settling.put(message.reply, verdict)
+            if taken:
+                self._turn.set()
+                return
+        if self._concerns is not None and not self._concerns(delivery):
+            self._settling.put(message.reply, b"+ACK")
+        else:
+            self._held[delivery.subject] += 1
+            self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
+        self._give_place()
+        if self._is_crowded:
+            self._crowded.set()
+        if self._wanted == 0:
+            self._turn.set()
+
+    # --- overtaking
+
+    @property
+    def _is_crowded(self) -> bool:
+        """Whether somebody may stand behind what was read who would wait for it."""
+        waits = len(self._turns)
+        return waits >= self._batch and (self._behind > 0 or waits > self._read_ahead - self._batch)
+
+    async def _overtake(self, overtaking: Overtaking) -> None:
+        """As long as messages stand behind what was read: those of lines in which nobody waits."""
+        while True:
+            await self._crowded.wait()
+            if not self._is_crowded or self._stopping:
+                self._crowded.clear()
+                continue
+            try:
+                found = await overtaking.look(self._held, self._waits_enough, self._take_ahead)
+            except RetryableBusError:
+                found = 0
+            except FatalBusError as error:
+                self._bus.observer.count("worker.cannot_overtake")
+                self._bus.observer.note("worker.cannot_overtake", stream=self._stream, error=str(error))
+                return  # it works as well as without
+            if not found:
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def _take_ahead(self, delivery: Delivery) -> None:
+        message = Msg(_client=None, subject=delivery.subject, data=delivery.payload)  # type: ignore[arg-type] # says nothing
+        self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
+        self._bus.observer.count("worker.overtook")
+        self._give_place()
+
+    def _waits_enough(self, subject: str) -> bool:
+        return self._turns.waiting_in(self._line_of(subject)) >= self._share
+
+    def _serve_next(self) -> bool:
+        """Begins to handle the first message of the line whose turn it is."""
+        waiting = self._turns.take(lambda line: self._serving[line] < self._share)
+        if waiting is None or self._group is None:
+            return False
+        task = self._group.create_task(self._work_on(waiting), name=f"delivery of {waiting.delivery.subject}")
+        self._busy[task] = waiting
+        self._serving[waiting.line] += 1
+        task.add_done_callback(self._finished)
+        return True
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        waiting = self._busy.pop(task, None)
+        if waiting is not None:
+            self._leave_place(waiting)
+        else:
+            waiting = self._parked.pop(task, None)
+        if waiting is not None and waiting.message.reply:
+            self._let_go(waiting.delivery.subject)
+        self._give_place()
+
+    def _let_go(self, subject: str) -> None:
+        self._held[subject] -= 1
+        if not self._held[subject]:
+            del self._held[subject]
+
+    def _leave_place(self, waiting: Waiting) -> None:
+        self._serving[waiting.line] -= 1
+        if not self._serving[waiting.line]:
+            del self._serving[waiting.line]
+
+    async def _finish(self) -> None:
+        """Waits for what is being handled; the rest comes again elsewhere after the ack wait."""
+        self._stopping = True
+        for waiting in self._turns.clear():
+            self._settle(waiting.message, waiting.delivery, b"-NAK")
+        for task in self._parked:
+            task.cancel()
+        if self._busy:
+            await asyncio.wait(list(self._busy), timeout=self._ack_wait)
+        for task in self._busy:
+            task.cancel()
+        await self._settling.finish(ACK_SECONDS)
+
+    # --- one message
+
+    async def _work_on(self, waiting: Waiting) -> None:
+        _, message, delivery = waiting
+        try:
+            unfinished = self._attempts.unfinished(delivery)
+            if unfinished >= self._max_unfinished:
+                await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
+                return
+            for before in itertools.count():
+                not_yet = await self._try(message, delivery, before)
+                if not_yet is None:
+                    return
+                if len(self._parked) >= MOST_PARKED:
+                    if not_yet.sooner is not None:
+                        not_yet.sooner.cancel()
+                    self._hand_back(message, delivery)
+                    return
+                await self._park(waiting, not_yet)
+        except BusError as error:
+            # Nothing is lost: without an ack it comes again after the ack wait.
+            self._bus.observer.count("worker.unsettled")
+            self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
+
+    async def _park(self, waiting: Waiting, not_yet: NotYetError) -> None:
+        """Its place is another's until it is handled again. What comes back goes before what is pulled."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 # a coroutine runs in a task
+        del self._busy[task]
+        self._parked[task] = waiting
+        self._leave_place(waiting)
+        self._give_place()
+        await _until(not_yet)
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._returning.append((task, place))
+        self._give_place()
+        await place
+
+    def _give_place(self) -> None:
+        """A place is free, or somebody wants one."""
+        while self._returning and len(self._busy) < self._parallel:
+            task, place = self._returning.popleft()
+            if not place.done():
+                waiting = self._busy[task] = self._parked.pop(task)
+                self._serving[waiting.line] += 1
+                place.set_result(None)
+        while not self._stopping and len(self._busy) < self._parallel and self._serve_next():
+            pass
+        if self._wanted == 0:
+            self._turn.set()
+
+    def _hand_back(self, message: Msg, delivery: Delivery) -> None:
+        before = self._attempts.handed_back(delivery)
+        self._bus.observer.count("worker.handed_back")
+        delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
+
+    async def _try(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
+        """Returns when to try again, after so many tries before; None where the message is settled."""
+        try:
+            await self._handle(delivery)
+        except NotYetError as error:
+            return error
+        except RetryableBusError as error:
+            self._bus.observer.count("worker.hindered")
+            self._notes.note("worker.hindered", subject=delivery.subject, error=repr(error))
+            return NotYetError(str(error), seconds=_doubled(before, LONGEST_TROUBLE_SECONDS))
+        except PoisonError as error:
+            await self._put_aside(message, delivery, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises, the message must be settled
+            self._bus.observer.count("worker.failed")
+            self._bus.observer.note(
+                "worker.failed",
+                subject=delivery.subject,
+                deliveries=delivery.deliveries,
+                error=repr(error),
+            )
+            failures = self._attempts.failed(delivery)
+            if failures >= self._max_deliver:
+                await self._put_aside(message, delivery, repr(error))
+            else:
+                self._put_back(message, delivery, failures)
+        else:
+            self._settle(message, delivery, b"+ACK")
+            self._attempts.over(delivery)
+            self._bus.observer.count("worker.handled")
+        return None
+
+    def _settle(self, message: Msg, delivery: Delivery, verdict: bytes) -> None:
+        reply = message.reply
+        if not reply and self._overtaking is not None:
+            reply = self._overtaking.settle(delivery, verdict)
+        if reply:
+            self._settling.put(reply, verdict)
+
+    def _put_back(self, message: Msg, delivery: Delivery, failures: int) -> None:
+        delay = _doubled(failures - 1, _LONGEST_DELAY)
+        self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
+
+    async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
+        """First the dead letter, then the end: killed between the two, it is put aside twice under one Msg-Id."""
+        try:
+            await self._publish_dead(delivery, delivery.payload, reason)
+        except PayloadTooLargeError:
+            cut = f"{reason} (payload of {len(delivery.payload)} bytes, cut)"
+            await self._publish_dead(delivery, delivery.payload[:_CUT_BYTES], cut)
+        self._settle(message, delivery, b"+TERM")
+        self._attempts.over(delivery)
+        self._bus.observer.count("worker.dead_letters")
+        self._bus.observer.note("worker.dead_letter", subject=delivery.subject, reason=reason)
+
+    async def _publish_dead(self, delivery: Delivery, payload: bytes, reason: str) -> None:
+        letter = DeadLetter(
+            subject=delivery.subject,
+            stream_seq=delivery.stream_seq,
+            deliveries=delivery.deliveries,
+            reason=reason,
+            payload=payload,
+            at=datetime.now(UTC),
+        )
+        await self._bus.publish(
+            subjects.dead(delivery.subject),
+            to_json(letter),
+            msg_id=f"dead.{self._stream}.{delivery.stream_seq}",
+        )
+
+    async def _say_in_progress(self) -> None:
+        """A slow handler keeps its message: without a word it would be given to another worker meanwhile."""
+        while True:
+            await asyncio.sleep(self._ack_wait / 3)
+            for waiting in [*self._busy.values(), *self._parked.values(), *self._turns]:
+                reply = waiting.message.reply
+                if not reply and self._overtaking is not None:
+                    reply = self._overtaking.reply_of(waiting.delivery)
+                if not reply:
+                    continue  # the durable has not brought it yet: no time runs
+                try:
+                    await self._bus.wire.send(reply, b"+WPI")
+                except RetryableBusError:
+                    break
+
+
+def _doubled(before: int, longest: float) -> float:
+    """Seconds until the next try, after so many before; jittered, so that many do not come back at once."""
+    return min(_FIRST_DELAY * 2.0 ** min(before, 16), longest) * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+
+
+def pause_of(before: int) -> float:
+    """Seconds for which a message is handed back that came back so often before."""
+    return min(FIRST_HANDED_BACK_SECONDS * 2.0 ** min(before, 16), HANDED_BACK_SECONDS)
+
+
+async def _until(not_yet: NotYetError) -> None:
+    """Returns when it is to be handled again. Nobody waits for `sooner` then."""
+    if not_yet.sooner is None:
+        await asyncio.sleep(not_yet.seconds)
+        return
+    try:
+        await asyncio.wait([not_yet.sooner], timeout=not_yet.seconds)
+    finally:
+        not_yet.sooner.cancel()
+
+
+def _one_line(_: str) -> str:
+    return ""
+
+
+class _DurableConfig(msgspec.Struct):
+    """The part of a consumer's configuration that a worker goes by."""
+
+    ack_wait: int = 30 * _NANO
+    metadata: dict[str, str] = {}
