@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead_slurm import cluster, quantities
 from fairlead_slurm.errors import UnreadableError
-from fairlead_slurm.queue import _FIELDS, QueueFormat
+from fairlead_slurm.queue import _FIELDS, QueueFormat, QueueReader, Reading
 
 HOSTILE = [
     "$(touch /tmp/owned)",
@@ -42,6 +42,11 @@ PLAIN = {
 }
 
 
+def read(form: QueueFormat, *rows: dict[str, str]) -> Reading:
+    """As the first reading."""
+    return QueueReader().read(printed(form, *rows).encode(), form)
+
+
 def printed(form: QueueFormat, *rows: dict[str, str]) -> str:
     """As squeue does: each field with what the format wants behind it, each row on a line."""
     suffixes = dict(part.split(":0", 1) for part in form.arguments[-1].split(","))
@@ -50,7 +55,8 @@ def printed(form: QueueFormat, *rows: dict[str, str]) -> str:
 
 def test_a_line_becomes_a_job() -> None:
     form = QueueFormat()
-    [job] = form.read(printed(form, PLAIN)).jobs
+    [job] = read(form, PLAIN).jobs
+    assert (job.array, job.task) == (12, 3)
     assert (job.id, job.number, job.partitions, job.nice) == ("12_3", 12, ("gpu", "batch"), -5)
     assert job.resources == {
         "cpu": 2000, "mem": 3 * 2**29, "node": 2000, "billing": 2000, "gres/gpu": 16_000,
@@ -66,7 +72,7 @@ def test_no_name_or_comment_can_add_or_hide_a_job(names: list[str]) -> None:
         PLAIN | {"jobarrayid": str(number), "name": name, "comment": name, "account": name}
         for number, name in enumerate([*names, *HOSTILE], start=1)
     ]
-    found = form.read(printed(form, *rows))
+    found = read(form, *rows)
     assert found.unreadable == 0
     assert [job.id for job in found.jobs] == [row["jobarrayid"] for row in rows]
     assert [job.name for job in found.jobs] == [row["name"][:256] for row in rows]
@@ -74,8 +80,44 @@ def test_no_name_or_comment_can_add_or_hide_a_job(names: list[str]) -> None:
 
 def test_a_line_that_cannot_be_read_keeps_no_other_back() -> None:
     form = QueueFormat()
-    found = form.read(printed(form, PLAIN | {"submittime": "soon"}, PLAIN | {"tres-alloc": "cpu:2"}, PLAIN))
+    found = read(form, PLAIN | {"submittime": "soon"}, PLAIN | {"tres-alloc": "cpu:2"}, PLAIN)
     assert (len(found.jobs), found.unreadable) == (1, 2)
+
+
+TEXTS = st.sampled_from(["", "a", "\x1d", "\x1f", "a\x1db", *HOSTILE])
+
+
+@given(st.lists(st.lists(st.tuples(TEXTS, TEXTS, TEXTS, st.integers(0, 2)), max_size=4), max_size=5))
+def test_a_later_reading_says_what_a_first_one_would(readings: list[list[tuple[str, str, str, int]]]) -> None:
+    reader = QueueReader()
+    for jobs in readings:
+        form = QueueFormat()
+        rows = [
+            PLAIN
+            | {
+                "jobarrayid": str(at),
+                "account": one,
+                "comment": two,
+                "name": three,
+                "prioritylong": str(priority),
+            }
+            for at, (one, two, three, priority) in enumerate(jobs)
+        ]
+        found = reader.read(printed(form, *rows).encode(), form)
+        told = [(job.id, job.priority) for job in found.jobs]
+        assert told == [(job.id, job.priority) for job in read(form, *rows).jobs]
+        if not any("\x1d" in text for job in jobs for text in job[:3]):
+            assert found == read(form, *rows)
+
+
+def test_what_did_not_change_is_not_read_again() -> None:
+    reader, forms = QueueReader(), [QueueFormat() for _ in range(2)]
+    other = PLAIN | {"jobarrayid": "13"}
+    [_, before] = reader.read(printed(forms[0], PLAIN, other).encode(), forms[0]).jobs
+    changed = PLAIN | {"prioritylong": "1"}
+    [first, second] = reader.read(printed(forms[1], changed, other).encode(), forms[1]).jobs
+    assert (first.priority, second) == (1, before)
+    assert second is before
 
 
 def test_separators_differ_from_reading_to_reading() -> None:

@@ -11,6 +11,7 @@ from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, Slur
 from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.errors import (
     CommandFailedError,
+    ConfigurationMissingError,
     FatalSlurmError,
     ProgramMissingError,
     RetryableSlurmError,
@@ -30,6 +31,7 @@ __all__ = [
     "BatchTarget",
     "CommandController",
     "CommandFailedError",
+    "ConfigurationMissingError",
     "Controller",
     "FatalSlurmError",
     "Ladder",

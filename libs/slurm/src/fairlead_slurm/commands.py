@@ -11,7 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_slurm.errors import CommandFailedError, ProgramMissingError, SlurmUnreachableError
+from fairlead_slurm.errors import (
+    CommandFailedError,
+    ConfigurationMissingError,
+    ProgramMissingError,
+    SlurmUnreachableError,
+)
 
 _LEFT_OUT = ("SLURM_", "SQUEUE_", "SINFO_", "SBATCH_", "SCONTROL_", "SPRIO_", "SACCT_")
 """Variables that Slurm's programs read as options: the person who starts us may have set some for their own use."""
@@ -35,7 +40,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     """What a program wrote and how it ended."""
 
     code: int
-    out: str
+    out: bytes
     errors: str
 
 
@@ -50,6 +55,7 @@ class Commands:
     def __init__(self, conf: Path | None, *, seconds: float = 20.0) -> None:
         self._seconds = seconds
         self._environ = _environment(os.environ, conf)
+        self._conf = self._environ.get("SLURM_CONF")
 
     async def output(self, program: str, *arguments: str) -> str:
         """Standard output of a program that has to succeed.
@@ -58,7 +64,12 @@ class Commands:
             SlurmUnreachableError: slurmctld does not answer.
             CommandFailedError: it was refused.
             ProgramMissingError: there is no such program.
+            ConfigurationMissingError: there is no such slurm.conf.
         """
+        return (await self.printed(program, *arguments)).decode(errors="replace")
+
+    async def printed(self, program: str, *arguments: str) -> bytes:
+        """As `output`, byte for byte."""
         ended = await self.run(program, *arguments)
         if ended.code != 0:
             raise CommandFailedError(f"{program} {_shown(arguments)}: {ended.errors.strip() or ended.code}")
@@ -70,7 +81,9 @@ class Commands:
         Raises:
             SlurmUnreachableError: slurmctld does not answer.
             ProgramMissingError: there is no such program.
+            ConfigurationMissingError: there is no such slurm.conf.
         """
+        self._look_first()
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -91,12 +104,16 @@ class Commands:
             await _end(process)
         ended = Output(
             code=process.returncode or 0,
-            out=out.decode(errors="replace"),
+            out=out,
             errors=errors.decode(errors="replace"),
         )
         if any(words in ended.errors.lower() for words in _AWAY):
             raise SlurmUnreachableError(f"{program}: {ended.errors.strip()[:500]}")
         return ended
+
+    def _look_first(self) -> None:
+        if self._conf is not None and not Path(self._conf).is_file():
+            raise ConfigurationMissingError(f"there is no slurm.conf at {self._conf}")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -8,7 +8,7 @@ from fairlead_slurm import cluster
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
-from fairlead_slurm.queue import QueueFormat, Reading
+from fairlead_slurm.queue import QueueFormat, QueueReader, Reading
 from fairlead_slurm.updates import checked, refusals, site_factor_lines
 
 
@@ -47,11 +47,12 @@ class CommandController:
 
     def __init__(self, conf: Path | None = None, *, seconds: float = 20.0) -> None:
         self._commands = Commands(conf, seconds=seconds)
+        self._queue = QueueReader()
 
     async def jobs(self) -> Reading:
         """See `Controller`."""
         form = QueueFormat()
-        return form.read(await self._commands.output("squeue", *form.arguments))
+        return self._queue.read(await self._commands.printed("squeue", *form.arguments), form)
 
     async def nodes(self) -> list[SlurmNode]:
         """See `Controller`."""

@@ -21,6 +21,10 @@ class ProgramMissingError(FatalSlurmError):
     """A program of Slurm's is not installed, or not where SLURM_CONF's readers look."""
 
 
+class ConfigurationMissingError(RetryableSlurmError):
+    """There is no slurm.conf where it should be. Slurm's own commands would ask the DNS for another one, for long."""
+
+
 class CommandFailedError(FatalSlurmError):
     """A command was refused; carries what Slurm said."""
 

@@ -1,7 +1,9 @@
 """The queue, read by one squeue: a line a job or array task.
 
 Users choose names, comments and, without accounting, accounts: any of them may hold newlines and whatever would look
-like the next line. So what stands between fields and between lines is drawn anew for each reading.
+like the next line. So what stands between two lines, and between two fields of theirs, is drawn anew for each reading.
+Their fields stand last, so the others can do with a mark that never changes, and a line that stood in the last reading is
+known again: most of 10,000 did.
 """
 
 import secrets
@@ -19,7 +21,6 @@ _FIELDS = (
     "state",
     "prioritylong",
     "nice",
-    "account",
     "username",
     "partition",
     "qos",
@@ -33,9 +34,17 @@ _FIELDS = (
     "tres-alloc",
     "dependency",
     "reason",
+    "account",
     "comment",
     "name",
 )
+_OF_USERS = 3
+"""So many of them, the last, hold what users chose."""
+_MARK = "\x1f"
+"""Behind each of the others."""
+_OWN = len(_FIELDS) - _OF_USERS
+_ANY = b"\x1d"
+"""Stands for what is drawn anew, where lines of two readings are compared."""
 _NONE = ("(null)", "N/A", "")
 _LONGEST = 256
 """Characters kept of what users wrote."""
@@ -46,6 +55,10 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     id: str
     """As people name it: `123`, or `123_4` for a task of an array, split off or not."""
+    array: int
+    """The number in front of its id: its array's, or its own."""
+    task: int | None
+    """Its number within an array; None where it is of none."""
     number: int
     """Its record; what is left of an array shares one."""
     state: str
@@ -84,7 +97,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueFormat:
-    """The words that make squeue print the fields, and the reader of what it then prints."""
+    """The words that make squeue print the fields, with ends of lines and fields that nobody can know beforehand."""
 
     def __init__(self) -> None:
         self._field = f"\x1f{secrets.token_hex(4)}"
@@ -93,33 +106,63 @@ class QueueFormat:
     @property
     def arguments(self) -> list[str]:
         """Of squeue. Width 0 is any width; what follows it stands behind the field."""
-        ends = [self._field] * (len(_FIELDS) - 1) + [self._line]
+        ends = [_MARK] * _OWN + [self._field] * (_OF_USERS - 1) + [self._line]
         fields = ",".join(f"{name}:0{end}" for name, end in zip(_FIELDS, ends, strict=True))
-        return ["--noheader", "--all", "--array", "--states=all", "-O", fields]
+        # Sorted as slurmctld has them: by partition and priority, as by default, costs squeue more than all else.
+        return ["--noheader", "--all", "--array", "--states=all", "--sort=i", "-O", fields]
 
-    def read(self, text: str) -> Reading:
-        """The jobs of what squeue printed. A line that cannot be read is counted, and keeps no other back."""
-        lines = text.split(self._line)
-        jobs = []
+    def lines(self, printed: bytes) -> list[bytes]:
+        """What was printed, a job or task each."""
+        return printed.split(self._line.encode())[:-1]
+
+    def comparable(self, printed: bytes) -> list[bytes]:
+        """The same lines, as another reading would have them, too.
+
+        Where a user wrote the very mark, two lines of one job of theirs may look alike, never those of two jobs.
+        """
+        return self.lines(printed.replace(self._field.encode(), _ANY))
+
+    def fields(self, line: bytes) -> list[str]:
+        """Of one line, as many as are asked for where it is a job's."""
+        *own, users = line.removeprefix(b"\n").decode(errors="replace").split(_MARK, _OWN)
+        return [*own, *users.split(self._field)]
+
+
+class QueueReader:
+    """Reads what squeue prints, time after time; what stood there the last time is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, SlurmJob] = {}
+
+    def read(self, printed: bytes, form: QueueFormat) -> Reading:
+        """The jobs of what was printed. A line that cannot be read is counted, and keeps no other back."""
+        known, self._known = self._known, {}
         unreadable = 0
-        for line in lines[:-1]:
-            try:
-                jobs.append(_job(line.removeprefix("\n").split(self._field)))
-            except (UnreadableError, ValueError):
-                unreadable += 1
-        return Reading(jobs=jobs, unreadable=unreadable)
+        for key, line in zip(form.comparable(printed), form.lines(printed), strict=True):
+            job = known.get(key)
+            if job is None:
+                try:
+                    job = _job(form.fields(line))
+                except (UnreadableError, ValueError):
+                    unreadable += 1
+                    continue
+            self._known[key] = job
+        return Reading(jobs=list(self._known.values()), unreadable=unreadable)
 
 
 def _job(fields: list[str]) -> SlurmJob:
     (
-        name_in_array, number, state, priority, nice, account, user, partition, qos, submitted, started, ends,
-        eligible, limit, restarts, nodes, resources, dependency, reason, comment, name,
+        name_in_array, number, state, priority, nice, user, partition, qos, submitted, started, ends,
+        eligible, limit, restarts, nodes, resources, dependency, reason, account, comment, name,
     ) = fields  # fmt: skip
     since = instant(submitted)
     if since is None:
         raise UnreadableError(f"submit time {submitted!r}")
+    array, underscore, task = name_in_array.partition("_")
     return SlurmJob(
         id=name_in_array,
+        array=int(array),
+        task=int(task) if underscore else None,
         number=int(number),
         state=state,
         priority=int(priority),

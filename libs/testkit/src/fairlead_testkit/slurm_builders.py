@@ -11,9 +11,12 @@ GPU = "nvidia.com/gpu"
 
 def a_slurm_job(name: str = "1", **changes: object) -> SlurmJob:
     """A waiting job of one GPU."""
+    array, underscore, task = name.partition("_")
     job = SlurmJob(
         id=name,
-        number=int(name.partition("_")[0]),
+        array=int(array),
+        task=int(task) if underscore else None,
+        number=int(array),
         state="PENDING",
         priority=1,
         nice=0,
