@@ -6,7 +6,7 @@ account with the least use over its weight.
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ PART = ("--nodes=1", "--ntasks=1", "--gres=gpu:2")
 """Of a node a quarter, of the partition a sixteenth."""
 WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
 EACH = 16
+TASKS, PLACES = 200, 8
 WINDOW = 32
 
 
@@ -63,10 +64,21 @@ async def blocked(lab: SlurmLab) -> list[str]:
     return jobs
 
 
-async def test_a_flood_starts_as_weighted_drf_has_it(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+def flood_beside_an_array(lab: SlurmLab) -> list[tuple[str, str]]:
+    """The same, but one account has an array of 200 tasks, of which the first have a place."""
+    array = lab.submit("speech", *PART, f"--array=1-{TASKS}")
+    others = ["robots", "vision"] * EACH
+    tasks = [(f"{array}_{task}", "speech") for task in range(1, PLACES + 1)]
+    return [*tasks, *((lab.submit(account, *PART), account) for account in others)]
+
+
+@pytest.mark.parametrize("come", [flood, flood_beside_an_array])
+async def test_a_flood_starts_as_weighted_drf_has_it(
+    slurm_lab: SlurmLab, tmp_path: Path, come: Callable[[SlurmLab], list[tuple[str, str]]]
+) -> None:
     lab = slurm_lab
     blockers = await blocked(lab)
-    waiting = flood(lab)
+    waiting = come(lab)
     wanted = filled(waiting, Counter())
     policy = account_policy(WEIGHTS | {SPARE: 1})
     async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
@@ -85,7 +97,7 @@ async def _each_end_gives_its_slot_to_the_next(bus: Bus, lab: SlurmLab) -> None:
     entitled = {name: SLOTS * weight / sum(WEIGHTS.values()) for name, weight in WEIGHTS.items()}
     for _ in range(6):
         before = running(lab)
-        await order_stands(bus, lab, 3, waiting=len(slurm_order(lab)))
+        await order_stands(bus, lab, 3)
         lab.run("scancel", chance.choice(sorted(before)))
         await eventually(partial(_refilled, lab, before), 60, what="the slot is taken again")
         holds = Counter(running(lab).values())
@@ -155,14 +167,14 @@ async def _urgent_goes_first(bus: Bus, lab: SlurmLab) -> None:
 
 
 async def _an_array_stands_with_its_first_tasks(bus: Bus, lab: SlurmLab) -> None:
-    array = lab.submit("speech", *PART, "--array=1-200")
+    array = lab.submit("speech", *PART, f"--array=1-{TASKS}")
 
     async def placed() -> list[str]:
         order = await order_stands(bus, lab, WINDOW)
         return [job for job in order if job.startswith(f"{array}_")]
 
     tasks = await eventually(placed, 60, what="tasks of the array have a place")
-    assert tasks == [f"{array}_{task}" for task in range(1, 9)]
+    assert tasks == [f"{array}_{task}" for task in range(1, PLACES + 1)]
     rest = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING")]
     lowest = min(int(priority) for job, priority in rest if job in tasks)
     assert all(

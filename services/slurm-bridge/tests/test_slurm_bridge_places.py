@@ -46,20 +46,20 @@ JOBS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 2)), max_size=1
 @given(JOBS)
 def test_nice_sorts_within_an_account_and_moves_nobody_elses_instants(jobs: list[tuple[str, int]]) -> None:
     waiting = [
-        Waiting(id=str(number), group=(account, "gpu", None), nice=nice, since=number)
+        Waiting(uid=str(number), group=(account, "gpu", None), nice=nice, since=number)
         for number, (account, nice) in enumerate(jobs)
     ]
     moved = traded(waiting)
     for account in "ab":
         mine = [job for job in waiting if job.group[0] == account]
-        since = {job.id: moved.get(job.id, job.since) for job in mine}
+        since = {job.uid: moved.get(job.uid, job.since) for job in mine}
         assert sorted(since.values()) == [job.since for job in mine]
-        by_instant = sorted(mine, key=lambda job: since[job.id])
+        by_instant = sorted(mine, key=lambda job: since[job.uid])
         assert [(job.nice, job.since) for job in by_instant] == sorted((job.nice, job.since) for job in mine)
 
 
 def test_without_nice_nothing_is_traded() -> None:
-    assert not traded([Waiting(id=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
+    assert not traded([Waiting(uid=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
 
 
 def test_the_first_waiting_tasks_of_an_array_have_a_place() -> None:
@@ -68,28 +68,48 @@ def test_the_first_waiting_tasks_of_an_array_have_a_place() -> None:
     running = a_slurm_job("7_40", number=10, state="RUNNING")
     single = a_slurm_job("11")
     found = placed([*rest, *split, running, single], window=5)
-    assert {job.id for job in found} == {"7_1", "7_2", "7_3", "7_30", "7_31", "7_40", "11"}
+    assert {job.id for job in found.alone} == {"7_30", "7_31", "7_40", "11"}
+    [left] = found.rests
+    assert (left.tasks, [job.id for job in left.window]) == (20, ["7_1", "7_2", "7_3"])
+
+
+def test_tasks_of_one_array_have_one_instant_and_trade_as_many() -> None:
+    tasks = [Waiting(uid=f"a_{n}", group=("a", "q", None), nice=5, since=7) for n in range(3)]
+    kind = Waiting(uid="b", group=("a", "q", None), nice=0, since=9)
+    moved = traded([*tasks, kind])
+    assert moved == {"b": 7, "a_0": 8, "a_1": 9, "a_2": 10}
 
 
 def test_a_requeue_keeps_what_was_first_and_a_new_job_of_that_number_does_not() -> None:
+    job = a_slurm_job("5")
     seen = FirstSeen({})
-    seen.take([a_slurm_job("5")])
+    seen.take([job])
     seen.take([a_slurm_job("5", submitted=NOON + 60 * SECOND, restarts=1)])
-    assert seen.since("5") == NOON
+    assert seen.since(job) == NOON
     again = FirstSeen({"5": NOON})
     again.take([a_slurm_job("5", submitted=NOON + 60 * SECOND, restarts=2)])
-    assert again.since("5") == NOON
+    assert again.since(job) == NOON
     taken = again.take([a_slurm_job("5", submitted=NOON + 90 * SECOND)])
-    assert again.since("5") == NOON + 90 * SECOND
+    assert again.since(job) == NOON + 90 * SECOND
     assert taken.seen == {"5": NOON + 90 * SECOND}
     assert again.take([]).forgotten == {"5"}
 
 
-def test_jobs_of_one_second_go_by_their_numbers_and_tasks() -> None:
-    names = ["10", "9", "11_2", "11_1", "100"]
+def test_a_requeued_task_is_as_old_as_its_array() -> None:
     seen = FirstSeen({})
-    seen.take([a_slurm_job(name) for name in names])
-    seen.take([a_slurm_job(name) for name in [*names, "101"]])
-    by_instant = sorted([*names, "101"], key=seen.since)
-    assert by_instant == ["9", "10", "11_1", "11_2", "100", "101"]
-    assert all(NOON <= seen.since(name) < NOON + SECOND for name in names)
+    tasks = [a_slurm_job("5_1", submitted=NOON + 60 * SECOND, restarts=1, number=6), a_slurm_job("5_2")]
+    assert seen.take(tasks).seen == {"5": NOON}
+    assert [seen.since(task) for task in tasks] == [NOON, NOON]
+    assert not seen.take([tasks[0]]).seen
+    assert seen.since(tasks[0]) == NOON
+
+
+def test_jobs_and_arrays_of_one_second_go_by_their_numbers() -> None:
+    jobs = [a_slurm_job(name) for name in ("10", "9", "11_2", "11_1", "100")]
+    seen = FirstSeen({})
+    seen.take(jobs)
+    seen.take([*jobs, a_slurm_job("101")])
+    instants = [seen.since(a_slurm_job(name)) for name in ("9", "10", "11_1", "100", "101")]
+    assert instants == sorted(set(instants))
+    assert seen.since(jobs[2]) == seen.since(jobs[3])
+    assert all(NOON <= since < NOON + SECOND for since in instants)

@@ -7,6 +7,8 @@ import pytest
 
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import (
+    Holder,
+    JobArray,
     JobState,
     Outcome,
     Phase,
@@ -14,6 +16,7 @@ from fairlead_contracts.messages.state import (
     QueueState,
     State,
     TenantState,
+    task_uid,
 )
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.domains import Naming
@@ -127,7 +130,7 @@ def test_an_end_has_its_outcome(view: View, state: str, outcome: Outcome) -> Non
 
 def test_a_waiting_job_is_stated_with_what_it_asks_for(view: View) -> None:
     job = read(
-        view, [a_slurm_job("12_3", number=12, qos="urgent", partitions=("gpu", "batch"), priority=71_234)]
+        view, [a_slurm_job("12_3", number=300, qos="urgent", partitions=("gpu", "batch"), priority=71_234)]
     )
     stated = job["12_3"]
     assert (stated.scope, stated.queue, stated.requested_class, stated.level) == (
@@ -137,7 +140,73 @@ def test_a_waiting_job_is_stated_with_what_it_asks_for(view: View) -> None:
         7,
     )
     assert stated.demand == {"cpu": 1000, "memory": 2**20, GPU: 1000}
-    assert stated.uid == f"lab-0000000012_0000000003-{NOON}"
+    assert stated.uid == f"lab-0000000012-{NOON}_0000000003"
+
+
+def an_array(tasks: Sequence[int], **changes: object) -> list[SlurmJob]:
+    """What is left of array 7."""
+    return [a_slurm_job(f"7_{task}", number=7, **changes) for task in tasks]
+
+
+def test_an_array_is_stated_once_with_the_tasks_that_have_a_place(view: View) -> None:
+    stated = read(view, an_array(range(1, 201)))
+    assert stated.keys() == {"7"}
+    array = stated["7"]
+    assert array.array == JobArray(tasks=200, window=list(range(1, 9)))
+    assert array.demand[GPU] == 1000
+    again = read(view, an_array(range(2, 201)))
+    assert again["7"].array == JobArray(tasks=199, window=list(range(2, 10)))
+
+
+def test_a_task_that_gets_a_level_leaves_its_array(view: View) -> None:
+    tasks = an_array(range(1, 101))
+    array = read(view, tasks)["7"]
+    uid = task_uid(array.uid, 3)
+    assert view.waiting("7_3", uid) == tasks[2]
+    assert view.waiting("7_9", task_uid(array.uid, 9)) is None
+    stated = jobs_of(view.levelled("7_3", 4) | view.levelled("7_1", 5))
+    assert {name: (one.uid, one.level) for name, one in stated.items() if one.array is None} == {
+        "7_3": (uid, 4),
+        "7_1": (task_uid(array.uid, 1), 5),
+    }
+    assert stated["7"].array == JobArray(tasks=98, window=[2, 4, 5, 6, 7, 8])
+    tasks[2] = a_slurm_job("7_3", number=301, priority=40_003)
+    tasks[0] = a_slurm_job("7_1", number=302, priority=50_003)
+    assert not read(view, tasks)
+    tasks[0] = msgspec.structs.replace(tasks[0], state="RUNNING", started=NOON, resources=tasks[0].resources)
+    found = read(view, tasks)
+    assert (found["7_1"].phase, found["7_1"].uid) == (Phase.RUNNING, task_uid(array.uid, 1))
+    assert found["7"].array == JobArray(tasks=98, window=[2, 4, 5, 6, 7, 8, 9])
+
+
+def test_an_array_whose_window_is_split_off_still_says_how_many_wait(view: View) -> None:
+    split = [a_slurm_job(f"7_{task}", number=100 + task, priority=10_000) for task in range(1, 9)]
+    assert read(view, [*split, *an_array(range(9, 201))])["7"].array == JobArray(tasks=192, window=[])
+
+
+def test_whoever_holds_a_job_is_stated_and_where_it_may_start(view: View) -> None:
+    jobs = [
+        a_slurm_job("1", priority=0, reason="JobHeldUser"),
+        a_slurm_job("2", priority=0, reason="JobHeldAdmin"),
+        a_slurm_job("3", dependency="afterok:1(unfulfilled)", reason="Dependency"),
+        a_slurm_job("4", dependency="singleton(unfulfilled)", reason="Priority"),
+        a_slurm_job("5", reason="BeginTime"),
+        a_slurm_job("6", partitions=("gpu", "batch")),
+    ]
+    found = read(view, jobs)
+    holders = [found[str(number)].holder for number in range(1, 7)]
+    assert holders == [Holder.USER, Holder.ADMIN, Holder.DEPENDENCY, Holder.DEPENDENCY, None, None]
+    assert found["5"].held_by == "may not begin yet (begin time)"
+    assert (found["6"].queue, found["6"].queues, found["1"].queues) == ("gpu", ["gpu", "batch"], [])
+    started = msgspec.structs.replace(jobs[5], state="RUNNING", partitions=("batch",), started=NOON)
+    assert (read(view, [*jobs[:5], started])["6"].queue) == "batch"
+
+
+def test_a_nicer_array_lets_the_others_of_its_account_past(view: View) -> None:
+    array, other = an_array([1, 2, 3], nice=50), a_slurm_job("8")
+    found = read(view, [*array, other])
+    assert found["8"].submitted == NOON
+    assert found["7"].submitted == NOON + 1
 
 
 def test_a_pass_without_a_change_says_nothing(view: View) -> None:

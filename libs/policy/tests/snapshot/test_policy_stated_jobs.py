@@ -32,7 +32,7 @@ def spoken_of(stated: JobState) -> list[JobState]:
     if stated.array is None:
         return [stated]
     return [
-        msgspec.structs.replace(stated, uid=f"{stated.uid}_{task}", id=f"{stated.id}_{task}", array=None)
+        msgspec.structs.replace(stated, uid=f"{stated.uid}_{task:010d}", id=f"{stated.id}_{task}", array=None)
         for task in stated.array.window
     ]
 

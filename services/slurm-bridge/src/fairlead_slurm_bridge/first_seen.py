@@ -6,7 +6,6 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm import SlurmJob
-from fairlead_slurm_bridge.windows import numbers
 
 _SECOND = 1_000_000
 
@@ -19,13 +18,13 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstSeen:
-    """The first submit of each job that Slurm still knows.
+    """The first submit of each job that Slurm still knows, and of each array as a whole.
 
     Slurm's submit times are whole seconds, and jobs of one second go by their numbers: each gets an instant of its own
     within that second, in that order.
 
     Args:
-        known: by job, as it was kept.
+        known: by number, as it was kept.
     """
 
     def __init__(self, known: dict[str, Micros]) -> None:
@@ -35,21 +34,26 @@ class FirstSeen:
         for since in known.values():
             self._note(since)
 
-    def since(self, job: str) -> Micros:
-        """When it was first submitted."""
-        return self._since[job]
+    def since(self, job: SlurmJob) -> Micros:
+        """When it, or its array, was first submitted."""
+        return self._since[str(job.array)]
 
     def take(self, jobs: Iterable[SlurmJob]) -> Remembered:
         """Take note of all jobs that there are; those that are not among them are forgotten."""
-        listed = sorted(jobs, key=lambda job: (job.submitted, *_order(job.id)))
+        first: dict[int, SlurmJob] = {}
+        for job in jobs:
+            known = first.get(job.array)
+            # A requeue moves the submit time of one task: another of its array still has that of all.
+            if known is None or (job.restarts == 0 and known.restarts > 0):
+                first[job.array] = job
         seen = {}
-        for job in listed:
-            known = self._since.get(job.id)
-            if known is None or self._is_another(job, known):
-                seen[job.id] = self._since[job.id] = self._instant(job.submitted)
-        forgotten = self._since.keys() - {job.id for job in listed}
-        for job_id in forgotten:
-            del self._since[job_id]
+        for array, job in sorted(first.items(), key=lambda one: (one[1].submitted, one[0])):
+            since = self._since.get(str(array))
+            if since is None or self._is_another(job, since):
+                seen[str(array)] = self._since[str(array)] = self._instant(job.submitted)
+        forgotten = self._since.keys() - {str(array) for array in first}
+        for name in forgotten:
+            del self._since[name]
         return Remembered(seen=seen, forgotten=forgotten)
 
     def _is_another(self, job: SlurmJob, known: Micros) -> bool:
@@ -68,8 +72,3 @@ class FirstSeen:
         if len(self._last) > 2 * len(self._since) + _SECOND // 1000:
             kept = {since - since % _SECOND for since in self._since.values()}
             self._last = {second: last for second, last in self._last.items() if second in kept}
-
-
-def _order(job: str) -> tuple[int, int]:
-    number, task = numbers(job)
-    return number, -1 if task is None else task

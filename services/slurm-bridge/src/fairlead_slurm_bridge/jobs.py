@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_contracts.messages.state import Holder, JobArray, JobState, Outcome, Phase, task_uid
 from fairlead_slurm import UNLABELLED, Ladder, SlurmJob
 from fairlead_slurm_bridge.domains import Naming
-from fairlead_slurm_bridge.windows import numbers
+from fairlead_slurm_bridge.windows import Rest
 
 NO_EPOCH = 0
 UNSTAMPED = 0
@@ -30,6 +30,13 @@ _NOT_ELIGIBLE = {
     "Reservation": "waits for its reservation",
 }
 """Reasons of Slurm's for which a job may not start whatever stands before it, in words."""
+_HOLDERS = {
+    "JobHeldUser": Holder.USER,
+    "JobHeldAdmin": Holder.ADMIN,
+    "Dependency": Holder.DEPENDENCY,
+    "DependencyNeverSatisfied": Holder.DEPENDENCY,
+}
+"""Who keeps a job from starting, by the same reasons. A begin time is the user's, or Slurm's own after a requeue."""
 _ORDINARY_REASONS = ("", "None", "Priority", "Resources")
 """That others stand before it, or that nothing is free: each pass of Slurm's scheduler says another of them."""
 
@@ -58,7 +65,7 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
         epoch=NO_EPOCH,
         rev=UNSTAMPED,
         id=job.id,
-        uid=uid_of(frame.cluster, job.id, since),
+        uid=uid_of(frame.cluster, job, since),
         scope=job.account or job.user,
         queue=job.partitions[0],
         demand=frame.naming.amounts(job.resources),
@@ -76,6 +83,25 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
         labels={"name": job.name, "user": job.user, "qos": job.qos},
         said="" if not waits or job.reason in _ORDINARY_REASONS else job.reason,
         held_by=_held_by(job) if phase is Phase.HELD else "",
+        holder=_holder(job) if phase is Phase.HELD else None,
+        queues=list(job.partitions) if waits and len(job.partitions) > 1 else [],
+    )
+
+
+def rest_of(rest: Rest, since: Micros, frame: Frame) -> JobState:
+    """What is left of an array, as it is stated: each task of the window is a job to others, by contract.
+
+    Args:
+        rest: of an array.
+        since: when the array was first submitted.
+        frame: the rest.
+    """
+    first = rest.first
+    return msgspec.structs.replace(
+        state_of(first, since, frame),
+        id=str(first.array),
+        uid=array_uid(frame.cluster, first, since),
+        array=JobArray(tasks=rest.tasks, window=[job.task or 0 for job in rest.window]),
     )
 
 
@@ -91,11 +117,21 @@ def phase_of(job: SlurmJob) -> Phase:
     return Phase.WAITING if eligible else Phase.HELD
 
 
-def uid_of(cluster: str, job: str, since: Micros) -> str:
+def uid_of(cluster: str, job: SlurmJob, since: Micros) -> str:
     """Unique over all clusters and all time, also where Slurm's numbers begin anew; sorts as the numbers do."""
-    number, task = numbers(job)
-    name = f"{number:010d}" if task is None else f"{number:010d}_{task:010d}"
-    return f"{cluster}-{name}-{since}"
+    whole = array_uid(cluster, job, since)
+    return whole if job.task is None else task_uid(whole, job.task)
+
+
+def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
+    """The same of a job, or of the array that a task is of."""
+    return f"{cluster}-{job.array:010d}-{since}"
+
+
+def _holder(job: SlurmJob) -> Holder | None:
+    if job.reason in _HOLDERS:
+        return _HOLDERS[job.reason]
+    return Holder.DEPENDENCY if job.dependency else None
 
 
 def _held_by(job: SlurmJob) -> str:

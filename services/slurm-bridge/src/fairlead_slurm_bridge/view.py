@@ -1,12 +1,13 @@
 """All that a slurmctld has, as it is stated: readings come in, what is stated differently comes out. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from fairlead_contracts.frontend.capabilities import SLURM, Capabilities, TieRule
 from fairlead_contracts.messages.state import (
+    JobArray,
     JobState,
     NodeState,
     Phase,
@@ -27,9 +28,9 @@ from fairlead_slurm import (
 )
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
-from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, state_of
+from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
 from fairlead_slurm_bridge.waiting_places import Waiting, traded
-from fairlead_slurm_bridge.windows import placed
+from fairlead_slurm_bridge.windows import Placed, Rest, placed
 
 type Statements = dict[str, State | None]
 """By subject; None where the object is gone."""
@@ -37,6 +38,8 @@ type Statements = dict[str, State | None]
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
 _MOST_LEVELS = 1_000_000
+_SPLIT = -1
+"""The record of a task that was split off since the last reading: no other's."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +90,9 @@ class View:
         self._first_seen = first_seen
         self._stated: dict[str, State] = {}
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
-        """By id: as read, and as translated before anybody traded places."""
+        """By id: as read, and as translated before anybody traded places. Tasks in the window of an array, too."""
+        self._rests: dict[int, tuple[Rest, JobState]] = {}
+        """By array, what is left of it."""
         self._surroundings: Surroundings | None = None
         self.phases: Counter[Phase] = Counter()
         """How many jobs are stated, by phase."""
@@ -100,6 +105,7 @@ class View:
             return {}
         if self._surroundings is None or surroundings.ladder != self._surroundings.ladder:
             self._jobs.clear()  # levels mean something else now
+            self._rests.clear()
         self._surroundings = surroundings
         return self._settle(self._around(surroundings), of_jobs=False)
 
@@ -107,17 +113,13 @@ class View:
         """All jobs that there are; returns what is stated differently, and what is to be remembered."""
         surroundings = self._known()
         remembered = self._first_seen.take(jobs)
-        frame = Frame(
-            cluster=self._cluster,
-            ladder=surroundings.ladder,
-            naming=self._naming,
-            qos_classes=self._qos_classes,
-        )
-        self._jobs = {job.id: self._translated(job, frame) for job in placed(jobs, self._array_window)}
-        since = traded(_waiting(self._jobs.values()))
+        self._translate(placed(jobs, self._array_window), surroundings)
+        rests = [state for _, state in self._rests.values()]
+        alone = [state for job, state in self._jobs.values() if not self._is_of_rest(job)]
+        since = traded(self._waiting())
         states = [
-            msgspec.structs.replace(state, submitted=since[state.id]) if state.id in since else state
-            for _, state in self._jobs.values()
+            msgspec.structs.replace(state, submitted=since[state.uid]) if state.uid in since else state
+            for state in (*alone, *rests)
         ]
         self.phases = Counter(state.phase for state in states)
         return self._settle(states, of_jobs=True), remembered
@@ -128,15 +130,38 @@ class View:
         if found is None:
             return {}
         read, state = found
-        ladder = self._known().ladder
-        lifted = msgspec.structs.replace(read, priority=level * ladder.step + read.priority % ladder.step)
-        self._jobs[job] = lifted, msgspec.structs.replace(state, level=level)
+        if self._is_of_rest(read):
+            return self._split_off(read, state, level)
+        self._lift(read, state, level)
         subject = subject_of(state)
         before = self._stated.get(subject)
         if not isinstance(before, JobState) or before.level == level:
             return {}
         after = self._stated[subject] = msgspec.structs.replace(before, level=level)
         return {subject: after}
+
+    def _split_off(self, job: SlurmJob, state: JobState, level: int) -> Statements:
+        """A task has a record of its own from now on, whatever level it got; the rest of its array is without it."""
+        rest, stated = self._rests[job.array]
+        window = tuple(one for one in rest.window if one.id != job.id)
+        before = self._stated.get(subject_of(stated))
+        if not isinstance(before, JobState):
+            return {}
+        own = msgspec.structs.replace(before, id=state.id, uid=state.uid, array=None, level=level)
+        changed: Statements = {subject_of(own): own}
+        self._lift(msgspec.structs.replace(job, number=_SPLIT), state, level)
+        self._rests[job.array] = msgspec.structs.replace(rest, tasks=rest.tasks - 1, window=window), stated
+        array = JobArray(tasks=rest.tasks - 1, window=[one.task or 0 for one in window])
+        changed[subject_of(stated)] = msgspec.structs.replace(before, array=array)
+        for subject, after in changed.items():
+            if after is not None:
+                self._stated[subject] = after
+        return changed
+
+    def _lift(self, job: SlurmJob, state: JobState, level: int) -> None:
+        ladder = self._known().ladder
+        lifted = msgspec.structs.replace(job, priority=level * ladder.step + job.priority % ladder.step)
+        self._jobs[job.id] = lifted, msgspec.structs.replace(state, level=level)
 
     # --- what is asked
 
@@ -164,11 +189,41 @@ class View:
             raise LookupError("nothing was read of the cluster yet")
         return self._surroundings
 
+    def _translate(self, found: Placed, surroundings: Surroundings) -> None:
+        frame = Frame(
+            cluster=self._cluster,
+            ladder=surroundings.ladder,
+            naming=self._naming,
+            qos_classes=self._qos_classes,
+        )
+        window = [job for rest in found.rests for job in rest.window]
+        self._jobs = {job.id: self._translated(job, frame) for job in (*found.alone, *window)}
+        self._rests = {rest.first.array: self._translated_rest(rest, frame) for rest in found.rests}
+
     def _translated(self, job: SlurmJob, frame: Frame) -> tuple[SlurmJob, JobState]:
         before = self._jobs.get(job.id)
         if before is not None and before[0] == job:
             return before
-        return job, state_of(job, self._first_seen.since(job.id), frame)
+        return job, state_of(job, self._first_seen.since(job), frame)
+
+    def _translated_rest(self, rest: Rest, frame: Frame) -> tuple[Rest, JobState]:
+        before = self._rests.get(rest.first.array)
+        if before is not None and before[0] == rest:
+            return before
+        return rest, rest_of(rest, self._first_seen.since(rest.first), frame)
+
+    def _is_of_rest(self, job: SlurmJob) -> bool:
+        """Whether its array states it, and it is not stated by itself."""
+        rest = self._rests.get(job.array)
+        return rest is not None and job.number == rest[0].first.number
+
+    def _waiting(self) -> Iterator[Waiting]:
+        """Who may trade places: single jobs, and arrays as one."""
+        alone = (one for one in self._jobs.values() if not self._is_of_rest(one[0]))
+        for job, state in (*alone, *((rest.first, state) for rest, state in self._rests.values())):
+            if state.phase is Phase.WAITING:
+                group = (state.scope, state.queue, state.requested_class)
+                yield Waiting(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
 
     def _around(self, known: Surroundings) -> list[State]:
         found = domains(known.partitions, known.nodes, self._naming)
@@ -226,17 +281,6 @@ class View:
             else:
                 self._stated[subject] = state
         return changed
-
-
-def _waiting(jobs: Iterable[tuple[SlurmJob, JobState]]) -> Iterable[Waiting]:
-    for read, state in jobs:
-        if state.phase is Phase.WAITING:
-            yield Waiting(
-                id=state.id,
-                group=(state.scope, state.queue, state.requested_class),
-                nice=read.nice,
-                since=state.submitted,
-            )
 
 
 def _leaves(accounts: Sequence[SlurmAccount]) -> list[str]:

@@ -2,7 +2,8 @@
 
 A tenant's own order is by submit time, and start tags and aging count that. So the nicer job takes the later instant of
 those that the account's jobs in this queue have, and whoever it lets past the earlier one. The set of instants
-stays as it was, so nobody outside of the account moves.
+stays as it was, so nobody outside of the account moves; but tasks of one array have one instant, and where some of them
+trade, each takes one a microsecond behind the other.
 """
 
 from collections.abc import Iterable
@@ -15,16 +16,16 @@ from fairlead_contracts.base.instants import Micros
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A waiting job as its own tenant's order sees it."""
 
-    id: str
+    uid: str
     group: tuple[str, str, str | None]
     """Account, queue, class: within these jobs trade places."""
     nice: int
     since: Micros
-    """When it was first submitted; of one account no two alike."""
+    """When it was first submitted."""
 
 
 def traded(jobs: Iterable[Waiting]) -> dict[str, Micros]:
-    """The instant by job for each whose instant is another's."""
+    """The instant by uid for each whose instant is another's."""
     groups: dict[tuple[str, str, str | None], list[Waiting]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job)
@@ -32,7 +33,10 @@ def traded(jobs: Iterable[Waiting]) -> dict[str, Micros]:
     for members in groups.values():
         if len({job.nice for job in members}) < 2:  # noqa: PLR2004 # alike: nothing to trade
             continue
-        instants = sorted(job.since for job in members)
-        wanted = sorted(members, key=lambda job: (job.nice, job.since))
-        found |= {job.id: since for job, since in zip(wanted, instants, strict=True) if job.since != since}
+        wanted = sorted(members, key=lambda job: (job.nice, job.since, job.uid))
+        last = -1
+        for job, since in zip(wanted, sorted(job.since for job in members), strict=True):
+            last = max(since, last + 1)
+            if job.since != last:
+                found[job.uid] = last
     return found

@@ -5,39 +5,57 @@ rest stays unlabelled below every level, and so cannot start past those. A new t
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
+
+import msgspec
 
 from fairlead_slurm import SlurmJob
 
+_PENDING = "PENDING"
 
-def placed(jobs: Iterable[SlurmJob], window: int) -> list[SlurmJob]:
-    """The jobs, without those tasks of arrays that stand behind the window.
+
+class Rest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of an array: waiting tasks that share a record."""
+
+    tasks: int
+    first: SlurmJob
+    """One of them: beside their numbers they are alike."""
+    window: tuple[SlurmJob, ...]
+    """Those that have a place, in their order; none where as many were split off already."""
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs that are told one by one, and what is left of arrays."""
+
+    alone: list[SlurmJob]
+    rests: list[Rest]
+
+
+def placed(jobs: Sequence[SlurmJob], window: int) -> Placed:
+    """Who has a place, and who stands behind the window of an array.
 
     Args:
         jobs: all, as read.
         window: how many waiting tasks of one array have a place.
     """
-    found: list[SlurmJob] = []
-    listed = list(jobs)
-    sharing = Counter(job.number for job in listed)
+    sharing = Counter(job.number for job in jobs)
+    alone: list[SlurmJob] = []
     rests: dict[int, list[SlurmJob]] = {}
     split: Counter[int] = Counter()
-    for job in listed:
-        array, task = numbers(job.id)
-        if task is None or job.state != "PENDING":
-            found.append(job)
-        elif sharing[job.number] > 1:
-            rests.setdefault(array, []).append(job)
-        else:
-            split[array] += 1
-            found.append(job)
-    for array, tasks in rests.items():
-        tasks.sort(key=lambda job: numbers(job.id))
-        found += tasks[: max(0, window - split[array])]
-    return found
+    for job in jobs:
+        if job.task is not None and job.state == _PENDING:
+            if sharing[job.number] > 1:
+                rests.setdefault(job.array, []).append(job)
+                continue
+            split[job.array] += 1
+        alone.append(job)
+    return Placed(alone=alone, rests=[_rest(tasks, window - split[array]) for array, tasks in rests.items()])
 
 
-def numbers(job: str) -> tuple[int, int | None]:
-    """The numbers of a job, or array, and of its task."""
-    array, underscore, task = job.partition("_")
-    return int(array), int(task) if underscore else None
+def _rest(tasks: list[SlurmJob], window: int) -> Rest:
+    tasks.sort(key=_task)
+    return Rest(tasks=len(tasks), first=tasks[0], window=tuple(tasks[: max(0, window)]))
+
+
+def _task(job: SlurmJob) -> int:
+    return job.task or 0

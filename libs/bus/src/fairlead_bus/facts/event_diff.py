@@ -5,7 +5,7 @@ transition and the instant of the run that it is about: a story told again says 
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeIs
 
 import msgspec
 
@@ -22,7 +22,7 @@ from fairlead_contracts.messages.events import (
     about,
     run_of,
 )
-from fairlead_contracts.messages.state import JobState, Outcome, Phase
+from fairlead_contracts.messages.state import JobState, Outcome, Phase, State
 
 EVICTED = "Evicted"
 """The reason where the frontend's own is gone: the job was admitted again before anybody looked."""
@@ -83,8 +83,8 @@ class Chronicle:
 
     def story(self, step: Step) -> list[Outgoing]:
         """The events between the two statements, in order."""
-        before = step.before if isinstance(step.before, JobState) else None
-        after = step.after if isinstance(step.after, JobState) else None
+        before = step.before if _is_one_job(step.before) else None
+        after = step.after if _is_one_job(step.after) else None
         events: list[Event] = []
         if before is not None and (after is None or after.uid != before.uid):
             events += self._left(before)
@@ -132,6 +132,11 @@ class Chronicle:
             reason=reason or EVICTED,
             run=run_of(before, started, at),
         )
+
+
+def _is_one_job(state: State | None) -> TypeIs[JobState]:
+    """Of what is left of an array nothing is told: its tasks are, once each is stated by itself."""
+    return isinstance(state, JobState) and state.array is None
 
 
 def _lost_its_run(before: JobState, after: JobState) -> bool:

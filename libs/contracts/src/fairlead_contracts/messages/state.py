@@ -205,6 +205,11 @@ class JobArray(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The numbers of those that have a place, in their order: the rest comes when these have started."""
 
 
+def task_uid(array: str, task: int) -> str:
+    """The uid of a task, from that of its array; those of one array sort as their numbers do."""
+    return f"{array}_{task:010d}"
+
+
 class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """One job: the unit of admission."""
 
@@ -261,7 +266,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     queues: list[str] = []
     """Those in which it may start, where there are several: it is ranked in the first of them, and starts in any."""
     array: JobArray | None = None
-    """Where this states waiting tasks of an array: the task of number n is the job `<id>_<n>` of uid `<uid>_<n>`. Once it
+    """Where this states waiting tasks of an array: the task of number n is the job `<id>_<n>`, its uid that of `task_uid`. Once it
     has a level of its own, or runs, it is stated by itself under that name, and leaves the window."""
     carries: str | None = None
     """The uid of a job of another cluster that this one carries out, as a pod carries out a Slurm job. In a pool whose

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_contracts.messages.state import JobState, Phase, task_uid
 from fairlead_policy.rules.rulebook import Rulebook
 
 
@@ -19,7 +19,7 @@ def jobs_of(stated: JobState) -> tuple[JobState, ...]:
     if stated.array is None:
         return (stated,)
     return tuple(
-        msgspec.structs.replace(stated, id=f"{stated.id}_{task}", uid=f"{stated.uid}_{task}", array=None)
+        msgspec.structs.replace(stated, id=f"{stated.id}_{task}", uid=task_uid(stated.uid, task), array=None)
         for task in dict.fromkeys(stated.array.window)
     )
 

@@ -87,6 +87,4 @@ def _adherence(lease: LeaderLease, pool: str) -> Adherence | None:
         hindered=found.hindered,
         newcomers=found.newcomers,
         takeovers=found.takeovers,
-        unordered=found.unordered,
-        unseen=found.unseen,
     )
