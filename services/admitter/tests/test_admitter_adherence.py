@@ -81,6 +81,13 @@ class Pictured:
         sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
         self.adherence.stand_by(sight, {POOL: frozenset(["main"])}, leader)
 
+    def overlook(self, *jobs: JobState, after: float) -> None:
+        """As `look`, while not everything is known."""
+        self.now += after
+        changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
+        sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
+        self.adherence.overlook(sight, {POOL: frozenset(["main"])})
+
     def wall(self) -> int:
         """Microseconds since the Unix epoch."""
         return NOW + round((self.now - 1000.0) * SECOND)
@@ -219,6 +226,31 @@ def test_without_an_order_nothing_is_judged() -> None:
     pool.look(ended("x"), after=5.0)
     pool.look(running("b"), after=1.0)
     assert pool.counted()[:2] == (2, 0)
+    [found] = pool.adherence.stated()
+    assert found.unordered == 1
+
+
+def test_what_is_admitted_while_something_is_not_known_is_counted_apart() -> None:
+    pool = a_full_pool()
+    pool.overlook(ended("x"), running("b"), after=0.5)
+    [found] = pool.adherence.stated()
+    assert (found.unseen, found.unordered) == (1, 0)
+    before = pool.counted()
+    pool.look(after=100.0)
+    assert pool.counted() == before  # nothing of the time between is counted as idle
+    pool.look(ended("b"), running("a"), after=0.01)
+    assert pool.counted()[0] == before[0] + 1
+    assert b'why="unknown"} 1.0' in pool.registry.expose()[0]
+
+
+def test_what_is_admitted_before_everything_was_known_once_is_told_too() -> None:
+    pool = a_full_pool()
+    pool.adherence.begin_anew(pool.now, leads=True)
+    pool.overlook(ended("x"), running("b"), after=0.5)
+    assert pool.adherence.stated() == []
+    pool.look(after=0.1)
+    [found] = pool.adherence.stated()
+    assert found.unseen == 1
 
 
 def test_what_was_not_seen_is_not_counted() -> None:

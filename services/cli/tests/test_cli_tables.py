@@ -350,6 +350,9 @@ def test_what_was_not_seen_is_not_claimed() -> None:
     apart = msgspec.structs.replace(nothing, newcomers=3, takeovers=2)
     told = "(beside 3 that had just come and 2 while the lead changed hands)"
     assert told in adherence_in_words(apart)
+    unknown = msgspec.structs.replace(nothing, newcomers=3, unordered=4, unseen=5)
+    told = "(beside 3 that had just come, 4 while there was no order and 5 while the admitter did not know everything)"
+    assert told in adherence_in_words(unknown)
     cores = Adherence(since=NOW, admissions=4, missed=0, idle={"cpu": 2000.0, "memory": 1e12})
     assert adherence_in_words(cores).startswith(
         "0 of 4 admissions out of order (0%), 2.0 core-seconds idle (0.50 an admission)"

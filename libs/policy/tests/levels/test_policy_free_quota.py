@@ -124,12 +124,8 @@ def holds(nodes: Mapping[str, tuple[str, FlavorQuota]], held: Mapping[str, int],
     return True
 
 
-@given(trees(), st.integers(1, 6), st.sampled_from("abc"))
-def test_what_fits_is_what_breaks_no_limit(
-    tree: tuple[dict[str, tuple[str, FlavorQuota]], dict[str, int]], gpus: int, queue: str
-) -> None:
-    nodes, held = tree
-    room = FreeQuota(
+def room_of(nodes: Mapping[str, tuple[str, FlavorQuota]], held: Mapping[str, int]) -> FreeQuota:
+    return FreeQuota(
         [a_queue(name=name, cohort=nodes[name][0], quotas=[nodes[name][1]]) for name in ("a", "b", "c")],
         [
             CohortQuota(name=name, parent=nodes[name][0], quotas=[nodes[name][1]])
@@ -137,4 +133,28 @@ def test_what_fits_is_what_breaks_no_limit(
         ],
         {name: {("f", GPU): amount} for name, amount in held.items()},
     )
+
+
+@given(trees(), st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5, 5)), max_size=6))
+def test_what_is_held_later_leaves_the_same_room_as_what_was_held_from_the_start(
+    tree: tuple[dict[str, tuple[str, FlavorQuota]], dict[str, int]], changes: list[tuple[str, int]]
+) -> None:
+    nodes, held = tree
+    room, now = room_of(nodes, held), dict(held)
+    for queue, amount in changes:
+        more = max(amount, -now[queue])
+        room.hold(queue, {("f", GPU): abs(more)}, sign=1 if more > 0 else -1)
+        now[queue] += more
+    anew = room_of(nodes, now)
+    assert [room.free(queue, ("f", GPU)) for queue in "abc"] == [
+        anew.free(queue, ("f", GPU)) for queue in "abc"
+    ]
+
+
+@given(trees(), st.integers(1, 6), st.sampled_from("abc"))
+def test_what_fits_is_what_breaks_no_limit(
+    tree: tuple[dict[str, tuple[str, FlavorQuota]], dict[str, int]], gpus: int, queue: str
+) -> None:
+    nodes, held = tree
+    room = room_of(nodes, held)
     assert fits(room, gpus, queue) == holds(nodes, {**held, queue: held[queue] + gpus}, queue)

@@ -135,7 +135,7 @@ class Steersman:
             self._adherence.stand_by(sight, pools, self._watch.leader())
             return
         if self._watch.unknown() is not None:
-            self._adherence.lose_sight()
+            self._adherence.overlook(sight, pools)
             return
         self._adherence.observe(sight, pools)
         self._tell_of_starts(sight, pools)

@@ -29,6 +29,10 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     """Admissions of jobs that had come just before: not judged."""
     takeovers: int = 0
     """Admissions while no admitter led, or the one that leads had just taken over: not judged."""
+    unordered: int = 0
+    """Admissions while the pool had no order that may be followed: not judged."""
+    unseen: int = 0
+    """Admissions while the admitter did not know everything (a policy that is being read, a replay): not judged."""
 
 
 class Steering(msgspec.Struct, frozen=True, kw_only=True):

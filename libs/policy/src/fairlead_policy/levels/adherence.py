@@ -8,7 +8,7 @@ bound where only the front of the order is known; and a job that fits by quota a
 something that quota does not show (taints, nodes of a flavor, checks): it is left out from then on.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -36,13 +36,6 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     def room(self) -> FreeQuota:
         """What is free."""
         return FreeQuota(self.queues, self.cohorts, self.held)
-
-    def changed(self, queue: str, by: Held, *, sign: int) -> "Holdings":
-        """The same with that much more held by a queue, or less."""
-        held = dict(self.held.get(queue, {}))
-        for name, amount in by.items():
-            held[name] = held.get(name, 0) + sign * amount
-        return msgspec.structs.replace(self, held={**self.held, queue: held})
 
 
 class Passed(NamedTuple):
@@ -74,54 +67,71 @@ def passed_over(
         after: with what these hold.
         hindered: the uids of waiting jobs that something else holds back.
     """
+    if not admitted:
+        return []
     left = {job.uid: job for job in admitted}
-    now = after
+    started_ones = frozenset(left)
+    room = after.room()
     for job in admitted:
-        now = now.changed(job.queue, charges(job), sign=-1)
+        room.hold(job.queue, charges(job), sign=-1)
     before: list[JobState] = []
     found: list[Passed] = []
     for job in (*order, *sorted(admitted, key=lambda one: one.uid)):
         started = left.pop(job.uid, None)
         if started is not None:
-            found.append(Passed(job.uid, sum(_ahead_of(job, before, now))))
-            now = now.changed(job.queue, charges(started), sign=1)
-        elif job.uid not in hindered and all(job.uid != one.uid for one in admitted):
+            found.append(Passed(job.uid, _ahead_of(job, before, room, after.strict)))
+            room.hold(job.queue, charges(started))
+        elif job.uid not in hindered and job.uid not in started_ones:
             before.append(job)
+        if not left:
+            break
     return found
 
 
-def _ahead_of(job: JobState, before: Sequence[JobState], now: Holdings) -> Iterator[bool]:
-    """Of each job before it whether it should have gone first."""
-    room, kept_back = now.room(), set[str]()
+def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict: Collection[str]) -> int:
+    """How many of the jobs before it should have gone first."""
+    kept_back, fitting, ahead = set[str](), dict[Shape, bool](), 0
     for other in before:
-        if other.queue not in now.strict:
-            yield room.fits(other)
-            continue
-        is_first = other.queue not in kept_back
-        kept_back.add(other.queue)
-        yield other.queue == job.queue or (is_first and room.fits(other))
+        if other.queue in strict:
+            is_first = other.queue not in kept_back
+            kept_back.add(other.queue)
+            if other.queue == job.queue or not is_first:
+                ahead += other.queue == job.queue
+                continue
+        shape = shape_of(other)
+        if shape not in fitting:
+            fitting[shape] = room.fits(other)
+        ahead += fitting[shape]
+    return ahead
+
+
+type Shape = tuple[object, ...]
+
+
+def shape_of(job: JobState) -> Shape:
+    """All that it depends on whether there is room for a job: who shares it need not be asked again."""
+    parts = tuple((part.pods, *part.demand.items()) for part in job.shapes)
+    return job.queue, tuple(job.demand.items()), parts
 
 
 def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:
     """The waiting jobs that there is room for together, taken in the order's sequence."""
     found: list[JobState] = []
-    kept_back, too_large = set[str](), set[tuple[object, ...]]()
+    kept_back, too_large = set[str](), set[Shape]()
     room = now.room()
     for job in order:
-        shape = (job.queue, *sorted(job.demand.items()), len(job.shapes))
         if job.uid in hindered or job.queue in kept_back:
             continue
+        shape = shape_of(job)
         taken = None if shape in too_large else room.placed(job)
         if taken is None:
             # Room only shrinks on the way: who asks for the same need not be asked again.
-            if not job.shapes:
-                too_large.add(shape)
+            too_large.add(shape)
             if job.queue in now.strict:
                 kept_back.add(job.queue)
             continue
         found.append(job)
-        now = now.changed(job.queue, taken, sign=1)
-        room = now.room()
+        room.hold(job.queue, taken)
     return found
 
 

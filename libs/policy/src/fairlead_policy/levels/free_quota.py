@@ -66,6 +66,22 @@ class FreeQuota:
         taken: dict[FlavorResource, int] = {}
         return taken if all(self._place(part, queue, taken) for part in _parts(job)) else None
 
+    def hold(self, queue: str, held: Held, *, sign: int = 1) -> None:
+        """That much more is held by a queue from now on, or less: the same as room made anew with it."""
+        node = self._nodes.get(queue)
+        if node is not None:
+            for name, amount in held.items():
+                self._use(node, name, sign * amount)
+
+    def _use(self, node: _Node, name: FlavorResource, more: int) -> None:
+        """The nodes above count what a node holds beyond what it does not lend."""
+        used, kept = node.used.get(name, 0), node.kept(name)
+        node.used[name] = used + more
+        above = self._cohorts.get(node.parent) if node.parent else None
+        beyond = max(0, used + more - kept) - max(0, used - kept)
+        if above is not None and beyond:
+            self._use(above, name, beyond)
+
     def free(self, queue: str, name: FlavorResource) -> int:
         """How much of a resource of a flavor the queue could still take, in base units; below 0 where it holds too much."""
         return self._free(self._nodes[queue], name)

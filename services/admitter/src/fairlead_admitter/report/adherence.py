@@ -2,8 +2,8 @@
 
 An admission is judged by the orders that stood within the last moment: nobody can follow one that is younger. What
 nobody could order is counted apart, by why: jobs that came just before (a frontend may try one of a new shape at once,
-while the job that is next is still being woken), admissions while a pool had no order, and those around a takeover,
-while no admitter led or the new one had not looked yet.
+while the job that is next is still being woken), admissions while a pool had no order, those around a takeover,
+while no admitter led or the new one had not looked yet, and those in looks at which not everything was known.
 """
 
 import enum
@@ -45,6 +45,7 @@ class Unjudged(enum.StrEnum):
     NEWCOMER = "newcomer"
     TAKEOVER = "takeover"
     NO_ORDER = "no-order"
+    UNKNOWN = "unknown"
 
 
 type Merge = Callable[[str, PoolFront, Rulebook], MergedFront]
@@ -77,7 +78,7 @@ class AdherenceRecord:
         )
         self.unjudged: prometheus_client.Counter = metrics.counter(
             "admissions_unjudged",
-            "Admissions of jobs that came just before, around a takeover, or while the pool had no order.",
+            "Admissions of jobs that came just before, around a takeover, while the pool had no order, or while not everything was known.",
             labels=["pool", "why"],
         )
         self.idle: prometheus_client.Counter = metrics.counter(
@@ -160,6 +161,8 @@ class AdherenceWatch:
         self._clock = clock
         self._pools: dict[str, _Pool] = {}
         self._standby = _Standby()
+        self._unseen = Counter[str]()
+        """By pool that is not measured yet, what was admitted while not everything was known."""
         self._took_over: float | None = None
         """When this replica took the lead from another."""
 
@@ -179,6 +182,8 @@ class AdherenceWatch:
                 hindered=pool.adherence.hindered,
                 newcomers=pool.unjudged[Unjudged.NEWCOMER],
                 takeovers=pool.unjudged[Unjudged.TAKEOVER],
+                unordered=pool.unjudged[Unjudged.NO_ORDER],
+                unseen=pool.unjudged[Unjudged.UNKNOWN],
             )
             for name, pool in sorted(self._pools.items())
         ]
@@ -191,6 +196,7 @@ class AdherenceWatch:
             leads: whether it leads.
         """
         self._pools.clear()
+        self._unseen.clear()
         self._took_over = at if leads and self._standby.led_until is not None else None
 
     def stand_by(self, sight: Sight, pools: Mapping[str, frozenset[str]], leader: LeaderLease | None) -> None:
@@ -202,12 +208,21 @@ class AdherenceWatch:
             leader: who leads, as the roster has it.
         """
         self.lose_sight()
-        admitted = [change.after for change in sight.jobs if change.admitted and change.after is not None]
-        counts = {
-            name: sum(job.queue in queues for job in admitted) if sight.news else 0
-            for name, queues in pools.items()
-        }
-        self._standby.note(self._clock(), leader, counts)
+        self._standby.note(self._clock(), leader, _admissions(sight, pools))
+
+    def overlook(self, sight: Sight, pools: Mapping[str, frozenset[str]]) -> None:
+        """Take in what one look brought at which not everything was known: it is counted, and not judged.
+
+        Args:
+            sight: the look; the facts hold it already.
+            pools: the queues of each.
+        """
+        self.lose_sight()
+        for name, jobs in _admissions(sight, pools).items():
+            if (pool := self._pools.get(name)) is not None:
+                self._leave_unjudged(name, pool, Unjudged.UNKNOWN, jobs)
+            else:
+                self._unseen[name] += jobs
 
     def lose_sight(self) -> None:
         """What happens now is not known."""
@@ -239,6 +254,7 @@ class AdherenceWatch:
         pool = self._pools[name] = _Pool(self._clock())
         if self._took_over is not None:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
+        self._leave_unjudged(name, pool, Unjudged.UNKNOWN, self._unseen.pop(name, 0))
         return pool
 
     def _measurable(self, name: str, queues: frozenset[str], rulebook: Rulebook) -> bool:
@@ -268,10 +284,12 @@ class AdherenceWatch:
         pool.queues = states
         if quiet:
             return
-        orders = [
-            self._jobs_of(name, order, queues, rulebook=rulebook, admitted=admitted) for order in pool.orders
-        ]
         judged = self._judgeable(name, pool, admitted, sight.at)
+        # Admissions are held against all orders of the last moment; what stands idle follows from the newest alone.
+        orders = [
+            self._jobs_of(name, order, queues, rulebook=rulebook, admitted=admitted)
+            for order in (pool.orders if judged else list(pool.orders)[-1:])
+        ]
         before = pool.adherence.judged, pool.adherence.missed, dict(pool.adherence.idle)
         pool.adherence.look(
             Look(at=sight.at, orders=orders, admitted=judged, holdings=self._holdings(states))
@@ -291,8 +309,9 @@ class AdherenceWatch:
         return judged
 
     def _leave_unjudged(self, name: str, pool: _Pool, why: Unjudged, jobs: int) -> None:
-        pool.unjudged[why] += jobs
-        self._record.unjudged.labels(name, why).inc(jobs)
+        if jobs:
+            pool.unjudged[why] += jobs
+            self._record.unjudged.labels(name, why).inc(jobs)
 
     def _note_front(self, name: str, pool: _Pool, at: float, rulebook: Rulebook) -> bool:
         """Keep the orders of which somebody may still act; gives whether there is a new one."""
@@ -354,3 +373,12 @@ class AdherenceWatch:
         for resource, amount in now.idle.items():
             more = (amount - idle.get(resource, 0.0)) / base_units(resource)
             self._record.idle.labels(name, resource).inc(more)
+
+
+def _admissions(sight: Sight, pools: Mapping[str, frozenset[str]]) -> dict[str, int]:
+    """How many jobs of each pool a look saw admitted; what a first replay shows happened long ago."""
+    if not sight.news:
+        return {}
+    admitted = [change.after.queue for change in sight.jobs if change.admitted and change.after is not None]
+    counts = {name: sum(queue in queues for queue in admitted) for name, queues in pools.items()}
+    return {name: jobs for name, jobs in counts.items() if jobs}

@@ -247,12 +247,15 @@ def adherence_in_words(found: Adherence) -> str:
 
 def _unjudged(found: Adherence) -> str:
     """What was admitted and nobody could order."""
-    parts = []
-    if found.newcomers:
-        parts.append(f"{found.newcomers} that had just come")
-    if found.takeovers:
-        parts.append(f"{found.takeovers} while the lead changed hands")
-    return f" (beside {' and '.join(parts)})" if parts else ""
+    counted = (
+        (found.newcomers, "that had just come"),
+        (found.takeovers, "while the lead changed hands"),
+        (found.unordered, "while there was no order"),
+        (found.unseen, "while the admitter did not know everything"),
+    )
+    parts = [f"{number} {why}" for number, why in counted if number]
+    *first, last = parts or [""]
+    return f" (beside {f'{", ".join(first)} and ' if first else ''}{last})" if parts else ""
 
 
 def _idle(found: Adherence) -> str:

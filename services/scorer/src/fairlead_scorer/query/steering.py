@@ -87,4 +87,6 @@ def _adherence(lease: LeaderLease, pool: str) -> Adherence | None:
         hindered=found.hindered,
         newcomers=found.newcomers,
         takeovers=found.takeovers,
+        unordered=found.unordered,
+        unseen=found.unseen,
     )
