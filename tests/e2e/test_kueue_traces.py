@@ -27,6 +27,13 @@ SENT_BY = {
 }
 
 
+def bodies(name: str, count: int) -> list[dict[str, object]]:
+    return [
+        {"id": f"{name}-{number}", "demand": {"nvidia.com/gpu": 1}, "template": TEMPLATE}
+        for number in range(count)
+    ]
+
+
 async def workload_of(estate: Estate, job: str) -> str:
     """The name of the Workload that Kueue makes of a Job."""
 
@@ -55,11 +62,7 @@ async def test_jobs_of_nats_and_of_kubectl_leave_one_connected_trace_each(
         async with fleet.running() as bus:
             jobs = []
             for tenant in estate.namespaces.values():
-                bodies = [
-                    {"id": f"{tenant}-{number}", "demand": {"nvidia.com/gpu": 1}, "template": TEMPLATE}
-                    for number in range(3)
-                ]
-                jobs += await submit_all(bus, tenant, bodies, cluster=KUBE_CLUSTER)
+                jobs += await submit_all(bus, tenant, bodies(tenant, 3), cluster=KUBE_CLUSTER)
             estate.job("team-a", "by-hand", seconds=1)
             by_hand = await workload_of(estate, "by-hand")
             traces = await traces_of(bus, KUBE_CLUSTER, [*jobs, by_hand], within=240)
@@ -75,3 +78,54 @@ async def test_jobs_of_nats_and_of_kubectl_leave_one_connected_trace_each(
             check_connected(found)
             [root] = [span for span in found.spans if span.operation_name == "submit"]
             assert found.service(root) == "fairlead-watcher", "whoever sees it first tells its root"
+
+
+async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
+    kube_lab: KubeLab, tmp_path: Path, jaeger: Jaeger
+) -> None:
+    with Estate(kube_lab, ["team-a", "team-b"]) as estate:
+        pool = estate.queue("shared", 1)
+        for namespace in estate.namespaces.values():
+            kube_lab.open_to_submissions(namespace)
+        policy = fair_policy(estate, {"team-a": 1, "team-b": 1}, pool, preemption="never")
+        settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
+        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1, settings=settings)
+        first, second = estate.namespaces.values()
+        async with fleet.running() as bus:
+            estate.job("team-a", "again", seconds=3)
+            again = await workload_of(estate, "again")
+            await eventually(lambda: again in estate.admitted(), 60, what="the job is admitted")
+            jobs: list[str] = []
+            for name, service in list(fleet.services.items()):
+                jobs += await submit_all(bus, first, bodies(f"before-{name}", 2), cluster=KUBE_CLUSTER)
+                service.kill()
+                jobs += await submit_all(bus, second, bodies(f"during-{name}", 1), cluster=KUBE_CLUSTER)
+                if service.service == "watcher":
+                    await put_back(kube_lab, estate, again)
+                await service.start().ready()
+            traces = await traces_of(bus, KUBE_CLUSTER, [*jobs, again], within=240)
+            for job in jobs:
+                found = await whole_trace(jaeger, traces[job], STAGES - {"level", "scored"})
+                check_connected(found)
+                assert len({span.span_id for span in found.spans if span.operation_name == "started"}) == 1
+            found = await whole_trace(jaeger, traces[again], OF_KUBECTL)
+            check_connected(found)
+            assert len({span.span_id for span in found.spans if span.operation_name == "started"}) == 2
+            for role in ("watcher", "scorer", "admitter"):
+                check_takeovers(jaeger, f"fairlead-{role}", set(traces.values()))
+
+
+async def put_back(lab: KubeLab, estate: Estate, name: str) -> None:
+    """Kueue stops a running job and starts it again, with nobody of us watching."""
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces['team-a']}/workloads/{name}"
+    lab.api.patch(path, {"spec": {"active": False}})
+    await eventually(lambda: name not in estate.admitted(), 60, what="the job is stopped")
+    lab.api.patch(path, {"spec": {"active": True}})
+
+
+def check_takeovers(jaeger: Jaeger, service: str, known: set[str]) -> None:
+    """The one after the kill is told in a trace of its own, linked to jobs that it concerns."""
+    told = [span for trace in jaeger.traces(service, "take over") for span in trace.spans]
+    linked = [set(span.links) for span in told if span.links]
+    assert linked, f"{len(told)} takeovers of {service}, none linked"
+    assert any(links & known for links in linked)

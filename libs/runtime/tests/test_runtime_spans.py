@@ -3,8 +3,9 @@
 from collections import Counter
 
 from fairlead_contracts.messages.job_traces import Span, new_trace
-from fairlead_runtime import Spans
+from fairlead_runtime import FrontendSpans, Metrics, MetricsObserver, Spans
 from fairlead_runtime.spans import Outcome
+from fairlead_testkit.builders import NOW, a_job
 
 
 class Told:
@@ -68,3 +69,27 @@ def test_whoever_causes_errors_fills_no_collector() -> None:
     for _ in range(1000):
         told.told.trouble("refuse", {})
     assert len(told.spans) == 60
+
+
+def test_who_takes_a_cluster_over_says_so_linked_to_its_newest_jobs() -> None:
+    told = Told()
+    told.told.send_to(told.take, 1.0)
+    dropped = new_trace("dropped", ratio=0.0).traceparent
+    jobs = [a_job("old"), a_job("new", started=NOW + 1), a_job("dropped", traceparent=dropped)]
+    FrontendSpans(told.told, lambda: NOW + 2, "c").taken_over({job.uid: job for job in jobs})
+    [taken] = [span for span in told.spans if span.name == "take over"]
+    assert taken.links == (new_trace("job", jobs[1].uid), new_trace("job", jobs[0].uid))
+
+
+def test_an_error_that_a_library_meets_is_told_and_what_is_none_is_not() -> None:
+    told = Told()
+    told.told.send_to(told.take, 0.0)
+    observer = MetricsObserver(Metrics("scorer"), "kube", told.told)
+    observer.note("reflector.error", kind="Workload", error="gone away")
+    observer.note("leadership.gained", epoch=3)
+    [span] = told.spans
+    assert (span.name, span.error, span.attributes) == (
+        "reflector.error",
+        "gone away",
+        {"fairlead.kind": "Workload"},
+    )

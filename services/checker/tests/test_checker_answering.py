@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.checker import Checker, Manners
 from fairlead_checker.facts import Checked, bare_node, checked, pod_use
 from fairlead_checker.ground import Ground
@@ -12,9 +13,11 @@ from fairlead_checker.instruments import Instruments
 from fairlead_checker.steps import RESET
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_kube import AdmissionCheck, Key, Node, Pod, ResourceFlavor, Workload, instant
 from fairlead_policy.hami.annotations import Strategy
-from fairlead_runtime import Metrics
+from fairlead_runtime import Metrics, Spans
+from fairlead_runtime.spans import Outcome
 
 GPU = "nvidia.com/gpu"
 START: Micros = instant("2026-11-22T12:00:00Z")
@@ -24,6 +27,10 @@ type Json = dict[str, object]
 
 def text(at: Micros) -> str:
     return f"{to_datetime(at):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def ignore(outcome: Outcome, number: int) -> None:
+    del outcome, number
 
 
 class Cluster:
@@ -46,12 +53,15 @@ class Cluster:
         self.written: list[tuple[str, str]] = []
         """Who, and the state or `let in`."""
         self._found: dict[str, Json] = {}
+        self.told: list[Span] = []
+        self.spans = Spans("checker", "one", ignore).send_to(self.take, 1.0)
         self._version = 0
         self.checker = Checker(
             self,
             self,
             Manners(strategy=Strategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300),
             Instruments(Metrics("checker")),
+            traces=CheckTraces(self.spans, "here"),
             why_not=lambda: None if self.leads else "it does not lead",
             clock=lambda: self.now,
             wake=asyncio.Event(),
@@ -69,6 +79,10 @@ class Cluster:
 
     def look(self) -> None:
         pass
+
+    def take(self, span: Span) -> bool:
+        self.told.append(span)
+        return True
 
     async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
         self.written.append((workload.name, str(entries[0]["state"])))
@@ -248,3 +262,16 @@ async def test_who_does_not_lead_says_nothing_and_forgets() -> None:
         await asyncio.sleep(0)
     running.cancel()
     assert here.written == []
+
+
+async def test_who_answers_from_now_on_says_so_and_for_whom() -> None:
+    here = Cluster("n1", "n2")
+    here.gang("one")
+    here.gang("two", level=5)
+    for leads in (True, True, False, True):
+        here.leads = leads
+        here.checker._may_answer()
+    first, second = here.told
+    assert {first.name, second.name} == {"take over"}
+    assert first.links == tuple(new_trace("job", uid) for uid in ("two", "one"))
+    assert first.context.trace_id != second.context.trace_id

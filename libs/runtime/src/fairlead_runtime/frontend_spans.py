@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.events import Event
-from fairlead_contracts.messages.job_traces import newest_instant, spans_of_event, spans_told_again
+from fairlead_contracts.messages.job_traces import (
+    newest_instant,
+    spans_of_event,
+    spans_told_again,
+    trace_of_job,
+)
 from fairlead_contracts.messages.state import JobState, State
 from fairlead_runtime.spans import Spans
 
@@ -43,8 +48,14 @@ class FrontendSpans:
         if not self._spans.on:
             return
         since = max(map(newest_instant, _jobs(stood)), default=0) - TOLD_AGAIN
-        self._spans.trouble("take over", {"fairlead.cluster": self._cluster, "fairlead.role": "watcher"})
-        for job in _jobs(stood if truth is None else truth):
+        jobs = _jobs(stood if truth is None else truth)
+        newest = sorted(jobs, key=newest_instant, reverse=True)
+        self._spans.trouble(
+            "take over",
+            {"fairlead.cluster": self._cluster, "fairlead.role": "watcher"},
+            links=(trace_of_job(job.uid, job.traceparent, self._spans.ratio) for job in newest),
+        )
+        for job in jobs:
             self._spans.tell(spans_told_again(job, since, self._spans.ratio))
 
 

@@ -70,11 +70,11 @@ class Lifecycle:
         self.stop = asyncio.Event()
         self.readiness = Readiness()
         self.metrics = Metrics(service)
-        self.observer = MetricsObserver(self.metrics)
         told = self.metrics.of("trace").counter(
             "spans", "Spans told, by what became of them.", labels=["outcome"]
         )
         self.spans = Spans(service, replica, lambda outcome, number: told.labels(outcome).inc(number))
+        self.observer = MetricsObserver(self.metrics, spans=self.spans)
         self._waiting = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

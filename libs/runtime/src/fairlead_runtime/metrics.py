@@ -20,6 +20,9 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from fairlead_contracts.messages.job_traces import Attributes
+from fairlead_runtime.spans import Spans
+
 NAMESPACE = "fairlead"
 type Unit = Literal[
     "", "seconds", "bytes", "ratio", "jobs", "messages", "shards", "levels", "tenants", "timestamp_seconds"
@@ -97,14 +100,16 @@ class MetricsObserver:
     Args:
         metrics: of the process; the counter is `fairlead_<subsystem>_events_total{what=...}`.
         subsystem: the library that is observed.
+        spans: where errors that it meets are told, each in a trace of its own.
     """
 
-    def __init__(self, metrics: Metrics, subsystem: str = "bus") -> None:
+    def __init__(self, metrics: Metrics, subsystem: str = "bus", spans: Spans | None = None) -> None:
         self._events = metrics.of(subsystem).counter(
             "events", f"What {subsystem} met, by kind.", labels=["what"]
         )
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._subsystem = subsystem
+        self._spans = spans
 
     def count(self, what: str, amount: int = 1) -> None:
         """Count something that happens too often to log."""
@@ -114,3 +119,8 @@ class MetricsObserver:
         """Count and log something that an operator should hear of."""
         self._events.labels(what).inc()
         self._log.bind(**facts).info(what, subsystem=self._subsystem)
+        if self._spans is not None and (error := facts.get("error")):
+            said: Attributes = {
+                f"fairlead.{name}": str(value) for name, value in facts.items() if name != "error"
+            }
+            self._spans.trouble(what, said, error=str(error))

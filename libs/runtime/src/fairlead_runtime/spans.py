@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Literal, Self
 
 from fairlead_contracts.base.instants import from_seconds
@@ -87,7 +88,7 @@ class Spans:
         self._troubles += 1
         now = from_seconds(time.time())
         context = new_trace(self._service, self._replica, name, now, self._troubles)
-        linked = tuple(link for link in links if link is not None and link.kept)[:_LINKS]
+        linked = tuple(islice((link for link in links if link is not None and link.kept), _LINKS))
         self.tell(
             [
                 Span(

@@ -258,6 +258,7 @@ class Steersman:
             failed=applied.failed + len(applied.refused_lifts),
             gone=applied.gone,
             trouble=applied.trouble,
+            jobs=[write.job for write in (*applied.missed, *applied.refused_lifts)],
         )
         for write, sighting in applied.drifted:
             self._record.sighted(write.job, sighting)

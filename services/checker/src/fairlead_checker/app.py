@@ -3,6 +3,7 @@
 import asyncio
 
 from fairlead_bus import ConnectionSettings, Leadership, connect
+from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.checker import Checker, Manners
 from fairlead_checker.desk import Desk
 from fairlead_checker.instruments import Instruments
@@ -19,7 +20,7 @@ ROLE = "checker"
 
 async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
     """Answer the checks of one cluster until the process is asked to stop."""
-    observer = MetricsObserver(lifecycle.metrics, "kube")
+    observer = MetricsObserver(lifecycle.metrics, "kube", lifecycle.spans)
     kube = KubeSettings(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
@@ -38,6 +39,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
         )
         sources = Sources(client, settings.controller_name, wake=wake, observer=observer)
         instruments = Instruments(lifecycle.metrics)
+        traces = CheckTraces(lifecycle.spans, settings.cluster)
         instruments.role(lambda: leadership.epoch is not None)
 
         def why_not() -> str | None:
@@ -45,7 +47,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
 
         checker = Checker(
             sources,
-            Desk(client, observer, dry_run=settings.dry_run),
+            Desk(client, observer, traces, dry_run=settings.dry_run),
             Manners(
                 strategy=Strategy(settings.strategy),
                 hold=from_seconds(settings.hold_seconds),
@@ -53,6 +55,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
                 retry_longest_seconds=settings.retry_longest_seconds,
             ),
             instruments,
+            traces=traces,
             why_not=lambda: "it does not lead" if leadership.epoch is None else why_not(),
             clock=wall_clock,
             wake=wake,

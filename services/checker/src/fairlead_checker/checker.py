@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from fairlead_checker import words
+from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
 from fairlead_checker.ground import Ground
 from fairlead_checker.instruments import Instruments
@@ -97,6 +98,7 @@ class Checker:
         writer: of answers.
         manners: how it answers.
         instruments: counts.
+        traces: hears of takeovers.
         why_not: why it may not answer now: it does not lead, or does not know enough; None where it may.
         clock: now.
         wake: set by whoever has news.
@@ -109,6 +111,7 @@ class Checker:
         manners: Manners,
         instruments: Instruments,
         *,
+        traces: CheckTraces,
         why_not: Callable[[], str | None],
         clock: Callable[[], Micros],
         wake: asyncio.Event,
@@ -117,9 +120,11 @@ class Checker:
         self._writer = writer
         self._manners = manners
         self._instruments = instruments
+        self._traces = traces
         self._why_not = why_not
         self._clock = clock
         self._wake = wake
+        self._answers = False
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -140,10 +145,16 @@ class Checker:
             busy = bool(self._sent or self._released)
             await wake_or_timeout(self._wake, _TICK_SECONDS if busy else _IDLE_SECONDS)
             self._knowledge.look()
-            if self._why_not() is not None:
+            if self._may_answer():
+                await self._pass()
+            else:
                 self._begin_anew()
-                continue
-            await self._pass()
+
+    def _may_answer(self) -> bool:
+        answered, self._answers = self._answers, self._why_not() is None
+        if self._answers and not answered:
+            self._traces.took_over(sorted(self._knowledge.workloads, key=_turn))
+        return self._answers
 
     async def _pass(self) -> None:
         now, ours = self._clock(), self._knowledge.checks

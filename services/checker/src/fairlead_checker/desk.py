@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros, to_datetime
@@ -24,11 +25,15 @@ class Desk:
 
     Args:
         client: of the cluster.
-        observer: hears of what goes wrong.
+        observer: hears of what is written, and of what goes wrong.
+        traces: hears of what goes wrong.
         dry_run: whether only to say what would be written.
     """
 
-    def __init__(self, client: KubeClient, observer: KubeObserver, *, dry_run: bool) -> None:
+    def __init__(
+        self, client: KubeClient, observer: KubeObserver, traces: CheckTraces, *, dry_run: bool
+    ) -> None:
+        self._traces = traces
         self._client = client
         self._observer = observer
         self._dry_run = dry_run
@@ -90,5 +95,6 @@ class Desk:
             self._observer.count("check.outdated")
         else:
             name = f"{workload.namespace}/{workload.name}"
-            self._observer.note("check.failed", workload=name, error=str(error))
+            self._observer.note("check.failed", workload=name, why=str(error))
+            self._traces.failed(workload, str(error))
         return False

@@ -9,6 +9,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation
+from fairlead_contracts.frontend.marks import TRACEPARENT
 from fairlead_kube import (
     PRIORITY_BOOST,
     CheckState,
@@ -54,6 +55,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Its resourceVersion: what is written of it is written of this very state, or not at all."""
     created: Micros
+    traceparent: str | None = None
+    """The trace that it was submitted in; None where that is the one of its uid."""
     level: int
     """Its effective priority."""
     owner: str
@@ -97,6 +100,7 @@ def checked(workload: Workload) -> Checked | None:
         uid=metadata.uid,
         version=metadata.resource_version,
         created=metadata.created,
+        traceparent=_traceparent(workload),
         level=(workload.spec.priority or 0) + (int32(metadata.annotation(PRIORITY_BOOST)) or 0),
         owner=controller.uid if controller else "",
         checks={one.name: one for one in status.admission_checks},
@@ -106,6 +110,12 @@ def checked(workload: Workload) -> Checked | None:
         evicted=evicted is not None and evicted.status == "True" and evicted.reason == BY_CHECK,
         requeue_at=instant(requeue) if requeue else None,
     )
+
+
+def _traceparent(workload: Workload) -> str | None:
+    """As on its pods: its own annotations are Kueue's choice."""
+    places = [workload.metadata, *(pods.template.metadata for pods in workload.spec.pod_sets or ())]
+    return next((found for place in places if (found := place.annotation(TRACEPARENT))), None)
 
 
 def _pod_sets(workload: Workload) -> Iterable[CheckedPods]:

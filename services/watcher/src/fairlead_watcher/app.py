@@ -26,7 +26,7 @@ ROLE = "watcher"
 
 async def main(settings: WatcherSettings, lifecycle: Lifecycle) -> None:
     """State one cluster until the process is asked to stop."""
-    observer = MetricsObserver(lifecycle.metrics, "kube")
+    observer = MetricsObserver(lifecycle.metrics, "kube", lifecycle.spans)
     kube = KubeSettings(
         kubeconfig=settings.kubeconfig,
         context=settings.context,

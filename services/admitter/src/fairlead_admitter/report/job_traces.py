@@ -121,14 +121,19 @@ class JobTraces:
         root = trace_of_job(job.uid, job.traceparent, self._spans.ratio)
         return exemplar_of(root.traceparent)
 
-    def failed(self, pool: str, failed: int, why: str) -> None:
-        """Levels of a pool could not be written."""
+    def failed(self, pool: str, failed: int, why: str, jobs: Iterable[JobState]) -> None:
+        """Levels of a pool could not be written: those of these jobs."""
         said: Attributes = {
             "fairlead.cluster": self._cluster,
             "fairlead.pool": pool,
             "fairlead.writes": failed,
         }
-        self._spans.trouble("write levels", said, error=why)
+        self._spans.trouble("write levels", said, links=self._roots(jobs), error=why)
+
+    def held(self, scope: str, why: str) -> None:
+        """No job can be made just now for what was submitted there."""
+        said: Attributes = {"fairlead.cluster": self._cluster, "fairlead.scope": scope}
+        self._spans.trouble("create", said, error=why)
 
     def took_over(self, epoch: int, jobs: Iterable[JobState]) -> None:
         """This replica leads: it tells again what the one before may have left untold, as the same spans."""
@@ -145,9 +150,12 @@ class JobTraces:
             "fairlead.role": "admitter",
             "fairlead.epoch": epoch,
         }
-        self._spans.trouble("take over", said)
+        self._spans.trouble("take over", said, links=self._roots(newest))
         for job in newest:
             self._spans.tell(self._told_again(job))
+
+    def _roots(self, jobs: Iterable[JobState]) -> Iterator[TraceContext]:
+        return (trace_of_job(job.uid, job.traceparent, self._spans.ratio) for job in jobs)
 
     def _told_again(self, job: JobState) -> Iterator[Span]:
         root = read_traceparent(job.traceparent)

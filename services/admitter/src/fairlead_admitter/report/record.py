@@ -1,6 +1,6 @@
 """What the admitter tells of itself: metrics, log lines and the event of each level written."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import get_args
 
 import structlog
@@ -192,13 +192,13 @@ class Record:
         """A dry run decided on a level."""
         self._log.info("would write", pool=pool, **_told(write))
 
-    def troubled(self, pool: str, *, failed: int, gone: int, trouble: str) -> None:
-        """Writes did not land; the next pass sees to them."""
+    def troubled(self, pool: str, *, failed: int, gone: int, trouble: str, jobs: Iterable[JobState]) -> None:
+        """Writes did not land, those of these jobs; the next pass sees to them."""
         self._failed.inc(failed)
         self._gone.inc(gone)
         if failed:
             self._log.warning("levels not written", pool=pool, failed=failed, why=trouble)
-            self._traces.failed(pool, failed, trouble)
+            self._traces.failed(pool, failed, trouble, jobs)
 
     def taken(self, outcome: str) -> None:
         """A submission was handled: "accepted", "repeated", or the reason of its refusal."""
@@ -213,6 +213,7 @@ class Record:
         self._creations_failed.inc()
         if new:
             self._log.warning("submissions held", scope=scope, why=why)
+            self._traces.held(scope, why)
 
     def answered(self, answer: AnyAnswer) -> None:
         """An answer was published."""

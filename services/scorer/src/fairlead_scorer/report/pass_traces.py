@@ -127,7 +127,7 @@ class PassTraces:
         """A decision could not be published now."""
         self._diary.failed(shard, error)
         begun = self._passes.get(shard)
-        links = () if begun is None else (begun.context,)
+        links = () if begun is None else (begun.context, *begun.moved)
         self._spans.trouble("publish", self._about(shard), links=links, error=str(error))
 
     def _told(self, shard: ShardName, done: _Pass) -> Iterator[Span]:
