@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +101,22 @@ async def test_settings_of_the_person_do_not_change_what_is_read(
         monkeypatch.setenv(name, "%j")
     assert "SQUEUE_FORMAT" in os.environ
     assert len((await CommandController(slurm_lab.conf).jobs()).jobs) >= 1
+
+
+async def test_where_no_munge_runs_a_token_says_who_asks(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    text = re.sub(r"socket=[^,\s]+", "socket=/nonexistent", slurm_lab.conf.read_text())
+    assert "/nonexistent" in text
+    conf.write_text(text)
+    job, token = slurm_lab.submit("vision", "--hold"), tmp_path / "token"
+    controller = CommandController(conf, token=token)
+    with pytest.raises(SlurmUnreachableError, match="no token"):
+        await controller.jobs()
+    given = slurm_lab.run("scontrol", "token", f"username={OPERATOR}", "lifespan=600")
+    token.touch(mode=0o600)
+    token.write_text(given.strip().removeprefix("SLURM_JWT="))
+    assert job in {found.id for found in (await controller.jobs()).jobs}
+    assert await controller.set_site_factors([(job, 77)]) == {}
+    token.write_text("not.a.token")
+    with pytest.raises(SlurmUnreachableError):
+        await controller.jobs()

@@ -50,10 +50,13 @@ class Commands:
     Args:
         conf: its slurm.conf; by default what the programs themselves take.
         seconds: a program that takes longer is ended.
+        token: a file with a JSON Web Token, read each time as it does not last: where there is no munge. By default
+            munge says who asks.
     """
 
-    def __init__(self, conf: Path | None, *, seconds: float = 20.0) -> None:
+    def __init__(self, conf: Path | None, *, seconds: float = 20.0, token: Path | None = None) -> None:
         self._seconds = seconds
+        self._token = token
         self._environ = _environment(os.environ, conf)
         self._conf = self._environ.get("SLURM_CONF")
 
@@ -79,11 +82,12 @@ class Commands:
         """How a program ended, whatever it said of its work; `given` is its standard input.
 
         Raises:
-            SlurmUnreachableError: slurmctld does not answer.
+            SlurmUnreachableError: slurmctld does not answer, or there is no token to ask it with.
             ProgramMissingError: there is no such program.
             ConfigurationMissingError: there is no such slurm.conf.
         """
         self._look_first()
+        environ = self._environ | _identity(self._token)
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -91,7 +95,7 @@ class Commands:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=self._environ,
+                env=environ,
             )
         except FileNotFoundError as error:
             raise ProgramMissingError(f"{program} is not installed, or not on the PATH") from error
@@ -129,6 +133,16 @@ def _environment(given: Mapping[str, str], conf: Path | None) -> dict[str, str]:
     where = str(conf) if conf is not None else given.get("SLURM_CONF")
     # Instants as seconds since the epoch, and messages in the language that `_AWAY` knows.
     return kept | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"} | ({"SLURM_CONF": where} if where else {})
+
+
+def _identity(token: Path | None) -> dict[str, str]:
+    """Whom Slurm takes us for (https://slurm.schedmd.com/jwt.html); never an argument, which anybody could read."""
+    if token is None:
+        return {}
+    try:
+        return {"SLURM_JWT": token.read_text().strip()}
+    except OSError as error:
+        raise SlurmUnreachableError(f"no token to ask slurmctld with: {error}") from error
 
 
 def _shown(arguments: Sequence[str]) -> str:

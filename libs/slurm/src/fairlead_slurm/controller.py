@@ -43,10 +43,11 @@ class CommandController:
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
         seconds: how long one command may take.
+        token: a file with the JSON Web Token to ask with; by default munge says who asks.
     """
 
-    def __init__(self, conf: Path | None = None, *, seconds: float = 20.0) -> None:
-        self._commands = Commands(conf, seconds=seconds)
+    def __init__(self, conf: Path | None = None, *, seconds: float = 20.0, token: Path | None = None) -> None:
+        self._commands = Commands(conf, seconds=seconds, token=token)
         self._queue = QueueReader()
 
     async def jobs(self) -> Reading:

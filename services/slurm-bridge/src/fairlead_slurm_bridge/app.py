@@ -43,7 +43,9 @@ async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
 
 async def _serve(settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: Store) -> None:
     controller = CommandController(
-        None if settings.slurm_conf is None else Path(settings.slurm_conf), seconds=settings.command_seconds
+        None if settings.slurm_conf is None else Path(settings.slurm_conf),
+        seconds=settings.command_seconds,
+        token=None if settings.slurm_token is None else Path(settings.slurm_token),
     )
     observer = Observer(controller)
     view = View(

@@ -14,6 +14,9 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     """Name of the cluster; one bridge leads per cluster, the others stand by."""
     slurm_conf: str | None = None
     """Path of slurm.conf; by default $SLURM_CONF, else where Slurm's commands look."""
+    slurm_token: str | None = None
+    """Path of a file with a JSON Web Token for slurmctld (`scontrol token`), where no munge runs beside the bridge. Read
+    for each command, so that a new one may be put in its place."""
     store: str = "slurm-bridge.sqlite"
     """Path of the SQLite file that remembers when jobs were first seen, which Slurm forgets at a requeue."""
     poll_seconds: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 2.0
