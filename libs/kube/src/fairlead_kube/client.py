@@ -1,7 +1,7 @@
 """Typed calls on one API server."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import msgspec
 
@@ -9,7 +9,7 @@ from fairlead_kube.errors import ExpiredError, MalformedAnswerError
 from fairlead_kube.kubeconfig import find_access
 from fairlead_kube.objects import KubeStruct
 from fairlead_kube.observer import SILENT, KubeObserver
-from fairlead_kube.resources import Resource
+from fairlead_kube.resources import PODS, Resource
 from fairlead_kube.settings import KubeSettings
 from fairlead_kube.throttle import Throttle
 from fairlead_kube.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport, open_transport
@@ -258,6 +258,19 @@ class KubeClient:
         await self.writes.acquire()
         path = resource.path(namespace, name)
         await self.request("DELETE", path, body=msgspec.json.encode(options), impersonate=impersonate)
+
+    @contextlib.asynccontextmanager
+    async def pod_log(
+        self, name: str, namespace: str, *, container: str, follow: bool
+    ) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """A container's output from its beginning, in pieces; with `follow` until the container ends.
+
+        Raises:
+            StatusError: there is no such pod, the container has not begun, or its kubelet does not answer.
+        """
+        query = {"container": container} | ({"follow": "true"} if follow else {})
+        async with self.transport.octets(PODS.path(namespace, name, "log"), query=query) as pieces:
+            yield pieces
 
     async def _write[T](
         self,

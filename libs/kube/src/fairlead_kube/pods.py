@@ -98,12 +98,46 @@ class PodTemplate(KubeStruct, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
 
 
+class ContainerWaiting(KubeStruct, frozen=True, kw_only=True):
+    """Why a container has not started."""
+
+    reason: str = ""
+    """Such as `ImagePullBackOff`."""
+    message: str = ""
+
+
+class ContainerTerminated(KubeStruct, frozen=True, kw_only=True):
+    """How a container ended."""
+
+    exit_code: int = 0
+    """128 and the signal's number where a signal ended it."""
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(KubeStruct, frozen=True, kw_only=True):
+    """One of them, or none while nobody knows."""
+
+    waiting: ContainerWaiting | None = None
+    terminated: ContainerTerminated | None = None
+
+
+class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
+    """How one container is doing."""
+
+    name: str = ""
+    state: ContainerState = ContainerState()
+
+
 class PodStatus(KubeStruct, frozen=True, kw_only=True):
     """How a pod is doing."""
 
     phase: str = ""
     reason: str = ""
+    message: str = ""
     conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(KubeStruct, frozen=True, kw_only=True):

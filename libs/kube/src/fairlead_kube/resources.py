@@ -81,6 +81,9 @@ ADMISSION_CHECKS = _kueue("admissionchecks", "AdmissionCheck", AdmissionCheck)
 NODES = _core("nodes", "Node", Node)
 NAMESPACES = _core("namespaces", "Namespace", Namespace)
 PODS = _core("pods", "Pod", Pod, namespaced=True)
+PERSISTENT_VOLUME_CLAIMS = _core(
+    "persistentvolumeclaims", "PersistentVolumeClaim", PartialObject, namespaced=True
+).metadata()
 EVENTS = _core("events", "Event", PartialObject, namespaced=True)
 SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount", PartialObject, namespaced=True).metadata()
 

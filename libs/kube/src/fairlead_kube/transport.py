@@ -107,6 +107,13 @@ class Transport:
             yield _lines(answer)
 
     @contextlib.asynccontextmanager
+    async def octets(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """The bytes of a long answer as they arrive; silence is no error: a log may be quiet for days."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=None)
+        async with self._answer("GET", path, query=query, headers={"Accept": "*/*"}, limits=limits) as answer:
+            yield _unbroken(answer)
+
+    @contextlib.asynccontextmanager
     async def _answer(
         self,
         method: str,
@@ -162,6 +169,15 @@ async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:
             yield lines
+
+
+async def _unbroken(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """What arrives, until the server ends it; one that breaks off raises as a request does."""
+    try:
+        async for chunk in answer.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(f"the answer broke off: {str(error) or type(error).__name__}") from error
 
 
 def _long_lived(address: aiohttp.AddrInfoType) -> socket.socket:
