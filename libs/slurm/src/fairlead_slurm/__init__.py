@@ -20,6 +20,7 @@ from fairlead_slurm.errors import (
     UnreadableError,
 )
 from fairlead_slurm.ladder import UNLABELLED, Ladder
+from fairlead_slurm.partition_jobs import PartitionJobs
 from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
 
@@ -36,6 +37,7 @@ __all__ = [
     "FatalSlurmError",
     "Ladder",
     "NotAnIdError",
+    "PartitionJobs",
     "ProgramMissingError",
     "Reading",
     "Remark",

@@ -1,0 +1,222 @@
+"""Asks slurm-bridge's gate on behalf of one of Slurm's hooks, or stands on a node for a job that runs as a pod.
+
+`fairlead slurm install` writes it out as a program of its own. It runs under any Python from 3.9 on with the standard library
+alone: nothing else of Fairlead has to be on Slurm's hosts. What it imports is what it takes to start in some ten milliseconds.
+
+What is said, both ways, is a JSON object a line. To the gate: the hook's name and Slurm's variables. From it: `{"say": text}`,
+`{"log": n}` followed by n bytes of the pod's output, and at the end `{"exit": code}`.
+"""
+
+from __future__ import annotations  # for Pythons that Slurm's hosts have
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Self
+
+SOCKET = "/run/fairlead/slurm-gate.sock"
+"""Where the gate listens. `install` writes these lines anew."""
+AWAY = "requeue"
+"""What a prolog does while nobody listens there: `requeue`, or `start` the job, whose body then asks for a pod."""
+SECONDS = 280.0
+"""How long a hook may take: less than PrologEpilogTimeout."""
+
+REQUEUE = 1
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+RESTARTING = 2.0
+"""Seconds for which a hook tries on to reach a gate that may be restarting."""
+TOLD_AFTER = 1.0
+_PIECE = 65536
+_STDOUT = 1
+
+
+class AwayError(Exception):
+    """The gate does not listen, or went away before it had answered."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the hook of that name; the exit code is the hook's."""
+    hook = arguments[0] if arguments else ""
+    if hook == "body":
+        return Body().run()
+    if hook in ("prolog", "epilog", "epilog-slurmctld"):
+        return ask_once(hook)
+    say("no such hook: " + hook)
+    return 0
+
+
+def say(text: str) -> None:
+    """Tell whoever reads the log of Slurm, or the output of the job."""
+    try:
+        os.write(2, ("fairlead: " + text + "\n").encode("utf-8", "replace"))
+    except OSError:
+        return
+
+
+def variables() -> dict[str, str]:
+    """The environment's part that is Slurm's; bytes that are no UTF-8 become question marks."""
+    found = {name: value for name, value in os.environ.items() if name.startswith(("SLURM_", "SLURMD_"))}
+    return {name: os.fsencode(value).decode("utf-8", "replace") for name, value in found.items()}
+
+
+def ask_once(hook: str) -> int:
+    """The answer to a prolog, or what is set for when nobody gives one. An epilog never fails: that would drain its node."""
+    began = time.monotonic()
+    until = began + SECONDS
+    while True:
+        try:
+            code = answer({"hook": hook, "env": variables()}, until)
+        except (AwayError, OSError, ValueError) as error:
+            if time.monotonic() > min(began + RESTARTING, until):
+                say(f"the gate does not answer: {error}")
+                return REQUEUE if hook == "prolog" and AWAY != "start" else 0
+            time.sleep(FIRST_PAUSE)
+        else:
+            return code if hook == "prolog" else 0
+
+
+def answer(request: dict[str, object], until: float) -> int:
+    """The exit code that the gate answers with."""
+    with Conversation(request, until) as gate:
+        while True:
+            word = gate.word()
+            if "say" in word:
+                say(str(word["say"]))
+            if "exit" in word:
+                return int(str(word["exit"]))
+
+
+class Conversation:
+    """One connection to the gate.
+
+    Args:
+        request: what is asked.
+        until: by the monotonic clock; None for no end.
+    """
+
+    def __init__(self, request: dict[str, object], until: float | None = None) -> None:
+        self._until = until
+        self._rest = b""
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._limit()
+            self._socket.connect(SOCKET)
+            self.tell(request)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def tell(self, word: dict[str, object]) -> None:
+        """Say something."""
+        self._socket.sendall(json.dumps(word).encode() + b"\n")
+
+    def word(self) -> dict[str, object]:
+        """The next thing that the gate says."""
+        while b"\n" not in self._rest:
+            self._rest += self._read()
+        line, _, self._rest = self._rest.partition(b"\n")
+        found: dict[str, object] = json.loads(line)
+        return found
+
+    def piece(self, most: int) -> bytes:
+        """Up to so many of the bytes that follow."""
+        if not self._rest:
+            self._rest = self._read()
+        piece, self._rest = self._rest[:most], self._rest[most:]
+        return piece
+
+    def _read(self) -> bytes:
+        self._limit()
+        found = self._socket.recv(_PIECE)
+        if not found:
+            raise AwayError("it hung up")
+        return found
+
+    def _limit(self) -> None:
+        if self._until is not None:
+            self._socket.settimeout(max(self._until - time.monotonic(), 0.01))
+
+
+class Body:
+    """The batch job's process: it lives as long as the pod, prints what the pod prints, and ends as the pod ends."""
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._mute = False
+        self._stopped = False
+        self._gate: Conversation | None = None
+
+    def run(self) -> int:
+        """Until the pod has ended; returns its exit code."""
+        for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT):
+            signal.signal(number, self._asked_to_stop)
+        pause = FIRST_PAUSE
+        told = False
+        while True:
+            try:
+                return self._listen()
+            except (AwayError, OSError, ValueError) as error:
+                if not told and pause > TOLD_AFTER:
+                    say(f"the gate does not answer, the pod goes on: {error}")
+                    told = True
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _listen(self) -> int:
+        with Conversation(
+            {
+                "hook": "body",
+                "env": variables(),
+                "offset": self._heard,
+                "stop": self._stopped,
+                "open": AWAY == "start",
+            }
+        ) as gate:
+            self._gate = gate
+            try:
+                while True:
+                    word = gate.word()
+                    if "log" in word:
+                        self._print(gate, int(str(word["log"])))
+                    elif "say" in word:
+                        say(str(word["say"]))
+                    elif "exit" in word:
+                        return int(str(word["exit"]))
+            finally:
+                self._gate = None
+
+    def _print(self, gate: Conversation, left: int) -> None:
+        while left:
+            piece = gate.piece(left)
+            left -= len(piece)
+            self._heard += len(piece)
+            while piece and not self._mute:
+                try:
+                    piece = piece[os.write(_STDOUT, piece) :]
+                except OSError as error:  # a full disk is no reason to end the job
+                    self._mute = True
+                    say(f"the rest of the pod's output is lost: {error}")
+
+    def _asked_to_stop(self, _number: int, _frame: object) -> None:
+        """Pass it on and wait on: the pod ends in its own time, or Slurm kills this process after KillWait."""
+        first, self._stopped = not self._stopped, True
+        if first and self._gate is not None:
+            try:
+                self._gate.tell({"stop": True})
+            except OSError:
+                return
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

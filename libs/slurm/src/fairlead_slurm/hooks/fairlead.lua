@@ -1,0 +1,109 @@
+-- Fairlead's part of job_submit.lua: what is asked of a job that is to run as a pod, and what becomes of its script.
+-- Written by `fairlead slurm install`. job_submit.lua calls it, and returns what it returns where that is not SUCCESS:
+--
+--   dofile("FOLDER/fairlead.lua")
+--   function slurm_job_submit(job, partitions, user)
+--      return fairlead_job_submit(job, partitions, user)
+--   end
+--   function slurm_job_modify(job, record, partitions, user)
+--      return fairlead_job_modify(job, record, partitions, user)
+--   end
+
+local PARTITION = "pods" -- fairlead: setting
+local BODY = "exec /bin/false" -- fairlead: setting
+local LICENSE = "" -- fairlead: setting
+local VARIABLES = {"TRACEPARENT"} -- fairlead: setting
+local MARK = "#fairlead: what follows runs in the pod"
+local LONGEST = 200000
+local NO_VALUE = 4294967294
+
+-- Anything at all as letters and digits: what a user wrote must not become a line of its own.
+local function hex(text)
+   return (text:gsub(".", function(c) return string.format("%02x", c:byte()) end))
+end
+
+local function refuse(why)
+   slurm.log_user("fairlead: partition %s: %s", PARTITION, why)
+   return slurm.ERROR
+end
+
+local function default_partition(partitions)
+   for name, partition in pairs(partitions) do
+      if partition.flag_default ~= 0 then return name end
+   end
+   return nil
+end
+
+local function goes_to_pods(names)
+   for name in string.gmatch(names or "", "[^,]+") do
+      if name == PARTITION then return true end
+   end
+   return false
+end
+
+-- GPUs of one node: `gres:gpu:2`, `gres/gpu:h100:2`, `gpu` and so on.
+local function gpus(job)
+   local count = 0
+   for _, field in ipairs({"tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket"}) do
+      for word in string.gmatch(job[field] or "", "[^,]+") do
+         if string.find(word, "gpu", 1, true) then
+            count = count + (tonumber(string.match(word, "[:=](%d+)$")) or 1)
+         end
+      end
+   end
+   return count
+end
+
+local function head(job)
+   local lines = {"#!/bin/sh"}
+   local wanted = {}
+   for _, name in ipairs(VARIABLES) do wanted[name] = true end
+   for word in string.gmatch(job.comment or "", "%S+") do
+      local names = string.match(word, "^env=(.+)$")
+      for name in string.gmatch(names or "", "[%a_][%w_]*") do wanted[name] = true end
+   end
+   for name in pairs(wanted) do
+      local value = job.environment and job.environment[name]
+      if value ~= nil then lines[#lines + 1] = "#fairlead-env " .. name .. "=" .. hex(value) end
+   end
+   for number = 1, (job.argc or 1) - 1 do
+      lines[#lines + 1] = "#fairlead-arg " .. hex(job.argv[number])
+   end
+   lines[#lines + 1] = BODY
+   lines[#lines + 1] = "exit 75"
+   lines[#lines + 1] = MARK
+   return table.concat(lines, "\n") .. "\n"
+end
+
+function fairlead_job_submit(job, partitions, user)
+   local names = job.partition or default_partition(partitions)
+   if not goes_to_pods(names) then return slurm.SUCCESS end
+   if names ~= PARTITION then return refuse("a job that runs as a pod cannot also ask for other partitions") end
+   if user == 0 and (job.user_id == nil or job.user_id == 0 or job.user_id == NO_VALUE) then
+      return refuse("jobs of root do not run as pods")
+   end
+   if job.script == nil or job.script == "" then return refuse("only batch jobs run as pods: use sbatch") end
+   if #job.script > LONGEST then return refuse("the script is longer than " .. LONGEST .. " bytes") end
+   if string.find(job.script, "\n" .. MARK .. "\n", 1, true) then return refuse("the script holds a line of fairlead's") end
+   if job.min_nodes ~= nil and job.min_nodes ~= NO_VALUE and job.min_nodes > 1 then
+      return refuse("one pod runs on one node")
+   end
+   job.requeue = 1
+   job.script = head(job) .. job.script
+   if LICENSE ~= "" then
+      local count = gpus(job)
+      if count > 0 then
+         local own = LICENSE .. ":" .. count
+         job.licenses = (job.licenses and job.licenses ~= "") and (job.licenses .. "," .. own) or own
+      end
+   end
+   return slurm.SUCCESS
+end
+
+-- A job that moves in was not seen at its submission, and would run on the node; one that moves out would have no pod.
+function fairlead_job_modify(job, record, partitions, user)
+   if job.partition ~= nil and job.partition ~= "" and goes_to_pods(job.partition) ~= goes_to_pods(record.partition) then
+      return refuse("a job cannot be moved into it or out of it: submit it again")
+   end
+   return slurm.SUCCESS
+end

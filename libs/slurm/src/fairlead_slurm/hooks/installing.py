@@ -1,0 +1,166 @@
+"""The files that make a partition's jobs run as pods: hooks, job_submit's part, and lines for slurm.conf. Pure: text by file name."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+import msgspec
+
+PROGRAM = "fairlead-gate.py"
+LUA = "fairlead.lua"
+JOB_SUBMIT = "job_submit.lua"
+CONF = "slurm.conf.add"
+PROLOG_SLURMCTLD, EPILOG_SLURMCTLD, EPILOG = "prolog-slurmctld", "epilog-slurmctld", "epilog"
+_HOOKS = {PROLOG_SLURMCTLD: "prolog", EPILOG_SLURMCTLD: "epilog-slurmctld", EPILOG: "epilog"}
+REQUEUE_EXIT = 75
+_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_BEFORE_TIMEOUT = 20
+"""Seconds before PrologEpilogTimeout at which a hook gives up by itself: slurmctld kills, and slurmd drains the node."""
+
+
+class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the hooks are to work."""
+
+    folder: str
+    """Where the files will lie, as Slurm's daemons and users see it: the same on all hosts."""
+    partition: str
+    socket: str
+    python: str
+    away: str = "requeue"
+    """What a prolog does while the gate is away: `requeue` or `start`."""
+    timeout: int = 300
+    """PrologEpilogTimeout, in seconds."""
+    license: str = ""
+    """As `NAME@SERVER`, where tokens follow the free GPUs; empty for none."""
+    variables: Sequence[str] = ("TRACEPARENT",)
+    """Of the submitting environment, what every pod gets."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be written down safely.
+
+        Raises:
+            ValueError: says which word, and why.
+        """
+        for name, text in (("folder", self.folder), ("socket", self.socket), ("python", self.python)):
+            if not text.startswith("/") or any(ord(letter) < ord(" ") for letter in text):
+                raise ValueError(f"{name} has to be an absolute path in one line: {text!r}")
+        if re.search(r"[\s#\"'\\,]", self.folder):
+            raise ValueError(f"slurm.conf takes no path with blanks, quotes or commas: {self.folder!r}")
+        if _NAME.fullmatch(self.partition) is None:
+            raise ValueError(f"{self.partition!r} is no name of a partition")
+        if self.license and re.fullmatch(r"[\w.-]{1,64}@[\w.-]{1,64}", self.license, re.ASCII) is None:
+            raise ValueError(f"a license is NAME@SERVER, not {self.license!r}")
+        for variable in self.variables:
+            if _VARIABLE.fullmatch(variable) is None:
+                raise ValueError(f"{variable!r} is no name of a variable")
+        if self.away not in ("requeue", "start"):
+            raise ValueError(f"away is requeue or start, not {self.away!r}")
+
+
+class HookFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file."""
+
+    text: str
+    executable: bool = False
+
+
+def hook_files(settings: HookSettings) -> dict[str, HookFile]:
+    """All files, by name within the folder."""
+    program = shlex.quote(f"{settings.folder}/{PROGRAM}")
+    # -I and -S: nothing of the user's environment or of site-packages is looked at, which also makes it quick.
+    start = f"exec {shlex.quote(settings.python)} -I -S {program}"
+    found = {
+        name: HookFile(text=f"#!/bin/sh\n{start} {hook}\n", executable=True) for name, hook in _HOOKS.items()
+    }
+    found[PROGRAM] = HookFile(text=_program(settings), executable=True)
+    found[LUA] = HookFile(text=_lua(settings, f"{start} body"))
+    found[JOB_SUBMIT] = HookFile(text=_job_submit(settings))
+    found[CONF] = HookFile(text=_conf(settings))
+    return found
+
+
+def conf_lines(settings: HookSettings) -> dict[str, str]:
+    """What slurm.conf has to say, by key."""
+    return {
+        "PrologSlurmctld": f"{settings.folder}/{PROLOG_SLURMCTLD}",
+        "EpilogSlurmctld": f"{settings.folder}/{EPILOG_SLURMCTLD}",
+        "Epilog": f"{settings.folder}/{EPILOG}",
+        "JobSubmitPlugins": "lua",
+        "PrologEpilogTimeout": str(settings.timeout),
+        "BatchStartTimeout": str(2 * settings.timeout),
+        "KillWait": "60",
+        "RequeueExit": str(REQUEUE_EXIT),
+        "JobRequeue": "1",
+    }
+
+
+def _conf(settings: HookSettings) -> str:
+    lines = [f"{key}={value}" for key, value in conf_lines(settings).items()]
+    more = [
+        "# Lines for slurm.conf, beside what it has. Restart slurmctld afterwards, and `scontrol reconfigure` for slurmd.",
+        "# `fairlead slurm check` says which of them are missing.",
+        *lines,
+        "# The nodes of the partition stand for what Kubernetes has; one is enough, on slurmctld's host or another:",
+        f"# PartitionName={settings.partition} Nodes=... MaxNodes=1 OverSubscribe=NO State=UP",
+    ]
+    return "\n".join(more) + "\n"
+
+
+def _program(settings: HookSettings) -> str:
+    values = {
+        "SOCKET": settings.socket,
+        "AWAY": settings.away,
+        "SECONDS": float(settings.timeout - _BEFORE_TIMEOUT),
+    }
+    text = _shipped("client.py")
+    for name, value in values.items():
+        text = _replaced(text, rf"^{name} = .*$", f"{name} = {value!r}")
+    return f"#!{settings.python}\n{text}"
+
+
+def _lua(settings: HookSettings, body: str) -> str:
+    names = ", ".join(map(_quoted, settings.variables))
+    values = {
+        "PARTITION": _quoted(settings.partition),
+        "BODY": _quoted(body),
+        "LICENSE": _quoted(settings.license),
+        "VARIABLES": f"{{{names}}}",
+    }
+    text = _shipped(LUA).replace("FOLDER", settings.folder)
+    for name, value in values.items():
+        text = _replaced(text, rf"^local {name} = .*$", f"local {name} = {value}")
+    return text
+
+
+def _job_submit(settings: HookSettings) -> str:
+    example = re.search(r"^--   dofile(?:.*\n)(?:--   .*\n)+", _lua(settings, ""), re.MULTILINE)
+    assert example is not None  # noqa: S101 # shipped so
+    lines = [line.removeprefix("--   ") for line in example[0].splitlines()]
+    return (
+        "-- For a cluster without a job_submit.lua of its own: it belongs beside slurm.conf.\n"
+        + "\n".join([*lines, 'slurm.log_info("fairlead: loaded")', "return slurm.SUCCESS", ""])
+    )
+
+
+def _shipped(name: str) -> str:
+    return files("fairlead_slurm.hooks").joinpath(name).read_text(encoding="utf-8")
+
+
+def _replaced(text: str, form: str, line: str) -> str:
+    found, count = re.subn(form, lambda _: line, text, count=1, flags=re.MULTILINE)
+    if count != 1:
+        raise ValueError(f"nothing to replace for {line!r}")
+    return found
+
+
+def _quoted(text: str) -> str:
+    """A string of Lua's: what JSON escapes Lua 5.1 reads the same way, all but letters beyond ASCII, which it takes as they are."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, str]:
+    """The lines that a configuration, by key, does not have as they should be."""
+    return {key: value for key, value in conf_lines(settings).items() if conf.get(key) != value}

@@ -1,0 +1,78 @@
+"""The jobs of one partition, whose jobs run as pods: what the gate asks of slurmctld, by Slurm's commands."""
+
+from collections.abc import Iterable
+from itertools import batched
+from pathlib import Path
+
+from fairlead_slurm.commands import Commands
+from fairlead_slurm.errors import CommandFailedError
+from fairlead_slurm.queue import QueueFormat, SlurmJob
+from fairlead_slurm.updates import checked, is_gone
+
+_IN_A_LIST = 200
+
+
+class PartitionJobs:
+    """Jobs of one partition of one cluster.
+
+    Args:
+        conf: slurm.conf; by default where Slurm's commands look.
+        partition: of the jobs.
+        seconds: how long one command may take.
+
+    Raises:
+        SlurmUnreachableError: of each method: slurmctld does not answer.
+    """
+
+    def __init__(self, conf: Path | None, partition: str, *, seconds: float = 20.0) -> None:
+        self._commands = Commands(conf, seconds=seconds)
+        self._partition = partition
+
+    async def jobs(self) -> list[SlurmJob]:
+        """All that slurmctld knows of the partition, with those that ended a moment ago."""
+        form = QueueFormat()
+        where = f"--partition={self._partition}"
+        return form.read(await self._commands.output("squeue", *form.arguments, where)).jobs
+
+    async def job(self, number: int) -> SlurmJob | None:
+        """One job, by the number of its record; None where slurmctld does not know it any more."""
+        form = QueueFormat()
+        try:
+            text = await self._commands.output("squeue", *form.arguments, f"--jobs={number:d}")
+        except CommandFailedError as error:
+            if is_gone(str(error)):
+                return None
+            raise
+        return next((job for job in form.read(text).jobs if job.number == number), None)
+
+    async def script(self, number: int) -> str:
+        """The batch script that slurmctld keeps of a job.
+
+        Raises:
+            CommandFailedError: it has none, or the job is gone.
+        """
+        return await self._commands.output("scontrol", "write", "batch_script", f"{number:d}", "-")
+
+    async def wake(self, jobs: Iterable[str]) -> None:
+        """Let waiting jobs be tried at once, whose begin Slurm put off. Those that are gone are left out."""
+        lines = [
+            f"update jobid={','.join(part)} starttime=now"
+            for part in batched((checked(job) for job in jobs), _IN_A_LIST, strict=False)
+        ]
+        if lines:
+            await self._commands.run("scontrol", given="\n".join([*lines, "quit", ""]))
+
+    async def cancel(self, number: int) -> None:
+        """Cancel a job, which may have ended."""
+        await self._commands.run("scancel", f"{number:d}")
+
+    async def tokens(self, name: str, server: str, count: int) -> None:
+        """Say how many of a license there are in accounting.
+
+        Raises:
+            CommandFailedError: there is no such license, or no right to change it.
+        """
+        where = ("where", f"name={name}", f"server={server}", "set", f"count={count:d}")
+        ended = await self._commands.run("sacctmgr", "--immediate", "modify", "resource", *where)
+        if ended.code != 0 and "nothing modified" not in (ended.out + ended.errors).lower():
+            raise CommandFailedError(f"sacctmgr modify resource {name}: {ended.errors.strip()[:200]}")

@@ -1,0 +1,174 @@
+"""The files of `fairlead slurm install`, run as they are written: the client, and Slurm's part in Lua where Lua is there."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_slurm.hooks.installing import PROGRAM, HookSettings, conf_lines, hook_files, missing_lines
+
+type Answer = Callable[[dict[str, object], socket.socket], None]
+
+
+def settings(where: Path, /, **more: object) -> HookSettings:
+    words = {
+        "folder": str(where),
+        "partition": "pods",
+        "socket": str(where / "gate.sock"),
+        "python": sys.executable,
+    }
+    return HookSettings(**{**words, **more})  # type: ignore[arg-type] # passed on
+
+
+class Gate:
+    """Answers one connection after the other, as it is told."""
+
+    def __init__(self, path: Path, *answers: Answer) -> None:
+        self.asked: list[dict[str, object]] = []
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self._answers = answers
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        for answer in self._answers:
+            connection, _ = self._socket.accept()
+            with connection:
+                line = line_of(connection)
+                self.asked.append(json.loads(line))
+                answer(self.asked[-1], connection)
+        self._socket.close()
+
+
+def line_of(connection: socket.socket) -> bytes:
+    with connection.makefile("rb") as file:
+        return file.readline()
+
+
+def says(*words: dict[str, object] | bytes) -> Answer:
+    def answer(_request: dict[str, object], connection: socket.socket) -> None:
+        for word in words:
+            connection.sendall(word if isinstance(word, bytes) else json.dumps(word).encode() + b"\n")
+
+    return answer
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:  # a socket's path is at most 107 bytes long
+        yield Path(name)
+
+
+def installed(folder: Path, **more: object) -> Path:
+    for name, file in hook_files(settings(folder, **more)).items():
+        (folder / name).write_text(file.text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def start(folder: Path, hook: str, **environ: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(folder / PROGRAM), hook],
+        env={"SLURM_JOB_ID": "7", **environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    process.communicate(timeout=30)
+    return process.returncode
+
+
+def test_a_prolog_ends_with_the_gates_code(folder: Path) -> None:
+    gate = Gate(folder / "gate.sock", says({"say": "no room"}, {"exit": 1}))
+    ran = subprocess.run(
+        [installed(folder) / "prolog-slurmctld"],
+        env={"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "it's $(id)\n"},
+        capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (1, b"fairlead: no room\n")
+    assert gate.asked[0]["hook"] == "prolog"
+    assert gate.asked[0]["env"] == {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "it's $(id)\n"}
+
+
+@pytest.mark.parametrize(("away", "hook", "code"), [("requeue", "prolog", 1), ("start", "prolog", 0), ("requeue", "epilog", 0)])  # fmt: skip
+def test_nobody_listens(folder: Path, away: str, hook: str, code: int) -> None:
+    hook_of = start(installed(folder, away=away), hook)
+    _, errors = hook_of.communicate(timeout=30)
+    assert hook_of.returncode == code
+    assert b"does not answer" in errors
+
+
+def test_an_epilog_never_fails(folder: Path) -> None:
+    Gate(folder / "gate.sock", says({"say": "it did not end"}, {"exit": 1}))
+    assert ended(start(installed(folder), "epilog")) == 0
+
+
+def test_a_gate_that_restarts_is_asked_again(folder: Path) -> None:
+    gate = Gate(folder / "gate.sock", says(), says({"exit": 0}))
+    assert ended(start(installed(folder), "prolog")) == 0
+    assert len(gate.asked) == 2
+
+
+def test_a_body_prints_each_byte_once_whatever_happens_to_the_gate(folder: Path) -> None:
+    first, second = b'a\xff\x00{"exit": 9}\n', b"tail"
+    gate = Gate(
+        folder / "gate.sock",
+        says({"log": len(first) + 5}, first),  # it breaks off in the middle of a piece
+        says({"log": len(second)}, second, {"say": "the pod ended with 3"}, {"exit": 3}),
+    )
+    body = start(installed(folder), "body", SLURM_RESTART_COUNT="2")
+    out, errors = body.communicate(timeout=30)
+    assert (body.returncode, out) == (3, first + second)
+    assert errors == b"fairlead: the pod ended with 3\n"
+    assert [request["offset"] for request in gate.asked] == [0, len(first)]
+
+
+def test_a_body_that_is_told_to_end_passes_it_on_and_waits(folder: Path) -> None:
+    told: list[bytes] = []
+    listening = threading.Event()
+
+    def answer(_request: dict[str, object], connection: socket.socket) -> None:
+        listening.set()
+        told.append(line_of(connection))
+        connection.sendall(b'{"exit": 143}\n')
+
+    Gate(folder / "gate.sock", answer)
+    body = start(installed(folder), "body")
+    assert listening.wait(30)
+    time.sleep(0.2)  # from its first word to its reading the answer
+    body.send_signal(signal.SIGTERM)
+    assert ended(body) == 143
+    assert json.loads(told[0]) == {"stop": True}
+
+
+def test_slurms_keys_are_checked_one_by_one(folder: Path) -> None:
+    wanted = settings(folder)
+    assert missing_lines(wanted, conf_lines(wanted)) == {}
+    assert missing_lines(wanted, conf_lines(wanted) | {"RequeueExit": "0"}) == {"RequeueExit": "75"}
+
+
+@pytest.mark.parametrize("changes", [
+    {"partition": 'a"b'}, {"folder": "relative"}, {"folder": "/a b"}, {"python": "/usr/bin/python3\nid"},
+    {"away": "maybe"}, {"license": "x"}, {"variables": ["A-B"]},
+])  # fmt: skip
+def test_what_cannot_be_written_down_safely_is_refused(folder: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        settings(folder, **changes)
+
+
+def test_quotes_in_a_path_stay_in_it(folder: Path) -> None:
+    text = hook_files(settings(folder, python="/opt/it's/python"))["prolog-slurmctld"].text
+    parsed = subprocess.run(["sh", "-n"], input=text.encode(), check=False)  # noqa: S607 # any shell
+    assert parsed.returncode == 0
+    assert "'/opt/it'\"'\"'s/python'" in text
