@@ -1,6 +1,7 @@
 """`python -m fairlead_slurm_bridge`."""
 
 from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_kube import ConfigurationError
 from fairlead_runtime import run_service
 from fairlead_slurm import ProgramMissingError
 from fairlead_slurm_bridge.app import main
@@ -13,5 +14,12 @@ if __name__ == "__main__":
         main,
         service="slurm-bridge",
         description="States on NATS what a slurmctld has, and gives its jobs the levels that it is told to.",
-        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError, ProgramMissingError, BridgeError),
+        foreseen=(
+            ConnectFailedError,
+            DeniedError,
+            NotProvisionedError,
+            ProgramMissingError,
+            ConfigurationError,
+            BridgeError,
+        ),
     )

@@ -22,6 +22,7 @@ from fairlead_slurm import CommandController
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
+from fairlead_slurm_bridge.gating import Gate, gate
 from fairlead_slurm_bridge.instruments import Instruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
@@ -35,13 +36,16 @@ ROLE = "watcher"
 async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
     """Speak for one slurmctld until the process is asked to stop."""
     with contextlib.closing(Store(Path(settings.store))) as store:
-        async with connect(
-            ConnectionSettings.of(settings), name="slurm-bridge", observer=lifecycle.observer
-        ) as bus:
-            await _serve(settings, lifecycle, bus, store)
+        async with (
+            gate(settings, lifecycle) as gated,
+            connect(ConnectionSettings.of(settings), name="slurm-bridge", observer=lifecycle.observer) as bus,
+        ):
+            await _serve(settings, lifecycle, bus, store, gated)
 
 
-async def _serve(settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: Store) -> None:
+async def _serve(
+    settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: Store, gated: Gate | None
+) -> None:
     controller = CommandController(
         None if settings.slurm_conf is None else Path(settings.slurm_conf),
         seconds=settings.command_seconds,
@@ -89,3 +93,5 @@ async def _serve(settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, 
         tasks.start("leadership", leadership.run())
         tasks.start("announcer", announcer.run())
         tasks.start("bridge", bridge.run(announcer))
+        if gated is not None:
+            gated.start(tasks, instruments, lambda: leadership.epoch is not None)

@@ -19,6 +19,10 @@ class Instruments:
         self._changes = metrics.counter("changes", "Objects that are stated differently than before.")
         self._events = metrics.counter("lifecycle_events", "Events told of jobs, by kind.", labels=["kind"])
         self._unreadable = metrics.gauge("unreadable", "Lines of the last squeue that could not be read.")
+        self._hooks = metrics.counter(
+            "hooks", "Hooks of Slurm that were answered, by hook and answer.", labels=["hook", "answer"]
+        )
+        self._hook_seconds = metrics.histogram("hook", "How long a hook took to answer.", labels=["hook"])
         self.failures = metrics.counter("read_failures", "Readings of slurmctld that failed.")
         self.levels = metrics.counter(
             "level_writes", "Requests to set a level, by outcome.", labels=["outcome"]
@@ -34,6 +38,11 @@ class Instruments:
     def told(self, event: Event) -> None:
         """An event of a job."""
         self._events.labels(type(event).__name__.removeprefix("Job").lower()).inc()
+
+    def asked(self, hook: str, answer: str, seconds: float) -> None:
+        """A hook of Slurm was answered."""
+        self._hooks.labels(hook, answer).inc()
+        self._hook_seconds.labels(hook).observe(seconds)
 
     def passed(self, phases: Mapping[Phase, int], changes: int, unreadable: int) -> None:
         """A reading was translated, and so much is stated differently."""

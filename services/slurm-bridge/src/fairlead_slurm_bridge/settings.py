@@ -33,3 +33,44 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
         default_factory=lambda: {"urgent": "urgent", "approved": "approved"}
     )
     """The class that a job of a QOS asks for."""
+
+    pods_partition: str | None = None
+    """Partition whose jobs run as pods, behind the gate; by default none does."""
+    hooks_socket: str = "/run/fairlead/slurm-gate.sock"
+    """Path of the Unix socket on which Slurm's hooks and the bodies of jobs ask."""
+    hooks_users: list[str] = msgspec.field(default_factory=lambda: ["slurm"])
+    """Unix users as whom slurmctld and slurmd run, beside root: nobody else may ask on behalf of a prolog or epilog."""
+    kubeconfig: str | None = None
+    """Path of the kubeconfig of the cluster of the pods; by default $KUBECONFIG, else the pod's own account, else ~/.kube/config."""
+    context: str | None = None
+    """Context of the kubeconfig; by default its current one."""
+    pods_namespace: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "slurm"
+    """Namespace of the pods."""
+    pods_namespaces: dict[str, str] = {}
+    """Namespace by account, where it is another."""
+    pods_image: Annotated[str, msgspec.Meta(min_length=1)] = "debian:stable-slim"
+    """Image of pods whose job's comment names none."""
+    pods_node_labels: dict[str, str] = {}
+    """Labels of the nodes on which the pods run; by default all nodes count."""
+    pods_tolerations: list[str] = []
+    """Taints that the pods tolerate, as kubectl writes them: `dedicated=slurm:NoSchedule`."""
+    pods_claims: list[str] = []
+    """Volume claims that every pod mounts, as `NAME:/PATH` or `NAME:/PATH:ro`: shared storage."""
+    pods_priority_classes: dict[str, str] = {}
+    """PriorityClass of Kubernetes by QOS."""
+    pods_labels: dict[str, str] = {}
+    """More labels of every pod."""
+    pods_annotations: dict[str, str] = {}
+    """More annotations of every pod."""
+    pods_ready_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 240.0
+    """How long a pod may take to be ready, before its job goes back into the queue. Less than PrologEpilogTimeout."""
+    pods_stop_seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = 25
+    """How long a pod that is told to end may take. Less than KillWait, so that its last output arrives."""
+    pods_gone_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 120.0
+    """How long an epilog waits for a pod to be really gone."""
+    pods_silence_seconds: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    """How long Kubernetes may say nothing before no job starts as a pod any more."""
+    pods_sweep_seconds: Annotated[float, msgspec.Meta(ge=0.5, le=3600)] = 15.0
+    """Between two looks for what killed hooks left behind."""
+    pods_write_qps: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 50.0
+    """Writes a second to the API server, in the long run."""

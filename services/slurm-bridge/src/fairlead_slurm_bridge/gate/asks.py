@@ -1,0 +1,57 @@
+"""What a pod asks of a node, in the two ways in which nodes have GPUs: counted as a whole, or card by card under HAMi. Pure."""
+
+import msgspec
+
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
+from fairlead_kube import Container, PodSpec, in_base_units, pod_demand
+from fairlead_policy import fit
+from fairlead_policy.hami.requests import vgpu_asks
+
+_PODS = "pods"
+
+
+class PodAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod, as a gang of one."""
+
+    whole: fit.Gang | None
+    """On nodes that count GPUs; None where it asks for parts, which those do not give."""
+    by_card: fit.Gang
+    """On nodes whose cards are known one by one."""
+
+
+def pod_ask(spec: PodSpec, name: str) -> PodAsk:
+    """What the pod asks for.
+
+    Args:
+        spec: of the pod.
+        name: what a refusal calls it.
+
+    Raises:
+        FieldError: a quantity cannot be read.
+        AskError: HAMi would not take what it asks of cards.
+    """
+    demand = {resource: amount for resource, amount in pod_demand(spec).items() if resource != _PODS}
+    cards = [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
+    parts = any(ask.get(resource) for ask in cards for resource in PER_VGPU)
+    shape = fit.PodShape(
+        name=name,
+        count=1,
+        demand=demand,
+        selector=spec.node_selector or {},
+        tolerations=tuple(
+            fit.Toleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+            for one in spec.tolerations or ()
+        ),
+    )
+    rest = {resource: amount for resource, amount in demand.items() if resource not in CARD_RESOURCES}
+    by_card = msgspec.structs.replace(shape, demand=rest, vgpus=vgpu_asks(cards))
+    return PodAsk(
+        whole=None if parts else fit.Gang(shapes=(shape,)),
+        by_card=fit.Gang(shapes=(by_card,)),
+    )
+
+
+def _card_ask(container: Container) -> dict[str, int]:
+    """What a container says of cards. HAMi looks at limits first."""
+    amounts = {**(container.resources.requests or {}), **(container.resources.limits or {})}
+    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}

@@ -1,0 +1,38 @@
+"""One attempt at running a job: Slurm gives a requeued job the same number and a higher restart count."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+LABEL_CLUSTER = "slurm.fairlead.dev/cluster"
+LABEL_JOB = "slurm.fairlead.dev/job"
+LABEL_RESTARTS = "slurm.fairlead.dev/restarts"
+_NO_NAME = re.compile(r"[^a-z0-9-]+")
+_LONGEST_CLUSTER = 30
+
+
+class Attempt(msgspec.Struct, frozen=True, order=True):
+    """Which job, and which of its attempts."""
+
+    job: int
+    """The number of its record."""
+    restarts: int
+    """How often it was requeued before."""
+
+    def __str__(self) -> str:
+        return f"{self.job}r{self.restarts}"
+
+    def pod_name(self, cluster: str) -> str:
+        """What its pod is called: the same for whoever asks, so that no attempt has two."""
+        stem = _NO_NAME.sub("-", cluster.lower()).strip("-")[:_LONGEST_CLUSTER].strip("-") or "cluster"
+        return f"slurm-{stem}-{self.job}-r{self.restarts}"
+
+
+def attempt_of(labels: Mapping[str, str] | None, cluster: str) -> Attempt | None:
+    """Whose pod it is, by its labels; None where it is none of this cluster's."""
+    found = labels or {}
+    job, restarts = found.get(LABEL_JOB, ""), found.get(LABEL_RESTARTS, "")
+    if found.get(LABEL_CLUSTER) != cluster or not (job.isdecimal() and restarts.isdecimal()):
+        return None
+    return Attempt(int(job), int(restarts))

@@ -1,0 +1,162 @@
+"""What is kept of nodes and pods; the rest is dropped as soon as it is decoded. Pure."""
+
+from collections.abc import Mapping
+from itertools import chain
+
+import msgspec
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation
+from fairlead_kube import Amount, Node, Pod, holds, in_base_units, pod_demand
+from fairlead_policy import fit
+from fairlead_policy.hami.register import cards_of
+from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
+from fairlead_slurm_bridge.gate.ledger import PodUse
+
+_PODS = "pods"
+_ONE_POD = 1000
+_OVER = ("Succeeded", "Failed")
+
+
+class JobPod(msgspec.Struct, frozen=True, kw_only=True):
+    """The pod of one attempt, as it is."""
+
+    attempt: Attempt
+    uid: str
+    phase: str
+    ready: bool
+    node: str
+    leaving: bool
+    """Whether somebody has asked for its end."""
+    exit_code: int | None
+    """Of its container, once that has ended."""
+    reason: str
+    """Why it is as it is, where Kubernetes says so: of its container, of itself, or of the scheduler."""
+    message: str
+    user: int | None
+    """Whose job it is: the Unix user."""
+    digest: str
+    """Of what it was made from."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it runs no more and will not."""
+        return self.phase in _OVER
+
+
+class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a pod."""
+
+    use: PodUse | None
+    """None for one that takes nothing: it is over, or waits for others to let it be scheduled."""
+    job: JobPod | None
+    """None for a pod that is of no job of this cluster."""
+    ask: PodAsk | None = None
+    """Of a job's pod that is bound to no node yet."""
+
+
+ANNOTATION_USER = "slurm.fairlead.dev/uid"
+ANNOTATION_DIGEST = "slurm.fairlead.dev/digest"
+CONTAINER = "job"
+"""The name of the container that a job runs in."""
+
+
+def pod_facts(pod: Pod, cluster: str) -> PodFacts | None:
+    """What is kept of a pod; None for one that is of no concern."""
+    use = None if pod.status.phase in _OVER or not pod.spec.node_name else _use(pod)
+    job = _job(pod, cluster)
+    if use is None and job is None:
+        return None
+    unbound = job is not None and not job.over and not job.node and not job.leaving
+    return PodFacts(use=use, job=job, ask=_ask(pod) if unbound else None)
+
+
+def _ask(pod: Pod) -> PodAsk | None:
+    try:
+        return pod_ask(pod.spec, pod.metadata.name)
+    except FieldError:
+        return None
+
+
+def _use(pod: Pod) -> PodUse:
+    try:
+        demand = pod_demand(pod.spec)
+    except FieldError:  # what cannot be read takes nothing but its place
+        demand = {}
+    return PodUse(
+        node=pod.spec.node_name,
+        demand={name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD},
+        held=_held(pod.metadata.annotations or {}),
+    )
+
+
+def _held(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
+    """As in HAMi, who holds cards is whose note can be read."""
+    noted = annotations.get(ALLOCATED)
+    if noted is None or not annotations.get(HOLDER):
+        return ()
+    try:
+        return tuple(chain.from_iterable(decode_allocated("", noted)))
+    except AllocatedError:
+        return ()
+
+
+def _job(pod: Pod, cluster: str) -> JobPod | None:
+    attempt = attempt_of(pod.metadata.labels, cluster)
+    if attempt is None:
+        return None
+    status = pod.status
+    state = next((one.state for one in status.container_statuses or () if one.name == CONTAINER), None)
+    ended = state.terminated if state else None
+    waits = state.waiting if state else None
+    scheduled = next((one for one in status.conditions or () if one.type == "PodScheduled"), None)
+    told = ended or waits or (scheduled if scheduled and scheduled.status == "False" else status)
+    user = pod.metadata.annotation(ANNOTATION_USER) or ""
+    return JobPod(
+        attempt=attempt,
+        uid=pod.metadata.uid,
+        phase=status.phase,
+        ready=holds(status.conditions, "Ready"),
+        node=pod.spec.node_name,
+        leaving=pod.metadata.deletion_timestamp is not None,
+        exit_code=None if ended is None else ended.exit_code,
+        reason=told.reason or status.reason,
+        message=told.message or status.message,
+        user=int(user) if user.isdecimal() else None,
+        digest=pod.metadata.annotation(ANNOTATION_DIGEST) or "",
+    )
+
+
+def bare_node(node: Node, labels: Mapping[str, str]) -> fit.Node | None:
+    """A node with nothing on it; None for one that takes no pods now, or has not these labels."""
+    has = node.metadata.labels or {}
+    if not node.ready or any(has.get(name) != value for name, value in labels.items()):
+        return None
+    try:
+        cards = cards_of(node.metadata.name, node.metadata.annotations or {})
+    except RegisterError:
+        cards = ()
+    taints = [fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()]
+    if node.spec.unschedulable:
+        taints.append(fit.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"))
+    amounts = _readable(node.status.allocatable or {})
+    return fit.Node(
+        name=node.metadata.name,
+        free=amounts,
+        allocatable=amounts,
+        labels=has,
+        taints=tuple(taints),
+        cards=cards,
+    )
+
+
+def _readable(amounts: Mapping[str, Amount]) -> dict[str, int]:
+    found = {}
+    for resource, amount in amounts.items():
+        try:
+            found[resource] = in_base_units(resource, amount)
+        except FieldError:
+            continue
+    return found

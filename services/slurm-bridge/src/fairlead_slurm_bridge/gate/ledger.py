@@ -1,0 +1,179 @@
+"""What the nodes have, what pods hold of it, and what was promised to pods that are not there yet. Pure.
+
+A promise counts from the moment that it is given, so that however many ask in the same second none is told of room that
+another one has got. It turns into its pod when the pod is seen, and goes only when the pod has gone or was never made.
+A pod holds its room until it is over or really gone: one that is being deleted still does.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from fairlead_contracts.frontend.cards import Allocation
+from fairlead_kube import Key
+from fairlead_policy import fit
+from fairlead_policy.hami.allocations import with_use
+from fairlead_slurm_bridge.gate.asks import PodAsk
+
+_TOLD = 3
+"""Obstacles that a refusal names; the first are the plainest."""
+
+
+class PodUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod takes."""
+
+    node: str
+    """Empty while it is bound to none."""
+    demand: Mapping[str, int]
+    held: tuple[Allocation, ...] = ()
+    """What HAMi gave it of cards."""
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """There is room, and it is kept."""
+
+    node: str
+    """Where; the cluster's own scheduler may choose another."""
+
+
+class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """There is none."""
+
+    why: str
+    never: bool = False
+    """Whether not even empty nodes would do."""
+
+
+class _Promise(msgspec.Struct, frozen=True, kw_only=True):
+    gang: fit.Gang
+    pod: fit.PlacedPod
+
+
+class Ledger:
+    """The capacity of one cluster for pods of Slurm's jobs."""
+
+    def __init__(self) -> None:
+        self.freed = 0
+        """Grows whenever somewhere more may be free than before."""
+        self._bare: dict[str, fit.Node] = {}
+        self._uses: dict[Key, PodUse] = {}
+        self._on: defaultdict[str, set[Key]] = defaultdict(set)
+        self._promised: dict[Key, _Promise] = {}
+        self._known: dict[str, fit.Node] = {}
+        """Nodes as they are now; those that are missing here are worked out when they are asked for."""
+
+    # --- what is seen
+
+    def node(self, name: str, bare: fit.Node | None) -> None:
+        """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
+        if bare is None:
+            self._bare.pop(name, None)
+        else:
+            self._bare[name] = bare
+        self._changed(name, freed=True)
+
+    def pod(self, key: Key, use: PodUse | None) -> None:
+        """A pod that is not over; None: it is, or it is gone. A pod on a node takes the place of what was promised to it."""
+        before = self._uses.pop(key, None)
+        if before is not None and before.node:
+            self._on[before.node].discard(key)
+            self._changed(before.node, freed=True)
+        if use is None:
+            self.release(key)
+            return
+        self._uses[key] = use
+        if use.node:
+            self._on[use.node].add(key)
+            self._changed(use.node, freed=False)
+            self.release(key)
+
+    # --- what is promised
+
+    def reserve(self, key: Key, ask: PodAsk) -> Room | NoRoom:
+        """Keep room for a pod that is about to be made; asked again for the same pod, the same room."""
+        promised = self._promised.get(key)
+        if promised is not None:
+            return Room(node=promised.pod.node)
+        use = self._uses.get(key)
+        if use is not None and use.node:
+            return Room(node=use.node)
+        found = _placed(ask, self.nodes().values())
+        if isinstance(found, fit.Unfit):
+            never = isinstance(_placed(ask, self._bare.values(), empty=True), fit.Unfit)
+            words = " ".join(map(fit.in_words, found.obstacles[:_TOLD]))
+            return NoRoom(why=words, never=never and found.exact)
+        self._promised[key] = found
+        self._changed(found.pod.node, freed=False)
+        return Room(node=found.pod.node)
+
+    def release(self, key: Key) -> None:
+        """Nothing is kept for this pod any more."""
+        promise = self._promised.pop(key, None)
+        if promise is not None:
+            self._changed(promise.pod.node, freed=True)
+
+    @property
+    def promised(self) -> frozenset[Key]:
+        """Pods that room is kept for."""
+        return frozenset(self._promised)
+
+    def would_fit(self, asks: Sequence[PodAsk]) -> list[bool]:
+        """Of pods in this order, which have room now, each beside those before it that do; nothing is kept."""
+        nodes = dict(self.nodes())
+        answers = []
+        refused: set[bytes] = set()
+        for ask in asks:
+            form = msgspec.json.encode(ask)
+            found = None if form in refused else _placed(ask, nodes.values())
+            if isinstance(found, _Promise):
+                nodes[found.pod.node] = _with_promises(nodes[found.pod.node], [found])
+            else:
+                refused.add(form)  # nodes only fill up here
+            answers.append(isinstance(found, _Promise))
+        return answers
+
+    def nodes(self) -> Mapping[str, fit.Node]:
+        """The nodes that take pods, with what is free on them, by name."""
+        for name, bare in self._bare.items():
+            if name not in self._known:
+                self._known[name] = self._worked_out(name, bare)
+        return {name: self._known[name] for name in self._bare}
+
+    def _worked_out(self, name: str, bare: fit.Node) -> fit.Node:
+        uses = [self._uses[key] for key in self._on[name]]
+        taken = Counter[str]()
+        for use in uses:
+            taken.update(use.demand)
+        free = {resource: amount - taken[resource] for resource, amount in bare.free.items()}
+        cards = with_use(bare.cards, chain.from_iterable(use.held for use in uses))
+        node = msgspec.structs.replace(bare, free=free, cards=cards)
+        return _with_promises(node, (one for one in self._promised.values() if one.pod.node == name))
+
+    def _changed(self, node: str, *, freed: bool) -> None:
+        self._known.pop(node, None)
+        if freed:
+            self.freed += 1
+
+
+def _placed(ask: PodAsk, nodes: Iterable[fit.Node], *, empty: bool = False) -> _Promise | fit.Unfit:
+    """Where the pod has room; where several kinds of nodes have none, why not those that count GPUs."""
+    every = list(nodes)
+    kinds = [(ask.by_card, [node for node in every if node.cards])]
+    if ask.whole is not None:
+        kinds.insert(0, (ask.whole, [node for node in every if not node.cards]))
+    unfit: fit.Unfit | None = None
+    for gang, some in kinds:
+        found = fit.place(gang, some, empty=empty) if some or unfit is None else unfit
+        if isinstance(found, fit.Placement):
+            return _Promise(gang=gang, pod=found.pods[0])
+        unfit = unfit if unfit is not None and not some else found
+    assert unfit is not None  # noqa: S101 # there is at least one kind
+    return unfit
+
+
+def _with_promises(node: fit.Node, promises: Iterable[_Promise]) -> fit.Node:
+    for one in promises:
+        node = fit.with_pods(one.gang, {node.name: node}, [one.pod])[node.name]
+    return node

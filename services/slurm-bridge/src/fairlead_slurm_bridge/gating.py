@@ -1,0 +1,139 @@
+"""Wiring of the gate, for a bridge that is told of a partition whose jobs run as pods."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from fairlead_kube import KubeClient, KubeSettings, Toleration
+from fairlead_kube import connect as connect_kube
+from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
+from fairlead_slurm import PartitionJobs
+from fairlead_slurm_bridge.errors import BridgeError
+from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
+from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.pods.comment import claim
+from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm_bridge.pods.following import Follower
+from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
+from fairlead_slurm_bridge.pods.manifest import PodRules
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.sweeping import Sweeper
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
+
+
+class Gate:
+    """The parts of the gate, wired.
+
+    Args:
+        settings: of the bridge.
+        lifecycle: of the process.
+        client: of Kubernetes.
+        observer: hears of Kubernetes' troubles.
+        partition: whose jobs run as pods.
+    """
+
+    def __init__(
+        self,
+        settings: SlurmBridgeSettings,
+        lifecycle: Lifecycle,
+        client: KubeClient,
+        observer: MetricsObserver,
+        partition: str,
+    ) -> None:
+        self._settings = settings
+        conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
+        self._jobs = PartitionJobs(conf, partition, seconds=settings.command_seconds)
+        self._mirror = KubeMirror(client, settings.cluster, settings.pods_node_labels, observer=observer)
+        times = Times(
+            ready=settings.pods_ready_seconds,
+            gone=settings.pods_gone_seconds,
+            silence=settings.pods_silence_seconds,
+        )
+        self._life = PodLife(
+            self._jobs, client, self._mirror, pod_rules(settings), partition=partition, times=times
+        )
+        self._follower = Follower(client, self._mirror, self._life)
+        lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
+
+    def start(self, tasks: Tasks, instruments: Instruments, leads: Callable[[], bool]) -> None:
+        """Open the socket, and follow Kubernetes."""
+        sweeper = Sweeper(
+            self._jobs,
+            self._mirror,
+            self._life,
+            self._follower.followed,
+            leads=leads,
+            seconds=self._settings.pods_sweep_seconds,
+        )
+        server = HookServer(
+            Path(self._settings.hooks_socket),
+            self._life,
+            self._follower,
+            trusted=trusted_users(self._settings.hooks_users),
+            why_not=lambda: self._why_not(leads),
+            instruments=instruments,
+        )
+        tasks.start("mirror of Kubernetes", self._mirror.run())
+        tasks.start("hooks", server.run())
+        tasks.start("sweeper", sweeper.run())
+
+    def _why_not(self, leads: Callable[[], bool]) -> str | None:
+        return (
+            self._mirror.why_not(self._settings.pods_silence_seconds)
+            if leads()
+            else "this bridge does not lead"
+        )
+
+
+@contextlib.asynccontextmanager
+async def gate(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> AsyncIterator[Gate | None]:
+    """The gate, until the block ends; None where no partition's jobs run as pods.
+
+    Raises:
+        BridgeError: a setting cannot be read.
+        ConfigurationError: the way to Kubernetes is not known.
+    """
+    if settings.pods_partition is None:
+        yield None
+        return
+    observer = MetricsObserver(lifecycle.metrics, "kube")
+    kube = KubeSettings(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        write_qps=settings.pods_write_qps,
+        write_burst=int(2 * settings.pods_write_qps) + 1,
+    )
+    async with connect_kube(kube, user_agent="fairlead-slurm-bridge", observer=observer) as client:
+        yield Gate(settings, lifecycle, client, observer, settings.pods_partition)
+
+
+def pod_rules(settings: SlurmBridgeSettings) -> PodRules:
+    """What the settings say of all pods.
+
+    Raises:
+        BridgeError: a volume claim cannot be read.
+    """
+    try:
+        claims = tuple(claim(text) for text in settings.pods_claims)
+    except PodRefusedError as error:
+        raise BridgeError(f"pods_claims: {error}") from error
+    return PodRules(
+        cluster=settings.cluster,
+        namespace=settings.pods_namespace,
+        namespaces=settings.pods_namespaces,
+        image=settings.pods_image,
+        node_selector=settings.pods_node_labels,
+        tolerations=tuple(map(_toleration, settings.pods_tolerations)),
+        claims=claims,
+        priority_classes=settings.pods_priority_classes,
+        labels=settings.pods_labels,
+        annotations=settings.pods_annotations,
+        stop_seconds=settings.pods_stop_seconds,
+    )
+
+
+def _toleration(text: str) -> Toleration:
+    """As kubectl writes a taint: `key=value:effect`, `key:effect` for any value."""
+    pair, _, effect = text.rpartition(":")
+    key, equals, value = pair.partition("=")
+    return Toleration(key=key, operator="Equal" if equals else "Exists", value=value, effect=effect)

@@ -1,0 +1,236 @@
+"""The socket that hooks and bodies ask at. Who asks is known from the kernel, not from what is said."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from fairlead_slurm import SlurmError
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.hooks import words
+from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
+from fairlead_slurm_bridge.pods.following import Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict
+
+_LONGEST_LINE = 2**20
+_FIRST_LINE_SECONDS = 10.0
+_CREDENTIALS = struct.Struct("3i")
+"""pid, uid, gid (SO_PEERCRED, socket(7))."""
+EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY = "epilog", "epilog-slurmctld", "prolog", "body"
+
+
+class Life(Protocol):
+    """What hooks ask for."""
+
+    async def begin(self, hook: Mapping[str, str]) -> Verdict:
+        """The answer to a prolog."""
+
+    async def end(self, number: int, restarts: int | None) -> str | None:
+        """Takes the pods of a job away; why not, where they are not."""
+
+
+class HookInstruments(Protocol):
+    """Counts hooks."""
+
+    def asked(self, hook: str, answer: str, seconds: float) -> None:
+        """A hook was answered."""
+
+
+class HookServer:
+    """The gate's socket.
+
+    Args:
+        path: of the socket.
+        life: of pods.
+        follower: of pods.
+        trusted: Unix users who may be Slurm's daemons.
+        why_not: why nothing is decided here now, if so.
+        instruments: count.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        life: Life,
+        follower: Follower,
+        *,
+        trusted: Collection[int],
+        why_not: "WhyNot",
+        instruments: HookInstruments,
+    ) -> None:
+        self._path = path
+        self._life = life
+        self._follower = follower
+        self._trusted = frozenset(trusted)
+        self._why_not = why_not
+        self._instruments = instruments
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Until cancelled. Users' bodies ask here too, so that anybody may connect."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
+        self._path.chmod(0o666)
+        async with server:
+            await server.serve_forever()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        began = asyncio.get_running_loop().time()
+        hook, answer = "unknown", "broken"
+        try:
+            async with asyncio.timeout(_FIRST_LINE_SECONDS):
+                request = REQUEST.decode(await reader.readline())
+            hook = request.hook if request.hook in (EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY) else hook
+            answer = await self._answer(request, _user(writer), reader, writer)
+            await writer.drain()
+        except (TimeoutError, msgspec.DecodeError, ValueError, KeyError) as error:
+            self._log.warning("hook_not_understood", error=str(error))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            answer = "gone"
+        finally:
+            self._instruments.asked(hook, answer, asyncio.get_running_loop().time() - began)
+            writer.close()
+
+    async def _answer(
+        self, request: Request, user: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> str:
+        why = self._why_not()
+        if request.hook == BODY:
+            if why is not None:
+                return "away"  # hanging up makes it ask again
+            await self._body(request, user, reader, writer)
+            return "followed"
+        if user not in self._trusted:
+            writer.write(words.said("only Slurm's own daemons may ask that") + words.ended(REQUEUE))
+            return "denied"
+        if why is not None:
+            writer.write(words.said(why) + words.ended(REQUEUE))
+            return "away"
+        if request.hook == PROLOG:
+            return await self._prolog(request, reader, writer)
+        return await self._epilog(request, reader, writer)
+
+    async def _prolog(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> str:
+        verdict = await _while_connected(reader, self._life.begin(request.env))
+        if verdict is None:
+            return "gone"
+        if verdict.why:
+            writer.write(words.said(verdict.why))
+        writer.write(words.ended(verdict.code))
+        self._log.info(
+            "prolog_answered", job=request.env.get("SLURM_JOB_ID"), answer=verdict.kind, why=verdict.why
+        )
+        return verdict.kind
+
+    async def _epilog(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> str:
+        number = int(request.env["SLURM_JOB_ID"])
+        count = request.env.get("SLURM_JOB_RESTART_COUNT")
+        restarts = int(count) if count is not None else None
+        if request.hook == EPILOG_SLURMCTLD and any(one.job == number for one in self._follower.followed):
+            writer.write(
+                words.ended(START)
+            )  # its body runs: what is to be done is done by it, and by slurmd's epilog
+            return "left"
+        try:
+            left = await _while_connected(reader, self._life.end(number, restarts))
+        except SlurmError as error:
+            left = str(error)
+        if left:
+            writer.write(words.said(left))
+        writer.write(words.ended(START))
+        return "left" if left else "gone"
+
+    async def _body(
+        self, request: Request, user: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        number, count = request.env["SLURM_JOB_ID"], request.env.get("SLURM_RESTART_COUNT", "0")
+        stop = asyncio.Event()
+        if request.stop:
+            stop.set()
+        listening = asyncio.create_task(_until_told(reader, stop))
+        telling = asyncio.create_task(
+            self._tell(Attempt(int(number), int(count)), user, request.offset, stop, writer)
+        )
+        try:
+            await asyncio.wait((listening, telling), return_when=asyncio.FIRST_COMPLETED)
+            if telling.done():
+                await telling
+        finally:
+            listening.cancel()
+            telling.cancel()
+            await asyncio.gather(listening, telling, return_exceptions=True)
+
+    async def _tell(
+        self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, writer: asyncio.StreamWriter
+    ) -> None:
+        async with contextlib.aclosing(self._follower.follow(attempt, user, skip, stop)) as told:
+            async for word in told:
+                writer.write(_spoken(word))
+                await writer.drain()
+
+
+class WhyNot(Protocol):
+    """Why nothing is decided now."""
+
+    def __call__(self) -> str | None:
+        """None where all is well."""
+
+
+def _spoken(word: Word) -> bytes:
+    match word:
+        case Said(text=text):
+            return words.said(text)
+        case Output(piece=piece):
+            return words.output(piece)
+        case Ended(code=code):
+            return words.ended(code)
+
+
+def _user(writer: asyncio.StreamWriter) -> int:
+    peer: socket.socket = writer.get_extra_info("socket")
+    raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    user: int = _CREDENTIALS.unpack(raw)[1]
+    return user
+
+
+async def _until_told(reader: asyncio.StreamReader, stop: asyncio.Event) -> None:
+    """Return when the body has gone; hears meanwhile whether it is told to end."""
+    while line := await reader.readline():
+        if LATER.decode(line).stop:
+            stop.set()
+
+
+async def _while_connected[T](reader: asyncio.StreamReader, work: "asyncio._CoroutineLike[T]") -> T | None:
+    """What comes of the work; None where whoever asked went away before."""
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(reader.read())
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return await doing if doing.done() else None
+    finally:
+        leaving.cancel()
+        doing.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+def trusted_users(names: Collection[str]) -> set[int]:
+    """The Unix users of these names that there are here, with root and whoever runs this."""
+    import pwd
+
+    found = {0, os.geteuid()}
+    for name in names:
+        with contextlib.suppress(KeyError):
+            found.add(pwd.getpwnam(name).pw_uid)
+    return found

@@ -1,0 +1,102 @@
+"""What a job's comment says of its pod: words as `image=registry.example/train:3 claim=data:/data env=SEED,EPOCHS`. Pure.
+
+Words that are no such pair, and keys that mean nothing here, are others' business.
+"""
+
+import re
+
+import msgspec
+
+from fairlead_slurm_bridge.pods.errors import PodRefusedError
+
+_IMAGE = re.compile(r"[a-z0-9A-Z][\w.\-/:@+]{0,511}", re.ASCII)
+_CLAIM = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?):(/[^:\s]{1,250})(:ro)?", re.ASCII)
+_AMOUNT = re.compile(r"[1-9][0-9]{0,9}")
+_SIZE = re.compile(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)")
+_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_WHOLE = 100
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """An existing volume claim that the pod mounts."""
+
+    name: str
+    path: str
+    read_only: bool = False
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for beyond Slurm's own options."""
+
+    image: str | None = None
+    claims: tuple[Claim, ...] = ()
+    scratch: str | None = None
+    """Size of a claim that is made for the attempt and goes with it."""
+    gpu_memory: int | None = None
+    """MiB of each GPU, under HAMi."""
+    gpu_cores: int | None = None
+    """Per cent of each GPU's cores, under HAMi."""
+    traceparent: str | None = None
+
+
+def asked(comment: str) -> Asked:
+    """What the comment asks for.
+
+    Raises:
+        PodRefusedError: a word that is meant for the pod cannot be read.
+    """
+    found = Asked()
+    for word in comment.split():
+        key, equals, value = word.partition("=")
+        if equals and key in _READERS:
+            found = _with(found, key, value)
+    return found
+
+
+def claim(text: str) -> Claim:
+    """A claim as `NAME:/PATH`, or `NAME:/PATH:ro`.
+
+    Raises:
+        PodRefusedError: it is none.
+    """
+    name, _, path, mark = _matching(_CLAIM, "claim", text).groups()
+    return Claim(name, path, mark is not None)
+
+
+def _with(found: Asked, key: str, value: str) -> Asked:
+    replace = msgspec.structs.replace
+    match key:
+        case "image":
+            return replace(found, image=_matching(_IMAGE, key, value)[0])
+        case "claim":
+            return replace(found, claims=(*found.claims, claim(value)))
+        case "scratch":
+            return replace(found, scratch=_matching(_SIZE, key, value)[0])
+        case "gpu-memory":
+            return replace(found, gpu_memory=int(_matching(_AMOUNT, key, value)[0]))
+        case "gpu-cores":
+            cores = int(_matching(_AMOUNT, key, value)[0])
+            if cores > _WHOLE:
+                raise PodRefusedError(f"the comment's gpu-cores={value} is more than a whole GPU")
+            return replace(found, gpu_cores=cores)
+        case _:
+            return replace(found, traceparent=_matching(_TRACE, key, value)[0])
+
+
+def _matching(form: re.Pattern[str], key: str, value: str) -> re.Match[str]:
+    match = form.fullmatch(value)
+    if match is None:
+        raise PodRefusedError(
+            f"the comment's {key}={value[:80]!r} cannot be read; it has the form {_READERS[key]}"
+        )
+    return match
+
+
+_READERS = {
+    "image": "image=REGISTRY/NAME:TAG",
+    "claim": "claim=NAME:/PATH or claim=NAME:/PATH:ro",
+    "scratch": "scratch=10Gi",
+    "gpu-memory": "gpu-memory=MIB",
+    "gpu-cores": "gpu-cores=PERCENT",
+    "traceparent": "traceparent=00-TRACE-SPAN-01",
+}

@@ -1,0 +1,175 @@
+"""A pod as the body of its job follows it: its output, piece by piece, and its exit code."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+
+import msgspec
+
+from fairlead_kube import Key, KubeClient, KubeError, RefusedError
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
+from fairlead_slurm_bridge.pods.lifecycle import PodLife
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+
+NO_POD = 75
+"""A body without a pod ends with this: RequeueExit in slurm.conf puts its job back into the queue."""
+STOPPED = 143
+"""128 and SIGTERM: of a pod that was asked to end, and went before it said how."""
+_FAILED = 1
+_LOOK_SECONDS = 1.0
+_LAST_OUTPUT_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+_QUEUE = 16
+"""Pieces of output that are on their way at a time: a body that reads slowly holds the pod's output back, not memory."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """Words for the job's user."""
+
+    text: str
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A piece of the pod's output."""
+
+    piece: bytes
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """What the job ends with."""
+
+    code: int
+
+
+type Word = Said | Output | Ended
+
+
+class Follower:
+    """Follows pods.
+
+    Args:
+        client: of Kubernetes.
+        mirror: of Kubernetes.
+        life: of pods.
+    """
+
+    def __init__(self, client: KubeClient, mirror: KubeMirror, life: PodLife) -> None:
+        self._client = client
+        self._mirror = mirror
+        self._life = life
+        self.followed: set[Attempt] = set()
+        """Attempts whose body listens now."""
+
+    async def follow(
+        self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event
+    ) -> AsyncGenerator[Word]:
+        """All that the body of an attempt is told, to the end.
+
+        Args:
+            attempt: of the job.
+            user: Unix user who asks: only the job's own and root are told anything.
+            skip: bytes of output that the body has printed already.
+            stop: set when the pod shall end.
+        """
+        if attempt in self._life.refusals:
+            yield Said(f"this job cannot run: {self._life.refusals[attempt]}")
+            yield Ended(_FAILED)
+            return
+        found = self._mirror.of_attempt(attempt)
+        if found is None:
+            yield Said("this attempt has no pod: the job goes back into the queue")
+            yield Ended(NO_POD)
+            return
+        key, pod = found
+        if user not in (0, pod.user):
+            yield Said("this is another user's job")
+            yield Ended(_FAILED)
+            return
+        self.followed.add(attempt)
+        try:
+            async for word in self._told(key, pod, skip, stop):
+                yield word
+        finally:
+            self.followed.discard(attempt)
+
+    async def _told(self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event) -> AsyncGenerator[Word]:
+        words: asyncio.Queue[Word | None] = asyncio.Queue(_QUEUE)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._run(key, pod, skip, stop, words))
+            while True:
+                word = await words.get()
+                if word is None:
+                    return
+                yield word
+
+    async def _run(
+        self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, words: asyncio.Queue[Word | None]
+    ) -> None:
+        output = asyncio.create_task(self._output(key, pod, skip, words))
+        stopping = asyncio.create_task(self._stop_when_asked(pod.attempt, stop))
+        try:
+            last = await self._until_over(key, pod)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_OUTPUT_SECONDS):
+                    await asyncio.shield(output)
+            for word in _ending(last, stopped=stop.is_set()):
+                await words.put(word)
+            await words.put(None)
+        finally:
+            output.cancel()
+            stopping.cancel()
+
+    async def _until_over(self, key: Key, pod: JobPod) -> JobPod | None:
+        """The pod at its end; None where it vanished before it said how it ended."""
+        while True:
+            now = self._mirror.pods.get(key)
+            if now is None or now.uid != pod.uid:
+                return None
+            if now.over:
+                return now
+            await self._mirror.change(_LOOK_SECONDS)
+
+    async def _stop_when_asked(self, attempt: Attempt, stop: asyncio.Event) -> None:
+        await stop.wait()
+        await self._life.stop(attempt)
+
+    async def _output(self, key: Key, pod: JobPod, skip: int, words: asyncio.Queue[Word | None]) -> None:
+        """What the container prints from `skip` on. Where it breaks off it is taken up again there."""
+        told = ""
+        while True:
+            left = skip
+            try:
+                async with self._client.pod_log(
+                    key.name, key.namespace, container=CONTAINER, follow=True
+                ) as pieces:
+                    async for piece in pieces:
+                        fresh = piece[left:]
+                        left = max(0, left - len(piece))
+                        if fresh:
+                            skip += len(fresh)
+                            await words.put(Output(fresh))
+            except KubeError as error:
+                now = self._mirror.pods.get(key)
+                over = now is None or now.uid != pod.uid or now.over
+                waits = isinstance(error, RefusedError) and not over  # its container has not begun
+                if not waits and str(error) != told:
+                    told = str(error)
+                    await words.put(Said(f"the pod's output cannot be read: {error}"))
+                if over:
+                    return
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+
+def _ending(pod: JobPod | None, *, stopped: bool) -> list[Word]:
+    if pod is None:
+        if stopped:
+            return [Ended(STOPPED)]
+        return [Said("its pod was taken away: the job goes back into the queue"), Ended(NO_POD)]
+    code = pod.exit_code if pod.exit_code is not None else 0 if pod.phase == "Succeeded" else _FAILED
+    if code == 0:
+        return [Ended(0)]
+    why = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""
+    return [Said(f"the pod ended with {code}{why} {pod.message}".rstrip()), Ended(code)]

@@ -1,0 +1,356 @@
+"""The life of a job's pod: room is kept for it, it is made, waited for, and taken away until it is really gone.
+
+Everything is done by its name, so that doing it again is harmless: slurmctld starts a prolog anew after a restart, hooks are
+killed at any moment, and so is this process. What it remembers by itself is only what may be lost.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+import msgspec
+import structlog
+
+from fairlead_contracts.base.errors import FieldError
+from fairlead_kube import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    AlreadyExistsError,
+    ForbiddenError,
+    InvalidError,
+    Key,
+    KubeClient,
+    KubeError,
+    NotFoundError,
+    PodSpec,
+    RefusedError,
+)
+from fairlead_slurm import SlurmError, SlurmJob
+from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm_bridge.gate.ledger import NoRoom
+from fairlead_slurm_bridge.pods.comment import Asked, asked
+from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm_bridge.pods.manifest import (
+    Manifest,
+    PodRules,
+    claim_manifest,
+    digest_of,
+    on_node,
+    pod_manifest,
+)
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.payload import Payload, payload
+from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict, is_over
+
+_LOOK_SECONDS = 2.0
+"""A pod is looked at again so often, also when nothing is heard of it."""
+_REMEMBERED = 10_000
+_NEVER_STARTS = frozenset(
+    (
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CreateContainerConfigError",
+    )
+)
+"""Why a container waits, where waiting longer or elsewhere does not help (kubelet/images, kuberuntime)."""
+
+
+class Jobs(Protocol):
+    """What is asked of slurmctld."""
+
+    async def job(self, number: int) -> SlurmJob | None:
+        """One job; None where it is not known any more."""
+
+    async def script(self, number: int) -> str:
+        """Its batch script."""
+
+    async def cancel(self, number: int) -> None:
+        """Cancel it."""
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """How long things may take, in seconds."""
+
+    ready: float
+    """From a pod's making until it is ready."""
+    gone: float
+    """From a pod's end being asked for until it is really gone."""
+    silence: float
+    """For which Kubernetes may say nothing."""
+
+
+class PodLife:
+    """Pods of one partition's jobs.
+
+    Args:
+        jobs: of slurmctld.
+        client: of Kubernetes.
+        mirror: of Kubernetes.
+        rules: of the site.
+        partition: whose jobs run as pods.
+        times: how long things may take.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        client: KubeClient,
+        mirror: KubeMirror,
+        rules: PodRules,
+        *,
+        partition: str,
+        times: Times,
+    ) -> None:
+        self._jobs = jobs
+        self._client = client
+        self._mirror = mirror
+        self._rules = rules
+        self._partition = partition
+        self._times = times
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._tasks: set[asyncio.Task[Verdict]] = set()
+        self.making: set[Key] = set()
+        """Pods that are being made."""
+        self.refusals: dict[Attempt, str] = {}
+        """Why an attempt has no pod and never will: its body tells the user."""
+        self.short: dict[int, PodAsk] = {}
+        """Jobs that were sent back for want of room, by number."""
+        self._beginning: dict[Attempt, bool] = {}
+        """Attempts whose prolog is being answered; whether they were ended meanwhile."""
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    # --- begin
+
+    async def begin(self, hook: Mapping[str, str]) -> Verdict:
+        """What PrologSlurmctld is told: start, with a pod that is ready; or back into the queue."""
+        if hook.get("SLURM_JOB_PARTITION") != self._partition:
+            return Verdict(code=START, why="", kind="elsewhere")
+        why = self._mirror.why_not(self._times.silence)
+        if why is not None:
+            return Verdict(code=REQUEUE, why=why, kind="away")
+        attempt = Attempt(int(hook["SLURM_JOB_ID"]), int(hook.get("SLURM_JOB_RESTART_COUNT", "0")))
+        known = self.short.get(attempt.job)
+        if known is not None and not self._mirror.ledger.would_fit([known])[0]:
+            return Verdict(code=REQUEUE, why="there is still no room", kind="short")
+        self._beginning[attempt] = False
+        try:
+            # What is being made is made to its end, also when the hook that asked for it is killed.
+            made = await self._to_its_end(self._make(attempt, hook))
+            if made.code != START or made.kind == "refused":
+                return made
+            return await self._ready(attempt, made)
+        finally:
+            self._beginning.pop(attempt, None)
+
+    async def _to_its_end(self, making: Awaitable[Verdict]) -> Verdict:
+        task = asyncio.ensure_future(making)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> Verdict:
+        async with self._turn(attempt.job):
+            if self._beginning.get(attempt):
+                return Verdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
+            try:
+                return await self._asked_for(attempt, hook)
+            except PodRefusedError as error:
+                return self._refuse(attempt, str(error))
+            except SlurmError as error:
+                return Verdict(code=REQUEUE, why=str(error), kind="away")
+            except KubeError as error:
+                return Verdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
+
+    async def _asked_for(self, attempt: Attempt, hook: Mapping[str, str]) -> Verdict:
+        found = await self._jobs.job(attempt.job)
+        if found is None:
+            return Verdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
+        job = pod_job(hook, found)
+        wanted = asked(job.comment)
+        key = Key(self._rules.namespace_of(job.account), attempt.pod_name(self._rules.cluster))
+        ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
+        room = self._mirror.ledger.reserve(key, ask)
+        if isinstance(room, NoRoom):
+            self.short[attempt.job] = ask
+            return Verdict(code=REQUEUE, why=room.why, kind="short")
+        self.making.add(key)
+        kept = False
+        try:
+            program = payload(await self._jobs.script(attempt.job))
+            if program is None:
+                await self._jobs.cancel(attempt.job)
+                why = "job_submit.lua has not seen its script, which would run on the node: cancelled"
+                return Verdict(code=REQUEUE, why=why, kind="error")
+            verdict = await self._create(key, room.node, job, wanted, program)
+            kept = verdict.code == START and verdict.kind != "refused"
+            self.short.pop(attempt.job, None)
+            return verdict
+        finally:
+            self.making.discard(key)
+            if not kept and key not in self._mirror.pods:
+                self._mirror.ledger.release(key)
+
+    def _ask(self, manifest: Manifest, name: str) -> PodAsk:
+        try:
+            return pod_ask(msgspec.convert(manifest["spec"], PodSpec), name)
+        except FieldError as error:
+            raise PodRefusedError(str(error)) from error
+
+    async def _create(self, key: Key, node: str, job: PodJob, wanted: Asked, program: Payload) -> Verdict:
+        manifest = on_node(pod_manifest(job, wanted, program, self._rules), node)
+        try:
+            if wanted.scratch:
+                await self._create_claim(job, wanted.scratch)
+            await self._client.create(PODS, manifest)
+        except AlreadyExistsError:
+            return await self._adopt(key, digest_of(job, program))
+        except (InvalidError, RefusedError) as error:
+            raise PodRefusedError(f"Kubernetes does not take its pod: {error}") from error
+        except ForbiddenError as error:
+            # A quota that is full, or a right that somebody has to grant: neither is the user's fault.
+            return Verdict(code=REQUEUE, why=str(error), kind="short")
+        self._log.info(
+            "pod_made", job=job.attempt.job, restarts=job.attempt.restarts, pod=key.name, node=node
+        )
+        return Verdict(code=START, why="", kind="room")
+
+    async def _create_claim(self, job: PodJob, size: str) -> None:
+        try:
+            await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim_manifest(job, size, self._rules))
+        except AlreadyExistsError:
+            return
+
+    async def _adopt(self, key: Key, digest: str) -> Verdict:
+        pod = await self._client.get(PODS, key.name, key.namespace)
+        annotations = pod.metadata.annotations or {}
+        if digest in annotations.values() and pod.metadata.deletion_timestamp is None:
+            return Verdict(code=START, why="", kind="adopted")
+        if pod.metadata.deletion_timestamp is None:
+            await self._delete(key, pod.metadata.uid)
+        why = f"a pod of another job has the name {key.name} and is being taken away"
+        return Verdict(code=REQUEUE, why=why, kind="error")
+
+    def _refuse(self, attempt: Attempt, why: str) -> Verdict:
+        """The job starts all the same, and ends at once with the reason in its output: its user looks there."""
+        self._log.warning("pod_refused", job=attempt.job, restarts=attempt.restarts, why=why)
+        _keep(self.refusals, attempt, why)
+        return Verdict(code=START, why=why, kind="refused")
+
+    async def _ready(self, attempt: Attempt, made: Verdict) -> Verdict:
+        until = time.monotonic() + self._times.ready
+        seen = False
+        while True:
+            found = self._mirror.of_attempt(attempt)
+            if self._beginning.get(attempt) or (seen and found is None):
+                return Verdict(code=REQUEUE, why="its pod was taken away", kind="not-ready")
+            if found is not None:
+                seen = True
+                if found[1].leaving:
+                    return Verdict(code=REQUEUE, why="its pod is being taken away", kind="not-ready")
+                if found[1].ready or found[1].over:
+                    return made
+            if time.monotonic() >= until:
+                return await self._too_late(attempt, found)
+            await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
+
+    async def _too_late(self, attempt: Attempt, found: tuple[Key, JobPod] | None) -> Verdict:
+        why = f"its pod was not ready within {self._times.ready:g} s"
+        if found is None:
+            return Verdict(code=REQUEUE, why=why, kind="not-ready")
+        key, pod = found
+        why = f"{why}: {pod.reason} {pod.message}".rstrip()
+        if pod.reason in _NEVER_STARTS:
+            return self._refuse(attempt, why)
+        await self._delete(key, pod.uid)
+        return Verdict(code=REQUEUE, why=why, kind="not-ready")
+
+    # --- end
+
+    async def end(self, number: int, restarts: int | None) -> str | None:
+        """Take away the pods of a job that has ended, and return once they are really gone; else why they are not.
+
+        Args:
+            number: of the job.
+            restarts: of the attempt that ended, where the hook knows it.
+
+        Raises:
+            SlurmError: slurmctld could not be asked what became of the job.
+        """
+        for attempt in self._beginning:
+            if attempt.job == number:
+                self._beginning[attempt] = restarts in (None, attempt.restarts)
+        async with self._turn(number):
+            job = await self._jobs.job(number)
+            for key, pod in self._mirror.of_job(number).items():
+                if is_over(pod.attempt, job, completing=True):
+                    await self.remove(key, pod)
+            if restarts is not None:
+                await self._remove_unseen(Attempt(number, restarts), job)
+        return await self._gone(number, job)
+
+    async def remove(self, key: Key, pod: JobPod) -> None:
+        """Ask for the end of a pod, and of the claim that was made for it."""
+        if not pod.leaving:
+            await self._delete(key, pod.uid)
+        try:
+            await self._client.delete(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
+        except NotFoundError:
+            return
+        except KubeError as error:
+            self._log.warning("claim_not_deleted", name=key.name, error=str(error))
+
+    async def stop(self, attempt: Attempt) -> None:
+        """Ask the pod of an attempt to end, with the time that it is given for that."""
+        found = self._mirror.of_attempt(attempt)
+        if found is not None and not found[1].leaving:
+            await self._delete(found[0], found[1].uid)
+
+    async def _remove_unseen(self, attempt: Attempt, job: SlurmJob | None) -> None:
+        """The pod may have been made a moment ago, and not been heard of."""
+        if self._mirror.of_attempt(attempt) is not None or not is_over(attempt, job, completing=True):
+            return
+        for key in [
+            key for key in self._mirror.ledger.promised if key.name == attempt.pod_name(self._rules.cluster)
+        ]:
+            await self._delete(key, None)
+            self._mirror.ledger.release(key)
+
+    async def _delete(self, key: Key, uid: str | None) -> None:
+        try:
+            await self._client.delete(PODS, key.name, key.namespace, uid=uid)
+        except NotFoundError:
+            return
+        except KubeError as error:
+            self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
+
+    async def _gone(self, number: int, job: SlurmJob | None) -> str | None:
+        until = time.monotonic() + self._times.gone
+        while True:
+            left = [
+                key.name
+                for key, pod in self._mirror.of_job(number).items()
+                if is_over(pod.attempt, job, completing=True)
+            ]
+            if not left:
+                return None
+            if time.monotonic() >= until:
+                return f"{', '.join(left)} did not end within {self._times.gone:g} s"
+            await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
+
+    def _turn(self, number: int) -> asyncio.Lock:
+        """One thing at a time is done for a job."""
+        return self._turns.setdefault(number, asyncio.Lock())
+
+
+def _keep[T](where: dict[Attempt, T], attempt: Attempt, value: T) -> None:
+    """Remember, and forget the oldest."""
+    where[attempt] = value
+    while len(where) > _REMEMBERED:
+        where.pop(next(iter(where)))

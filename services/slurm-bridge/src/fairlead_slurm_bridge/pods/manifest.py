@@ -1,0 +1,235 @@
+"""The pod of an attempt, from the job. Pure: the same job gives the same pod, whoever makes it."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
+from fairlead_kube import Toleration
+from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS
+from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_DIGEST, ANNOTATION_USER, CONTAINER
+from fairlead_slurm_bridge.pods.comment import Asked, Claim
+from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm_bridge.pods.payload import Payload
+from fairlead_slurm_bridge.pods.requests import PodJob
+
+type Manifest = dict[str, object]
+
+ANNOTATION_SCRIPT = "slurm.fairlead.dev/script"
+LABEL_ACCOUNT = "slurm.fairlead.dev/account"
+_FOLDER = "/fairlead"
+_SCRATCH = "/scratch"
+_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_FIRST_CHOICE = 100
+
+
+class PodRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site says of all pods."""
+
+    cluster: str
+    namespace: str
+    namespaces: Mapping[str, str] = {}
+    """By account, where it is another."""
+    image: str
+    node_selector: Mapping[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    """Volumes that every pod mounts: shared storage."""
+    priority_classes: Mapping[str, str] = {}
+    """PriorityClass of Kubernetes by QOS."""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    stop_seconds: int = 30
+
+    def namespace_of(self, account: str) -> str:
+        """Where the pods of an account are."""
+        return self.namespaces.get(account, self.namespace)
+
+
+def pod_manifest(job: PodJob, asked: Asked, payload: Payload, rules: PodRules) -> Manifest:
+    """The Pod of an attempt, as the API server takes it.
+
+    Raises:
+        PodRefusedError: parts of GPUs are asked for without a GPU, or two volumes at one place.
+    """
+    claims = (*rules.claims, *asked.claims)
+    places = [claim.path for claim in claims] + ([_SCRATCH] if asked.scratch else [])
+    if len(set(places)) < len(places):
+        raise PodRefusedError("two volumes would lie at the same path of the pod")
+    name = job.attempt.pod_name(rules.cluster)
+    spec: dict[str, object] = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": rules.stop_seconds,
+        "securityContext": _user(job),
+        "containers": [_container(job, asked, payload, rules, claims)],
+        "volumes": _volumes(claims, asked, name),
+        "nodeSelector": dict(rules.node_selector),
+        "tolerations": [_toleration(one) for one in rules.tolerations],
+    }
+    priority = rules.priority_classes.get(job.qos)
+    if priority is not None:
+        spec["priorityClassName"] = priority
+    return {"metadata": _metadata(job, asked, payload, rules, name), "spec": spec}
+
+
+def claim_manifest(job: PodJob, size: str, rules: PodRules) -> Manifest:
+    """The claim that is made for an attempt and goes with it: named as its pod."""
+    return {
+        "metadata": {
+            "name": job.attempt.pod_name(rules.cluster),
+            "namespace": rules.namespace_of(job.account),
+            "labels": _own_labels(job, rules),
+        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}},
+    }
+
+
+def on_node(manifest: Manifest, node: str) -> Manifest:
+    """The same pod, which would rather run where room was kept for it: the scheduler is free to do otherwise."""
+    expression = {"key": "metadata.name", "operator": "In", "values": [node]}
+    term = {"weight": _FIRST_CHOICE, "preference": {"matchFields": [expression]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec = manifest["spec"]
+    assert isinstance(spec, dict)  # noqa: S101 # made here
+    return {**manifest, "spec": {**spec, "affinity": affinity}}
+
+
+def digest_of(job: PodJob, payload: Payload) -> str:
+    """What tells this job's pod from another's that has its number: Slurm may count from the beginning again."""
+    return hashlib.sha256(msgspec.json.encode((job, payload))).hexdigest()[:32]
+
+
+def _metadata(job: PodJob, asked: Asked, payload: Payload, rules: PodRules, name: str) -> Manifest:
+    account = {LABEL_ACCOUNT: job.account} if _VALUE.fullmatch(job.account) else {}
+    annotations = {
+        ANNOTATION_USER: str(job.uid),
+        ANNOTATION_DIGEST: digest_of(job, payload),
+        ANNOTATION_SCRIPT: payload.script,
+        "slurm.fairlead.dev/name": job.name,
+        "slurm.fairlead.dev/user": job.user,
+    }
+    if asked.traceparent:
+        annotations["fairlead.dev/traceparent"] = asked.traceparent
+    return {
+        "name": name,
+        "namespace": rules.namespace_of(job.account),
+        "labels": {**rules.labels, **account, **_own_labels(job, rules)},
+        "annotations": {**rules.annotations, **annotations},
+    }
+
+
+def _own_labels(job: PodJob, rules: PodRules) -> dict[str, str]:
+    return {
+        LABEL_CLUSTER: rules.cluster,
+        LABEL_JOB: str(job.attempt.job),
+        LABEL_RESTARTS: str(job.attempt.restarts),
+    }
+
+
+def _user(job: PodJob) -> Manifest:
+    return {
+        "runAsUser": job.uid,
+        "runAsGroup": job.gid,
+        "fsGroup": job.gid,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _container(
+    job: PodJob, asked: Asked, payload: Payload, rules: PodRules, claims: tuple[Claim, ...]
+) -> Manifest:
+    resources = _resources(job, asked)
+    mounts: list[dict[str, object]] = [{"name": "fairlead", "mountPath": _FOLDER, "readOnly": True}]
+    mounts += [
+        {"name": f"claim-{number}", "mountPath": claim.path, "readOnly": claim.read_only}
+        for number, claim in enumerate(claims)
+    ]
+    if asked.scratch:
+        mounts.append({"name": "scratch", "mountPath": _SCRATCH})
+    container: dict[str, object] = {
+        "name": CONTAINER,
+        "image": asked.image or rules.image,
+        "command": [f"{_FOLDER}/script", *map(_literal, payload.arguments)],
+        "env": [
+            {"name": name, "value": _literal(value)}
+            for name, value in _variables(job, asked, payload).items()
+        ],
+        "resources": {"requests": resources, "limits": resources},
+        "volumeMounts": mounts,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    if any(_is_under(job.work_dir, claim.path) for claim in claims):
+        container["workingDir"] = job.work_dir
+    return container
+
+
+def _literal(value: str) -> str:
+    """Kubernetes replaces $(NAME) in a value by another variable; `$$` is how a dollar stays one."""
+    return value.replace("$", "$$")
+
+
+def _variables(job: PodJob, asked: Asked, payload: Payload) -> dict[str, str]:
+    found = {
+        **payload.variables,
+        "SLURM_JOB_ID": str(job.attempt.job),
+        "SLURM_JOBID": str(job.attempt.job),
+        "SLURM_JOB_NAME": job.name,
+        "SLURM_JOB_USER": job.user,
+        "SLURM_JOB_ACCOUNT": job.account,
+        "SLURM_JOB_PARTITION": job.partition,
+        "SLURM_SUBMIT_DIR": job.work_dir,
+        "SLURM_RESTART_COUNT": str(job.attempt.restarts),
+        "SLURM_CPUS_ON_NODE": str(max(job.cpu // 1000, 1)),
+        "SLURM_GPUS_ON_NODE": str(job.gpus),
+    }
+    if job.array is not None:
+        found |= {"SLURM_ARRAY_JOB_ID": job.array[0], "SLURM_ARRAY_TASK_ID": job.array[1]}
+    if asked.traceparent:
+        found["TRACEPARENT"] = asked.traceparent
+    return found
+
+
+def _resources(job: PodJob, asked: Asked) -> dict[str, str]:
+    if (asked.gpu_memory or asked.gpu_cores) and not job.gpus:
+        raise PodRefusedError("the comment asks for a part of each GPU, and the job for none: --gres=gpu:1")
+    found = {
+        "cpu": f"{job.cpu}m",
+        "memory": str(job.memory) if job.memory else None,
+        VGPUS: str(job.gpus) if job.gpus else None,
+        CARD_MEMORY: str(asked.gpu_memory) if asked.gpu_memory else None,
+        CARD_CORES: str(asked.gpu_cores) if asked.gpu_cores else None,
+    }
+    return {name: amount for name, amount in found.items() if amount is not None}
+
+
+def _volumes(claims: tuple[Claim, ...], asked: Asked, own_claim: str) -> list[Manifest]:
+    script = {
+        "path": "script",
+        "mode": 0o555,
+        "fieldRef": {"fieldPath": f"metadata.annotations['{ANNOTATION_SCRIPT}']"},
+    }
+    volumes: list[Manifest] = [{"name": "fairlead", "downwardAPI": {"items": [script]}}]
+    volumes += [
+        {
+            "name": f"claim-{number}",
+            "persistentVolumeClaim": {"claimName": claim.name, "readOnly": claim.read_only},
+        }
+        for number, claim in enumerate(claims)
+    ]
+    if asked.scratch:
+        volumes.append({"name": "scratch", "persistentVolumeClaim": {"claimName": own_claim}})
+    return volumes
+
+
+def _toleration(one: Toleration) -> Manifest:
+    found = {"key": one.key, "operator": one.operator, "value": one.value, "effect": one.effect}
+    return {name: value for name, value in found.items() if value}
+
+
+def _is_under(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

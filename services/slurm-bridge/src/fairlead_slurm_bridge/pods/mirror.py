@@ -1,0 +1,108 @@
+"""Mirrors of nodes and pods, kept in memory: what the gate decides from, without asking anybody."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from fairlead_kube import NODES, PODS, Key, KubeClient, KubeObserver, Node, Pod, Reflector
+from fairlead_policy import fit
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
+from fairlead_slurm_bridge.gate.ledger import Ledger
+
+
+class KubeMirror:
+    """What a cluster has and what runs there, and the ledger that follows it.
+
+    Args:
+        client: of the cluster.
+        cluster: of Slurm: whose pods are ours.
+        node_labels: of nodes that count.
+        observer: hears of troubles.
+    """
+
+    def __init__(
+        self, client: KubeClient, cluster: str, node_labels: Mapping[str, str], *, observer: KubeObserver
+    ) -> None:
+        self.ledger = Ledger()
+        self.pods: dict[Key, JobPod] = {}
+        """Of jobs of this cluster."""
+        self._wake = asyncio.Event()
+        self._news = asyncio.Event()
+        self._nodes = Reflector[Node, fit.Node](
+            client,
+            NODES,
+            project=lambda node: bare_node(node, node_labels),
+            wake=self._wake,
+            observer=observer,
+        )
+        self._all_pods = Reflector[Pod, PodFacts](
+            client, PODS, project=lambda pod: pod_facts(pod, cluster), wake=self._wake, observer=observer
+        )
+        self._heard = time.monotonic()
+
+    async def run(self) -> None:
+        """Until cancelled.
+
+        Raises:
+            FatalKubeError: the right to read nodes or pods is missing from the start.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._nodes.run(), name="mirror of nodes")
+            group.create_task(self._all_pods.run(), name="mirror of pods")
+            group.create_task(self._follow(), name="ledger")
+
+    def why_not(self, longest_seconds: float) -> str | None:
+        """Why nothing can be decided from it, if so: not all is known, or it has been silent for longer than that."""
+        if not (self._nodes.complete and self._all_pods.complete):
+            return "Kubernetes has not told all of its nodes and pods yet"
+        if self._nodes.following and self._all_pods.following:
+            self._heard = time.monotonic()
+        silent = time.monotonic() - self._heard
+        return f"Kubernetes has said nothing for {silent:.0f} s" if silent > longest_seconds else None
+
+    def of_job(self, number: int) -> dict[Key, JobPod]:
+        """The pods of a job, of all its attempts."""
+        return {key: pod for key, pod in self.pods.items() if pod.attempt.job == number}
+
+    def of_attempt(self, attempt: Attempt) -> tuple[Key, JobPod] | None:
+        """The pod of an attempt, if it has one."""
+        return next(((key, pod) for key, pod in self.pods.items() if pod.attempt == attempt), None)
+
+    async def change(self, seconds: float) -> None:
+        """Return when anything has changed, or the time is over."""
+        news = self._news
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await news.wait()
+        except TimeoutError:
+            return
+
+    def look(self) -> None:
+        """Take in what was heard."""
+        for key, node in self._nodes.take().changed.items():
+            self.ledger.node(key.name, node)
+        for key, facts in self._all_pods.take().changed.items():
+            self._take(key, facts)
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _take(self, key: Key, facts: PodFacts | None) -> None:
+        job = None if facts is None else facts.job
+        if job is None:
+            self.pods.pop(key, None)
+        else:
+            self.pods[key] = job
+        if facts is None or (facts.use is None and job is not None and job.over):
+            self.ledger.pod(key, None)
+        elif facts.use is not None:
+            self.ledger.pod(key, facts.use)
+        elif facts.ask is not None:
+            # Of an earlier bridge, or of this one: what was promised to it stays promised.
+            self.ledger.reserve(key, facts.ask)
+
+    async def _follow(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self.look()

@@ -1,0 +1,67 @@
+"""A job of Slurm's that shall run as a pod, as it is asked for. Pure."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.errors import PodRefusedError
+
+_ONE = 1000
+_GPU = "gres/gpu"
+
+
+class PodJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt, with all that its pod depends on but the script."""
+
+    attempt: Attempt
+    name: str
+    user: str
+    uid: int
+    gid: int
+    account: str
+    qos: str
+    partition: str
+    work_dir: str
+    comment: str
+    cpu: int
+    """Millicores."""
+    memory: int
+    """Bytes; 0 where Slurm counts no memory."""
+    gpus: int
+    array: tuple[str, str] | None = None
+    """The array's number and the task's."""
+
+
+def pod_job(hook: Mapping[str, str], job: SlurmJob) -> PodJob:
+    """The job, as PrologSlurmctld's environment and the queue tell of it.
+
+    Raises:
+        PodRefusedError: it is none that can run as a pod.
+    """
+    if job.nodes > 1:
+        raise PodRefusedError(f"it asks for {job.nodes} nodes, and one pod runs on one")
+    uid = int(hook["SLURM_JOB_UID"])
+    if uid == 0:
+        raise PodRefusedError("jobs of root do not run as pods")
+    gpus, part = divmod(job.resources.get(_GPU, 0), _ONE)
+    if part:
+        raise PodRefusedError(f"it asks for {job.resources[_GPU]} thousandths of a GPU")
+    array = hook.get("SLURM_ARRAY_JOB_ID"), hook.get("SLURM_ARRAY_TASK_ID")
+    return PodJob(
+        attempt=Attempt(job.number, int(hook.get("SLURM_JOB_RESTART_COUNT", "0"))),
+        name=hook.get("SLURM_JOB_NAME", ""),
+        user=hook.get("SLURM_JOB_USER", job.user),
+        uid=uid,
+        gid=int(hook["SLURM_JOB_GID"]),
+        account=job.account,
+        qos=job.qos,
+        partition=hook["SLURM_JOB_PARTITION"],
+        work_dir=hook.get("SLURM_JOB_WORK_DIR", ""),
+        comment=hook.get("SLURM_JOB_COMMENT", ""),
+        cpu=job.resources.get("cpu", _ONE),
+        memory=job.resources.get("mem", 0),
+        gpus=gpus,
+        array=(array[0], array[1]) if array[0] and array[1] else None,
+    )

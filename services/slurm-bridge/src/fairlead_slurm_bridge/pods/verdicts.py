@@ -1,0 +1,45 @@
+"""What the gate answers, and when a pod's job is over. Pure."""
+
+import msgspec
+
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.gate.attempts import Attempt
+
+START, REQUEUE = 0, 1
+"""Exit codes of PrologSlurmctld: with any but 0 Slurm puts the job back, without hold and without draining a node."""
+_PENDING = "PENDING"
+_COMPLETING = "COMPLETING"
+_HOLDS_NODES = frozenset(
+    ("CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT", _COMPLETING)
+)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a prolog."""
+
+    code: int
+    why: str
+    kind: str
+    """One word of it, for metrics: `room`, `adopted`, `refused`, `short`, `away`, `not-ready`, `error`, `elsewhere`."""
+
+
+def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool) -> bool:
+    """Whether nothing of Slurm's stands behind an attempt any more.
+
+    Args:
+        attempt: of the job.
+        job: as slurmctld has it now; None where it does not know it any more.
+        completing: whether a job whose epilogs run counts as over: to an epilog it does.
+    """
+    if job is None or attempt.restarts < job.restarts:
+        return True
+    if attempt.restarts > job.restarts:
+        return False  # the queue was read before it began
+    if job.state == _COMPLETING:
+        return completing
+    return job.state not in _HOLDS_NODES
+
+
+def is_put_off(job: SlurmJob) -> bool:
+    """Whether it waits for the time that Slurm puts between two attempts, and not for anything else."""
+    return job.state == _PENDING and job.priority > 0 and job.reason == "BeginTime" and not job.dependency

@@ -1,0 +1,155 @@
+"""The ledger of room, against a count by hand; and what stands behind an attempt."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_kube import Key, PodSpec
+from fairlead_kube.pods import Container, ResourceRequirements
+from fairlead_policy import fit
+from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
+from fairlead_slurm_bridge.gate.ledger import Ledger, NoRoom, PodUse, Room
+from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
+from fairlead_testkit.slurm_builders import a_slurm_job
+
+GPU = "nvidia.com/gpu"
+
+
+def ask(gpus: int) -> PodAsk:
+    amounts: dict[str, str | int | float] = {"cpu": "1", GPU: str(gpus)}
+    resources = ResourceRequirements(requests=amounts, limits=amounts)
+    return pod_ask(PodSpec(containers=[Container(name="job", resources=resources)]), "pod")
+
+
+def node(name: str, gpus: int) -> fit.Node:
+    return fit.Node(name=name, free={"cpu": 64_000, GPU: gpus * 1000, "pods": 110_000})
+
+
+def use(name: str, gpus: int) -> PodUse:
+    return PodUse(node=name, demand={"cpu": 1000, GPU: gpus * 1000, "pods": 1000})
+
+
+def key(number: int) -> Key:
+    return Key("slurm", f"pod-{number}")
+
+
+def test_fifty_in_the_same_second_get_no_room_twice() -> None:
+    ledger = Ledger()
+    ledger.node("a", node("a", 8))
+    answers = [ledger.reserve(key(number), ask(2)) for number in range(50)]
+    assert [isinstance(answer, Room) for answer in answers] == [True] * 4 + [False] * 46
+    assert isinstance(answers[-1], NoRoom)
+    assert "nvidia.com/gpu" in answers[-1].why
+
+
+def test_whoever_asks_again_has_its_room_already() -> None:
+    ledger = Ledger()
+    ledger.node("a", node("a", 2))
+    assert ledger.reserve(key(1), ask(2)) == ledger.reserve(key(1), ask(2)) == Room(node="a")
+
+
+def test_a_promise_becomes_its_pod_and_goes_with_it() -> None:
+    ledger = Ledger()
+    ledger.node("a", node("a", 2))
+    ledger.reserve(key(1), ask(2))
+    ledger.pod(key(1), use("a", 2))
+    assert ledger.promised == frozenset()
+    assert isinstance(ledger.reserve(key(2), ask(1)), NoRoom)
+    before = ledger.freed
+    ledger.pod(key(1), None)
+    assert ledger.freed > before
+    assert ledger.reserve(key(2), ask(2)) == Room(node="a")
+
+
+def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
+    ledger = Ledger()
+    for name in ("a", "b"):
+        ledger.node(name, node(name, 2))
+    ledger.reserve(key(1), ask(2))
+    ledger.pod(key(1), use("b", 2))
+    assert ledger.reserve(key(2), ask(2)) == Room(node="a")
+
+
+def test_room_that_no_node_has_is_said_never_to_come() -> None:
+    ledger = Ledger()
+    ledger.node("a", node("a", 8))
+    never, not_now = ledger.reserve(key(1), ask(9)), None
+    ledger.reserve(key(2), ask(8))
+    not_now = ledger.reserve(key(3), ask(8))
+    assert isinstance(never, NoRoom)
+    assert isinstance(not_now, NoRoom)
+    assert (never.never, not_now.never) == (True, False)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 8), min_size=1, max_size=4),
+    steps=st.lists(st.tuples(st.sampled_from(["reserve", "bind", "end", "release"]), st.integers(0, 9), st.integers(1, 4)), max_size=40),
+)  # fmt: skip
+def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[str, int, int]]) -> None:
+    """By hand: of each node what is bound to it or promised on it; no room is refused that one node has."""
+    names = [f"n{place}" for place in range(len(sizes))]
+    ledger = Ledger()
+    for name, size in zip(names, sizes, strict=True):
+        ledger.node(name, node(name, size))
+    given_: dict[Key, tuple[str, int]] = {}
+    for verb, number, gpus in steps:
+        one = key(number)
+        free = {name: size - sum(part for where, part in given_.values() if where == name) for name, size in zip(names, sizes, strict=True)}  # fmt: skip
+        if verb == "reserve" and one not in given_:
+            answer = ledger.reserve(one, ask(gpus))
+            assert isinstance(answer, Room) == any(left >= gpus for left in free.values())
+            if isinstance(answer, Room):
+                assert free[answer.node] >= gpus
+                given_[one] = (answer.node, gpus)
+        elif verb == "bind" and one in given_:
+            ledger.pod(one, use(*given_[one]))
+        elif verb == "end" and given_.pop(one, None):
+            ledger.pod(one, None)
+        elif verb == "release" and one in ledger.promised:
+            ledger.release(one)
+            del given_[one]
+    for name, size in zip(names, sizes, strict=True):
+        left = size - sum(part for where, part in given_.values() if where == name)
+        assert ledger.nodes()[name].free[GPU] == left * 1000
+
+
+def test_of_several_only_those_would_fit_that_do_beside_those_before() -> None:
+    ledger = Ledger()
+    ledger.node("a", node("a", 4))
+    assert ledger.would_fit([ask(3), ask(2), ask(1), ask(1)]) == [True, False, True, False]
+    assert ledger.would_fit([ask(4)]) == [True]
+
+
+def test_a_pod_is_its_attempts_by_its_labels_alone() -> None:
+    attempt = Attempt(12, 3)
+    assert attempt.pod_name("HPC_Main.1") == "slurm-hpc-main-1-12-r3"
+    labels = {
+        "slurm.fairlead.dev/cluster": "hpc",
+        "slurm.fairlead.dev/job": "12",
+        "slurm.fairlead.dev/restarts": "3",
+    }
+    assert attempt_of(labels, "hpc") == attempt
+    assert attempt_of(labels, "other") is None
+    assert attempt_of(labels | {"slurm.fairlead.dev/job": "x"}, "hpc") is None
+    assert attempt_of(None, "hpc") is None
+
+
+def test_when_nothing_of_slurms_stands_behind_an_attempt() -> None:
+    running = a_slurm_job("7", state="RUNNING", restarts=1)
+    assert is_over(Attempt(7, 0), running, completing=False)
+    assert not is_over(Attempt(7, 1), running, completing=False)
+    assert not is_over(Attempt(7, 2), running, completing=False), "the queue was read before it began"
+    assert is_over(Attempt(7, 1), None, completing=False)
+    completing = a_slurm_job("7", state="COMPLETING", restarts=1)
+    assert is_over(Attempt(7, 1), completing, completing=True)
+    assert not is_over(Attempt(7, 1), completing, completing=False)
+    for state in ("PENDING", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"):
+        assert is_over(Attempt(7, 1), a_slurm_job("7", state=state, restarts=1), completing=False)
+
+
+def test_who_is_woken() -> None:
+    put_off = a_slurm_job("7", reason="BeginTime", restarts=1)
+    assert is_put_off(put_off)
+    assert not is_put_off(a_slurm_job("7", reason="Resources"))
+    assert not is_put_off(a_slurm_job("7", reason="BeginTime", priority=0)), "held"
+    assert not is_put_off(a_slurm_job("7", reason="BeginTime", dependency="afterok:6"))
