@@ -1,0 +1,203 @@
+"""A real Slurm whose partition `pods` runs its jobs as pods of a real Kubernetes, with slurm-bridge's gate between them."""
+
+import contextlib
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fairlead_slurm.hooks.installing import JOB_SUBMIT, HookSettings, conf_lines, hook_files
+from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, NodeShape
+from fairlead_testkit.kubelab.furnishing import NODES
+from fairlead_testkit.kubelab.things import namespace
+from fairlead_testkit.process_fleet import ProcessFleet
+from fairlead_testkit.slurm_fleet import account_policy
+from fairlead_testkit.slurmlab import ACCOUNTS, CLUSTER, SlurmLab, SlurmOptions
+from fairlead_testkit.slurmlab.options import PEOPLE
+
+PARTITION = "pods"
+SECONDS, EXIT = "FAIRLEAD_TEST_SECONDS", "FAIRLEAD_TEST_EXIT"
+"""Variables that KWOK ends a pod by."""
+_MARK = "fairlead.test/gate"
+
+
+class PodSite:
+    """A Slurm lab with the hooks installed, and nodes and a namespace of its own in a Kubernetes lab.
+
+    Args:
+        kube: runs already; shared with others.
+        gpus: that Kubernetes has for these pods, on each of its nodes.
+        kube_nodes: how many.
+        nodes: of Slurm; each has 32 GPUs, so that Slurm alone would start more than there is room for.
+        away: see `HookSettings`.
+    """
+
+    def __init__(
+        self, kube: KubeLab, *, gpus: int = 8, kube_nodes: int = 1, nodes: int = 2, away: str = "requeue"
+    ) -> None:
+        self.kube = kube
+        self.mark = uuid.uuid4().hex[:8]
+        self.namespace = f"gate-{self.mark}"
+        self._folder = Path(tempfile.mkdtemp(prefix="slurmpods-"))
+        self._folder.chmod(0o755)  # plain users run the hooks' program as the body of their jobs
+        self.socket = self._folder / "gate.sock"
+        self.settings = HookSettings(
+            folder=str(self._folder / "hooks"),
+            partition=PARTITION,
+            socket=str(self.socket),
+            python=_python(),
+            away=away,
+            timeout=60,
+        )
+        self._kube_nodes = kube_nodes
+        self.gpus = gpus
+        taint = {"key": _MARK, "value": self.mark, "effect": "NoSchedule"}
+        self._shape = NodeShape(
+            self.namespace, kube_nodes, cpu="256", gpus=gpus, labels={_MARK: self.mark}, taints=(taint,)
+        )
+        lines = [f"{key}={value}" for key, value in conf_lines(self.settings).items()]
+        self.lab = SlurmLab(
+            SlurmOptions(
+                nodes=nodes,
+                cpus=64,
+                gpus=32,
+                partitions=(f"PartitionName={PARTITION} Nodes={{nodes}} Default=YES State=UP",),
+                lines=tuple(lines),
+            ),
+            self._folder / "lab",
+        )
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator["PodSite"]:
+        """Both of them, for the time of the block."""
+        self._install()
+        self.kube.api.apply(namespace(self.namespace))
+        self.kube.add_nodes(self._shape)
+        try:
+            with self.lab:
+                yield self
+        finally:
+            for pod in self.pods():
+                with contextlib.suppress(ApiError):
+                    self.kube.api.delete(f"{self._path}/{pod['metadata']['name']}")
+            for number in range(self._kube_nodes):
+                self.kube.api.delete(f"{NODES}/{self.namespace}-{number}")
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def bridge_settings(self) -> Mapping[str, object]:
+        """What the bridge is told of the gate."""
+        return {
+            "pods_partition": PARTITION,
+            "hooks_socket": self.socket,
+            "kubeconfig": self.kube.kubeconfig(),
+            "pods_namespace": self.namespace,
+            "pods_node_labels": {_MARK: self.mark},
+            "pods_tolerations": [f"{_MARK}={self.mark}:NoSchedule"],
+            "pods_image": "busybox",
+            "pods_ready_seconds": 30,
+            "pods_stop_seconds": 5,
+            "pods_gone_seconds": 30,
+            "pods_sweep_seconds": 2,
+        }
+
+    def submit(
+        self,
+        *words: str,
+        gpus: int = 1,
+        seconds: float = 1,
+        code: int = 0,
+        account: str = ACCOUNTS[0],
+        script: str = "#!/bin/sh\necho hello\n",
+    ) -> str:
+        """Submit a job as its account's plain user; KWOK runs its pod so long, and ends it with that code."""
+        return self.lab.run(
+            "env", f"{SECONDS}={seconds:g}", f"{EXIT}={code}",
+            "sbatch", "--parsable", "--output=job-%j.out", f"--account={account}", f"--gres=gpu:{gpus}", "--ntasks=1",
+            *(() if any(word.startswith("--comment") for word in words) else (f"--comment=env={SECONDS},{EXIT}",)),
+            *words, user=PEOPLE[account], given=script,
+        ).strip()  # fmt: skip
+
+    def output(self, job: str) -> str:
+        """What a job printed."""
+        path = self.lab.layout.folder / "out" / f"job-{job}.out"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def state(self, job: str) -> tuple[str, str]:
+        """A job's state and exit code, as Slurm has it; it forgets none for five minutes."""
+        shown = self.lab.run("scontrol", "--oneliner", "show", "job", job)
+        words = dict(word.partition("=")[::2] for word in shown.split())
+        return words["JobState"], words["ExitCode"]
+
+    def waiting(self) -> list[str]:
+        """Jobs that have not ended."""
+        return self.lab.jobs("%i %T %r", "--states=PENDING,RUNNING,CONFIGURING,COMPLETING")
+
+    def pods(self) -> list[KubeObject]:
+        """All pods of the namespace."""
+        return self.kube.api.items(self._path)
+
+    def gpus_in_use(self) -> int:
+        """Of pods that are not over."""
+        return sum(
+            int(pod["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
+            for pod in self.pods()
+            if pod["status"].get("phase") not in ("Succeeded", "Failed")
+        )
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    def _install(self) -> None:
+        folder = Path(self.settings.folder)
+        folder.mkdir()
+        for name, file in hook_files(self.settings).items():
+            path = folder / name
+            path.write_text(file.text)
+            path.chmod(0o755 if file.executable else 0o644)
+        etc = self.lab.layout.conf.parent
+        etc.mkdir(parents=True)
+        (etc / JOB_SUBMIT).write_text((folder / JOB_SUBMIT).read_text())
+
+
+def _python() -> str:
+    """One that plain users may run: that of a checkout below somebody's home is none."""
+    found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    return found or sys.executable
+
+
+class PodFleet(ProcessFleet):
+    """One nats-server, and the bridges of a site.
+
+    Args:
+        directory: of logs and stores.
+        site: runs already.
+        bridges: how many; one leads.
+        settings: more of them, of the bridges.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        site: PodSite,
+        *,
+        bridges: int = 1,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        policy = account_policy(dict.fromkeys(ACCOUNTS, 1.0))
+        super().__init__(directory, cluster=CLUSTER, policy=policy, counts={"slurm_bridge": bridges})
+        self.site = site
+        self._more = dict(settings or {})
+
+    def own_settings(self, service: str) -> Mapping[str, object]:
+        """As the base says; the bridge is told where Slurm is, and of the gate."""
+        return {
+            **super().own_settings(service),
+            "slurm_conf": self.site.lab.conf,
+            "store": self.directory / "slurm-bridge.db",
+            "poll_seconds": 1,
+            **self.site.bridge_settings(),
+            **self._more,
+        }
