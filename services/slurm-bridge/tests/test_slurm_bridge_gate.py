@@ -103,8 +103,9 @@ def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[s
                 given_[one] = (answer.node, gpus)
         elif verb == "bind" and one in given_:
             ledger.pod(one, use(*given_[one]))
-        elif verb == "end" and given_.pop(one, None):
+        elif verb == "end" and one in given_:
             ledger.pod(one, None)
+            del given_[one]
         elif verb == "release" and one in ledger.promised:
             ledger.release(one)
             del given_[one]

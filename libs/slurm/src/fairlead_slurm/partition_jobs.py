@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
-from fairlead_slurm.queue import QueueFormat, SlurmJob
+from fairlead_slurm.queue import QueueFormat, QueueReader, SlurmJob
 from fairlead_slurm.updates import checked, is_gone
 
 _IN_A_LIST = 200
@@ -27,23 +27,24 @@ class PartitionJobs:
     def __init__(self, conf: Path | None, partition: str, *, seconds: float = 20.0) -> None:
         self._commands = Commands(conf, seconds=seconds)
         self._partition = partition
+        self._reader = QueueReader()
 
     async def jobs(self) -> list[SlurmJob]:
         """All that slurmctld knows of the partition, with those that ended a moment ago."""
         form = QueueFormat()
         where = f"--partition={self._partition}"
-        return form.read(await self._commands.output("squeue", *form.arguments, where)).jobs
+        return self._reader.read(await self._commands.printed("squeue", *form.arguments, where), form).jobs
 
     async def job(self, number: int) -> SlurmJob | None:
         """One job, by the number of its record; None where slurmctld does not know it any more."""
         form = QueueFormat()
         try:
-            text = await self._commands.output("squeue", *form.arguments, f"--jobs={number:d}")
+            printed = await self._commands.printed("squeue", *form.arguments, f"--jobs={number:d}")
         except CommandFailedError as error:
             if is_gone(str(error)):
                 return None
             raise
-        return next((job for job in form.read(text).jobs if job.number == number), None)
+        return next((job for job in QueueReader().read(printed, form).jobs if job.number == number), None)
 
     async def script(self, number: int) -> str:
         """The batch script that slurmctld keeps of a job.
@@ -74,5 +75,8 @@ class PartitionJobs:
         """
         where = ("where", f"name={name}", f"server={server}", "set", f"count={count:d}")
         ended = await self._commands.run("sacctmgr", "--immediate", "modify", "resource", *where)
-        if ended.code != 0 and "nothing modified" not in (ended.out + ended.errors).lower():
+        if (
+            ended.code != 0
+            and "nothing modified" not in (ended.out.decode(errors="replace") + ended.errors).lower()
+        ):
             raise CommandFailedError(f"sacctmgr modify resource {name}: {ended.errors.strip()[:200]}")
