@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_contracts.base.duplicate_keys import keys_given_twice, parse_json
 from fairlead_contracts.base.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
 from fairlead_contracts.messages.submissions import (
     MAX_PAYLOAD,
@@ -17,6 +18,18 @@ from fairlead_contracts.messages.submissions import (
 from fairlead_testkit.builders import a_body, a_submission
 
 DEEP = b"[" * 100_000
+
+
+class _Pairs(list[tuple[str, object]]):
+    """An object as it is written, keys twice or not."""
+
+
+def _written(made: object) -> str:
+    if isinstance(made, _Pairs):
+        return "{" + ",".join(f"{json.dumps(key)} :{_written(value)}" for key, value in made) + "}"
+    if isinstance(made, list):
+        return "[" + ",".join(map(_written, made)) + "]"
+    return json.dumps(made)
 
 
 def read(payload: bytes) -> Submission:
@@ -59,6 +72,29 @@ def test_what_counts_for_nothing_is_told_with_what_was_meant() -> None:
     ]
     flood = {f"odd{number}": number for number in range(10_000)}
     assert len(unheeded(json.dumps(flood).encode())) == 8
+
+
+@pytest.mark.parametrize(
+    "where", ['"odd": "%"', '"%": 1', '"odd": {"a": "%"}', '"labels": {"a": "%"}', '"id": "%"']
+)
+def test_a_body_that_is_no_text_is_refused_wherever_that_stands(where: str) -> None:
+    body = b'{"demand": {"cpu": 1}, ' + where.encode().replace(b"%", b"\xf3") + b"}"
+    with pytest.raises(MalformedError):
+        read(body)
+
+
+@pytest.mark.parametrize("odd", [b"9" * 5000, DEEP[:700] + b"]" * 700, b"1e999"])
+def test_what_nobody_reads_of_a_body_stops_no_answer(odd: bytes) -> None:
+    body = b'{"id": "a", "demand": {"cpu": 1}, "odd": ' + odd + b"}"
+    assert read(body).id == "a"
+    assert unheeded(body) == ['"odd" is no field of a job and counts for nothing']
+
+
+@given(st.recursive(st.integers() | st.sampled_from([":", "a:b", None]), lambda inner: st.lists(inner, max_size=3)
+       | st.lists(st.tuples(st.sampled_from(["a", "b", "a:"]), inner), max_size=3).map(_Pairs)))  # fmt: skip
+def test_keys_given_twice_are_found_whatever_the_short_cut_says(made: object) -> None:
+    text = _written(made).encode()
+    assert [str(one) for one in keys_given_twice(text)] == [str(one) for one in parse_json(text)[1]]
 
 
 def test_a_resource_asked_for_with_zero_is_not_asked_for() -> None:
