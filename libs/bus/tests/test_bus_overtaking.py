@@ -139,3 +139,34 @@ async def test_what_was_overtaken_comes_again_to_the_next_worker_and_is_not_lost
         await eventually(lambda: none_left(bus), 120)
     assert handled["flood"] >= FLOOD
     assert handled["team-a"] >= 3
+
+
+async def test_headers_that_a_publisher_chose_hide_nothing_of_what_is_read_ahead(
+    bus: Bus, tally: Tally
+) -> None:
+    handled: list[tuple[str, bytes, str | None]] = []
+    over = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        if delivery.subject.endswith(".flood"):
+            await over.wait()
+        else:
+            handled.append((delivery.subject, delivery.payload, delivery.headers.get("own")))
+
+    await put(bus, "flood", FLOOD)
+    hostile = [
+        {"Status": "204", "Description": "EOB"},
+        {"Nats-Sequence": "1", "Nats-Subject": subjects.submit("c1", "team-b")},
+        {"nats-sequence": "x", "Nats-Time-Stamp": "never", "Nats-Num-Pending": "0"},
+        {"Nats-Stream": "state", "Status": "503"},
+    ]
+    for headers in hostile:
+        await bus.publish(subjects.submit("c1", "team-a"), b"", headers={"own": "1", **headers})
+    await put(bus, "team-a", 1)
+    async with working(bus, handle):
+        await eventually(lambda: len(handled) == len(hostile) + 1, 60)
+        over.set()
+        await eventually(lambda: none_left(bus), 120)
+    mine = subjects.submit("c1", "team-a")
+    assert handled == [(mine, b"", "1")] * len(hostile) + [(mine, b"0", None)], "each once, in their order"
+    assert tally.counts["worker.overtook"] >= len(handled)

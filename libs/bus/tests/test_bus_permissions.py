@@ -206,7 +206,7 @@ def find_lever(cluster: str) -> Operation:
 
 async def next_submission(bus: Bus, tally: Tally) -> None:
     del tally
-    await bus.jetstream.next_of("submit", SUBMIT_C1, 1)
+    await bus.jetstream.next_several("submit", SUBMIT_C1, 1, 1, most_bytes=1024)
 
 
 async def read_policy(bus: Bus, tally: Tally) -> None:

@@ -37,6 +37,9 @@ takes four seconds, and what waits out a long silence is ready that much later."
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 MSG_ID = "Nats-Msg-Id"
 TTL = "Nats-TTL"
+SUBJECT, SEQUENCE, TIME = "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"
+_ADDED = (SUBJECT, SEQUENCE, TIME, "Nats-Stream", "Nats-Num-Pending", "Nats-Last-Sequence")
+"""By the server, to a message that it gives from a stream."""
 
 _WRONG_LAST = frozenset({10071, 10164})
 _TOO_LARGE = 10054
@@ -209,6 +212,29 @@ class JetStream:
         """The first message of a subject at or after `seq`."""
         return await self._get(stream, {"next_by_subj": subject, "seq": seq})
 
+    async def next_several(
+        self, stream: str, subject: str, seq: int, most: int, *, most_bytes: int
+    ) -> list[Stored]:
+        """The first messages of a subject at or after `seq`, in one call; none where there are none now.
+
+        Any replica may answer, one that lags, too: what it gives may be gone, and what is new may be missing.
+
+        Raises:
+            UnavailableError: nobody answers.
+            AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `Wire.ask`.
+        """
+        asked = {"next_by_subj": subject, "seq": seq, "batch": most, "max_bytes": most_bytes}
+        try:
+            found = await self._wire.ask_for_several(
+                f"$JS.API.DIRECT.GET.{stream}",
+                msgspec.json.encode(asked),
+                is_last=_ends_a_batch,
+                timeout=READ_TIMEOUT_SECONDS,
+            )
+        except NobodyAnswersError as error:
+            raise UnavailableError(f"nobody gives messages of stream {stream}") from error
+        return [_given(message) for message in found]
+
     async def _get(self, stream: str, which: Mapping[str, object]) -> Stored | None:
         """Trap: a stream that is missing is not one that is empty. Taken for that, it would empty every mirror of it."""
         try:
@@ -286,6 +312,27 @@ def _stored(raw: _RawMessage) -> Stored:
         headers=parse_headers(base64.b64decode(raw.hdrs)),
         seq=raw.seq,
         at=_instant(raw.time),
+    )
+
+
+def _ends_a_batch(message: Msg) -> bool:
+    """Whether this is the server's own word at the end of a batch, or that there is nothing.
+
+    Trap: whoever published a message chose its headers, a `Status` among them. But to each that it gives the server adds a
+    sequence of its own, behind all others: of two of one name the later counts.
+    """
+    return SEQUENCE not in (message.headers or {})
+
+
+def _given(message: Msg) -> Stored:
+    headers = dict(message.headers or {})
+    added = {name: headers.pop(name, "") for name in _ADDED}
+    return Stored(
+        subject=added[SUBJECT],
+        payload=message.data,
+        headers=headers,
+        seq=int(added[SEQUENCE]),
+        at=_instant(added[TIME]),
     )
 
 

@@ -14,8 +14,8 @@ from fairlead_bus.errors import BusError, DeniedError
 _DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
 
 
-type Settle = Callable[[Msg | BusError], None]
-"""Takes the answer, or the reason why none will come."""
+type Settle = Callable[[Msg | BusError], bool | None]
+"""Takes the answer, or the reason why none will come; True where more is to come."""
 
 
 class Replies:
@@ -29,7 +29,7 @@ class Replies:
         self._waiting: dict[str, tuple[str, Settle]] = {}
 
     def expect(self, subject: str, settle: Settle) -> str:
-        """The reply subject to send along to `subject`; `settle` is called once, unless forgotten."""
+        """The reply subject to send along to `subject`; `settle` is called once, or as often as it asks for, unless forgotten."""
         self._next += 1
         token = str(self._next)
         self._waiting[token] = (subject, settle)
@@ -41,9 +41,10 @@ class Replies:
 
     def take(self, message: Msg) -> None:
         """Hands an answer to its waiter; an answer that comes too late is dropped."""
-        found = self._waiting.pop(message.subject[self._skip :], None)
-        if found is not None:
-            found[1](message)
+        token = message.subject[self._skip :]
+        found = self._waiting.pop(token, None)
+        if found is not None and found[1](message):
+            self._waiting[token] = found
 
     def fail_all(self, error: Callable[[], BusError]) -> None:
         """The connection is gone: no answer will come."""

@@ -255,6 +255,48 @@ class Wire:
             raise NobodyAnswersError(f"nobody listens on {subject}")
         return message
 
+    async def ask_for_several(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        is_last: Callable[[Msg], bool],
+        timeout: float,  # noqa: ASYNC109 - becomes AnswerTimeoutError
+    ) -> list[Msg]:
+        """Sends and waits for answers, up to the one that says that it is the last; that one is not among them.
+
+        Raises:
+            as `ask`.
+        """
+        answers: list[Msg] = []
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settle(found: Msg | BusError) -> bool:
+            if over.done():
+                return False
+            if isinstance(found, BusError):
+                over.set_exception(found)
+            elif not is_last(found):
+                answers.append(found)
+            elif says_nobody(found):
+                over.set_exception(NobodyAnswersError(f"nobody listens on {subject}"))
+            else:
+                over.set_result(None)
+            return not over.done()
+
+        def give_up() -> None:
+            settle(AnswerTimeoutError(f"no answer from {subject} within {timeout} s"))
+
+        reply = self.replies.expect(subject, settle)
+        timer = asyncio.get_running_loop().call_later(timeout, give_up)
+        try:
+            await self.send(subject, payload, reply=reply)
+            await over
+        finally:
+            timer.cancel()
+            self.replies.forget(reply)
+        return answers
+
     @property
     def server_release(self) -> tuple[int, ...]:
         """Major and minor number of the server's version; empty where it tells none."""

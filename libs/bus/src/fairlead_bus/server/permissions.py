@@ -216,7 +216,7 @@ def _work(stream: str, durable: str) -> list[str]:
 
 def _overtake(stream: str) -> list[str]:
     """Finding what stands behind a flood."""
-    return [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}"]
+    return [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
 
 
 def _lead(role: str, cluster: str) -> list[str]:

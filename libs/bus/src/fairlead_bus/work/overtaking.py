@@ -25,8 +25,10 @@ LOOK_SECONDS = 0.01
 behind a flood."""
 MOST_SUBJECTS = 32
 """Looked into at a time."""
-MOST_OF_A_SUBJECT = 16
-"""Read of one subject at a time: eight hundred a second, where it waits for nothing else."""
+MOST_OF_A_SUBJECT = 64
+"""Read of one subject in one call: one by one, a busy worker read a dozen a second, each at the end of a round of its loop."""
+MOST_BYTES_OF_A_SUBJECT = 1024 * 1024
+"""In one call; one message at least, however large."""
 MOST_TAKEN = 65_536
 """Remembered until the durable brings them; no more are taken then."""
 
@@ -104,13 +106,13 @@ class Overtaking:
         return sum(await asyncio.gather(*reading))
 
     async def _read(self, subject: str, most: int, found: Callable[[Delivery], None]) -> int:
+        after = max(self.read_to, self._last.get(subject, 0))
+        several = await self._bus.jetstream.next_several(
+            self._stream, subject, after + 1, most, most_bytes=MOST_BYTES_OF_A_SUBJECT
+        )
         count = 0
-        while count < most:
-            after = max(self.read_to, self._last.get(subject, 0))
-            stored = await self._bus.jetstream.next_of(self._stream, subject, after + 1)
-            if stored is None:
-                break
-            if stored.seq <= self.read_to:
+        for stored in several:
+            if stored.seq <= max(self.read_to, self._last.get(subject, 0)):
                 continue  # the durable brought it while it was asked for
             self._taken[stored.seq] = _Taken(subject)
             self._counts[subject] += 1
