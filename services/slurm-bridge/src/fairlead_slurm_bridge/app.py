@@ -52,13 +52,7 @@ async def _serve(
         token=None if settings.slurm_token is None else Path(settings.slurm_token),
     )
     observer = Observer(controller)
-    view = View(
-        settings.cluster,
-        naming=Naming.of(settings.gres_gpu),
-        qos_classes=settings.qos_classes,
-        array_window=settings.array_window,
-        first_seen=FirstSeen(store.first_seen()),
-    )
+    view = _view(settings, store)
     instruments = Instruments(lifecycle.metrics)
     bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=settings.poll_seconds)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
@@ -95,3 +89,13 @@ async def _serve(
         tasks.start("bridge", bridge.run(announcer))
         if gated is not None:
             gated.start(tasks, instruments, lambda: leadership.epoch is not None)
+
+
+def _view(settings: SlurmBridgeSettings, store: Store) -> View:
+    return View(
+        settings.cluster,
+        naming=Naming.of(settings.gres_gpu),
+        qos_classes=settings.qos_classes,
+        array_window=settings.array_window,
+        first_seen=FirstSeen(store.first_seen()),
+    )
