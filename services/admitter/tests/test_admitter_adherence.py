@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead_admitter.decide.merged_order import MergedFront
-from fairlead_admitter.observe.decision_gate import Fronts, Holders, PoolFront
+from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.observe.decision_gate import DecisionGate, Holders, PoolHeads
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.observe.watch import Sight
+from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.adherence import (
     REACTION_SECONDS,
     TAKEOVER_SECONDS,
@@ -38,7 +38,7 @@ class Pictured:
     """A pool in memory."""
 
     facts: ClusterFacts = field(default_factory=lambda: ClusterFacts("c1"))
-    fronts: Fronts = field(default_factory=Fronts)
+    fronts: DecisionGate = field(default_factory=DecisionGate)
     policy: PolicyView = field(default_factory=PolicyView)
     owners: int = 1
     now: float = 1000.0
@@ -57,8 +57,8 @@ class Pictured:
         held = [a_holding(pool=POOL, shards=[0], current=True)]
         return Holders([a_member(replica="scorer-1", holdings=held)][: self.owners])
 
-    def merge(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
-        return MergedFront(front, rulebook.pool_rules(pool, front.basis.capacity), NOW, 8)
+    def merge(self, pool: str, front: PoolHeads, rulebook: Rulebook) -> MergedOrder:
+        return MergedOrder(front, rulebook.pool_rules(pool, front.basis.capacity), NOW, 8)
 
     def order(self, *names: str) -> None:
         self.turn += 1
@@ -71,22 +71,22 @@ class Pictured:
     def look(self, *jobs: JobState, after: float = 0.0) -> None:
         self.now += after
         changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
-        sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
-        self.adherence.observe(sight, {POOL: frozenset(["main"])})
+        seen = Observation(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
+        self.adherence.observe(seen, {POOL: frozenset(["main"])})
 
     def stand_by(self, *jobs: JobState, after: float, leader: LeaderLease | None) -> None:
         """As `look`, of a replica that does not lead."""
         self.now += after
         changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
-        sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
-        self.adherence.stand_by(sight, {POOL: frozenset(["main"])}, leader)
+        seen = Observation(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
+        self.adherence.stand_by(seen, {POOL: frozenset(["main"])}, leader)
 
     def overlook(self, *jobs: JobState, after: float) -> None:
         """As `look`, while not everything is known."""
         self.now += after
         changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
-        sight = Sight(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
-        self.adherence.overlook(sight, {POOL: frozenset(["main"])})
+        seen = Observation(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
+        self.adherence.overlook(seen, {POOL: frozenset(["main"])})
 
     def wall(self) -> int:
         """Microseconds since the Unix epoch."""

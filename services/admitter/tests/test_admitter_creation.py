@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, PatientCreator
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import Submission
@@ -49,7 +49,7 @@ async def test_one_tenants_trouble_is_told_and_counted_and_the_frontend_is_not_c
         heard.append((scope, why, new))
 
     failing = Failing(a=FrontendBalkedError("no right, for now"))
-    creator = PatientCreator(failing, share=4, troubled=troubled, clock=lambda: now)
+    creator = RetryingCreator(failing, share=4, troubled=troubled, clock=lambda: now)
     for number in range(2):
         with pytest.raises(NotYetError):
             await creator.create(order("a", number))
@@ -91,7 +91,7 @@ class Slow:
 
 async def test_who_finds_no_place_is_called_in_the_order_of_asking() -> None:
     slow = Slow()
-    creator = PatientCreator(slow, share=1, troubled=nobody)
+    creator = RetryingCreator(slow, share=1, troubled=nobody)
     async with asyncio.TaskGroup() as group:
         group.create_task(creator.create(order("a", 0)))
         await eventually(lambda: slow.begun)
@@ -117,7 +117,7 @@ async def test_who_finds_no_place_is_called_in_the_order_of_asking() -> None:
 @pytest.mark.parametrize("burst", [200, 1200])
 async def test_a_burst_of_one_tenant_keeps_no_other_waiting(nats_server: NatsServer, burst: int) -> None:
     slow = Slow()
-    creator = PatientCreator(slow, share=SHARE, troubled=nobody)
+    creator = RetryingCreator(slow, share=SHARE, troubled=nobody)
     done = Counter[str]()
 
     async def handle(delivery: Delivery) -> None:

@@ -44,14 +44,14 @@ def test_a_job_of_the_same_name_is_another_job() -> None:
 
 def test_a_scope_goes_through_the_queue_of_its_tenant_state() -> None:
     facts = ClusterFacts("c1")
-    assert not facts.doors("team-a")
+    assert not facts.entries("team-a")
     facts.apply({"t": a_tenant_state(), "p": a_pool(), "m": a_mark(), QUEUE: a_queue()})
     assert [facts.mark] == [a_mark()]
-    assert facts.doors("team-a") == {"team-a": "main"}
+    assert facts.entries("team-a") == {"team-a": "main"}
     assert facts.pools["gpu"].capacity
     facts.apply({"t": None, "p": None, "m": None, QUEUE: None})
     assert [facts.mark] == [None]
-    assert not facts.doors("team-a")
+    assert not facts.entries("team-a")
     assert not facts.queues
     assert not facts.pools
 

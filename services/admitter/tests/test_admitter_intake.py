@@ -11,7 +11,7 @@ import pytest
 from fairlead_admitter.intake.answers import AnswerLane
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.report.replies import Desk
+from fairlead_admitter.report.replies import ReplyPublisher
 from fairlead_bus import Bucket, Bus, Delivery, provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
@@ -447,7 +447,8 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
     job = a_job(submission="x", phase=Phase.ENDED, started=NOW + 5 * SECOND)
     facts.apply({"job": job})
     first, second = (
-        AnswerLane(Desk(bus, lambda _: None), facts, PolicyView(), evicted=lambda _: None) for _ in range(2)
+        AnswerLane(ReplyPublisher(bus, lambda _: None), facts, PolicyView(), evicted=lambda _: None)
+        for _ in range(2)
     )
     for lane in (first, second):  # the other leader knows nothing of the first one's answers
         await lane.handle(event_of(an_ended_event(submission="x")))
@@ -465,7 +466,9 @@ async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
     bus: Bus, policy: int, answers: list[AnyAnswer]
 ) -> None:
     assert policy
-    lane = AnswerLane(Desk(bus, lambda _: None), ClusterFacts(CLUSTER), PolicyView(), evicted=lambda _: None)
+    lane = AnswerLane(
+        ReplyPublisher(bus, lambda _: None), ClusterFacts(CLUSTER), PolicyView(), evicted=lambda _: None
+    )
     await lane.handle(event_of(an_ended_event(submission="x", outcome=Outcome.CANCELLED)))
     await heard(answers, 2)
     assert [type(answer) for answer in answers] == [Accepted, Ended]

@@ -189,7 +189,7 @@ async def test_marks_of_queues_that_are_gone_are_cleaned_with_any_pool(
         "no-queue": a_workload("no-queue", admitted_by="gone"),
         "runs-elsewhere": a_workload("runs-elsewhere", admitted_by="q2"),
     }
-    doors = {"main": "q", "other": "q2"}
-    sweep = KueueSweep(KueueCalls(client), lambda _, door: doors.get(door), {"q", "q2"})
+    entries = {"main": "q", "other": "q2"}
+    sweep = KueueSweep(KueueCalls(client), lambda _, entry: entries.get(entry), {"q", "q2"})
     assert await sweep.sweep(["q"], lambda: True) == 3
     assert server.patched == ["mine", "no-door", "no-queue"]

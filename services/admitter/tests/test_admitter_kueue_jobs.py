@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, reject, settings
 from fairlead_admitter.errors import FrontendDownError
 from fairlead_admitter.frontends.kueue.jobs import Accounts, KueueJobs
 from fairlead_admitter.frontends.kueue.manifests import (
-    Terms,
+    ManifestTerms,
     job_manifest,
     pod_manifests,
     pytorch_manifest,
 )
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
-from fairlead_admitter.intake.entry_queue import door_for
+from fairlead_admitter.intake.entry_queue import entry_queue_for
 from fairlead_bus import Bus, provision
 from fairlead_contracts import topology
 from fairlead_contracts.base.errors import FieldError
@@ -87,11 +87,11 @@ async def jobs(team: Team) -> AsyncIterator[KueueJobs]:
 @asynccontextmanager
 async def creating(lab: KubeLab, *teams: Team) -> AsyncIterator[KueueJobs]:
     access = KubeSettings(kubeconfig=str(lab.kubeconfig(ADMITTER)), write_qps=500, write_burst=500)
-    doors = {team.name: {"main": team.queue} for team in teams}
+    entries = {team.name: {"main": team.queue} for team in teams}
     async with connect(access, user_agent="fairlead-admitter") as client:
         yield KueueJobs(
             client,
-            door=lambda scope, wanted: door_for(doors.get(scope, {}), wanted),
+            entry=lambda scope, wanted: entry_queue_for(entries.get(scope, {}), wanted),
             classes=lambda: (),
             refusals=FreshRefusals(0.0),
             annotation_prefixes=TEST_ANNOTATIONS,
@@ -227,7 +227,9 @@ async def test_a_job_of_somebody_else_is_left_alone(jobs: KueueJobs, team: Team)
 
 async def test_a_group_that_was_left_half_made_is_completed(jobs: KueueJobs, team: Team) -> None:
     order = an_order(team.name, pods=4, demand={"cpu": 4}, template=a_template("pod-group"))
-    for pod in pod_manifests(order, Terms(local_queue="main", annotation_prefixes=TEST_ANNOTATIONS))[:2]:
+    for pod in pod_manifests(order, ManifestTerms(local_queue="main", annotation_prefixes=TEST_ANNOTATIONS))[
+        :2
+    ]:
         team.lab.api.create({"apiVersion": "v1", "kind": "Pod", **pod})
     assert (await jobs.create(order)).outcome is Creation.EXISTS
     assert len(team.pods()) == 4
@@ -429,7 +431,7 @@ def objects_of(body: dict[str, object]) -> list[KubeObject]:
     submission = read_submission(a_body(**body), tenant="default", fallback_id="f")
     annotations = submission.template.annotations if submission.template is not None else {}
     prefixes = [f"{key.partition('/')[0]}/" for key in annotations]
-    terms = Terms(local_queue="main", classes=("urgent",), annotation_prefixes=prefixes)
+    terms = ManifestTerms(local_queue="main", classes=("urgent",), annotation_prefixes=prefixes)
     order = JobOrder(submission=submission, submitted=NOW, urgency=submission.urgency or "normal")
     match submission.template.kind if submission.template is not None else "":
         case "pytorch-job":

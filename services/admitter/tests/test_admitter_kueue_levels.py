@@ -9,15 +9,15 @@ from uuid import uuid4
 
 import pytest
 
-from fairlead_admitter.apply.level_applier import Application
-from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.apply.level_applier import LevelApplier
+from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.steering import SteeringPlan, steer, take_back
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.errors import FrontendDownError, FrontendForbiddenError
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import KueueLevels
 from fairlead_admitter.frontends.kueue.sweep import KueueSweep
-from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
@@ -140,17 +140,17 @@ class Estate:
     def known(self, name: str) -> JobState:
         return self.job(self.workload(name))
 
-    def plan(self, wanted: Sequence[str], written: Written) -> SteeringPlan:
+    def plan(self, wanted: Sequence[str], expectations: Expectations) -> SteeringPlan:
         jobs = {job.id: job for job in self.facts.queued_jobs()}
         ranked = [Ranked(rank, a_place(uid=jobs[name].uid), jobs[name]) for rank, name in enumerate(wanted)]
         segments = segments_of(list(self.facts.queues.values()), BANDS, protect=False)
-        return steer(ranked, self.facts, [self.name], written, segments)
+        return steer(ranked, self.facts, [self.name], expectations, segments)
 
     async def admits(self) -> list[str]:
         """One after the other, until nothing waits."""
         order = []
         while True:
-            await self.rests()
+            await self.backoff()
             if not (running := self.admitted()):
                 break
             [name] = running
@@ -168,7 +168,7 @@ class Estate:
         active = [line for line in lines if "kueue_pending_workloads{" in line and '"active"' in line]
         return bool(active) and all(line.endswith(" 0") for line in active)
 
-    async def rests(self) -> None:
+    async def backoff(self) -> None:
         """Until Kueue has seen all that was written, and put all aside.
 
         It hears of changes a moment later, and in their order: once it counts a Workload that was made last, it has
@@ -218,10 +218,12 @@ def levels(client: KubeClient, lever: Lever = "boost") -> KueueLevels:
     return KueueLevels(KueueCalls(client), lambda: lever, outage=lambda: None)
 
 
-async def carry_out(writer: KueueLevels, plan: SteeringPlan, written: Written, estate: Estate) -> Applied:
-    application = Application(
+async def carry_out(
+    writer: KueueLevels, plan: SteeringPlan, expectations: Expectations, estate: Estate
+) -> PlanOutcome:
+    application = LevelApplier(
         writer,
-        written,
+        expectations,
         estate.facts.job,
         queues=lambda: estate.facts.queues,
         in_flight=16,
@@ -241,13 +243,13 @@ async def test_kueue_admits_in_the_order_that_was_written(
     estate.add("taken", priority=URGENT)  # names the class, and was not granted it
     estate.look()
     normal = ["n5", "n2", "taken", "n0", "n4", "n1", "n3"]
-    written = Written()
-    plan = estate.plan(["u1", "u0", *normal], written)
-    applied = await carry_out(levels(client, lever), plan, written, estate)
+    expectations = Expectations()
+    plan = estate.plan(["u1", "u0", *normal], expectations)
+    applied = await carry_out(levels(client, lever), plan, expectations, estate)
     assert len(applied.landed) == len(plan.writes)
     assert (applied.failed, applied.gone) == (0, 0)
     estate.look()
-    assert estate.plan(["u1", "u0", *normal], Written()).writes == []
+    assert estate.plan(["u1", "u0", *normal], Expectations()).writes == []
     assert await estate.admits() == ["blocker", "u1", "u0", *normal]
 
 
@@ -397,21 +399,21 @@ async def test_a_release_leaves_no_trace_on_anything(
     other.add("a")
     await levels(client, lever).set_level(other.known("a"), 5)
     estate.look()
-    written, writer = Written(), levels(client, lever)
-    await carry_out(writer, estate.plan(names[::-1], written), written, estate)
+    expectations, writer = Expectations(), levels(client, lever)
+    await carry_out(writer, estate.plan(names[::-1], expectations), expectations, estate)
     for ends, starts in (("blocker", "d"), ("d", "c")):
-        await estate.rests()
+        await estate.backoff()
         estate.finish(ends)
         await estate.runs_other_than(ends)
         assert estate.admitted() == [starts]
     estate.look()
-    plan = take_back(estate.facts, [estate.name], Written())
+    plan = take_back(estate.facts, [estate.name], Expectations())
     labelled = [name for name in names if estate.marks(name) != (None, None, 0)]
     assert {write.job.id for write in plan.writes} == {*labelled} - {"c", "d"}
-    await carry_out(writer, plan, Written(), estate)
-    doors = {(one.name, "main"): one.name for one in (estate, other)}
+    await carry_out(writer, plan, Expectations(), estate)
+    entries = {(one.name, "main"): one.name for one in (estate, other)}
     known = {estate.name, other.name}
-    sweep = KueueSweep(KueueCalls(client), lambda scope, door: doors.get((scope, door)), known)
+    sweep = KueueSweep(KueueCalls(client), lambda scope, entry: entries.get((scope, entry)), known)
     assert await sweep.sweep([estate.name], lambda: True) == len({*labelled} & {"c", "d"})
     assert [estate.marks(name) for name in names] == [(None, None, 0)] * 4
     assert await sweep.sweep([estate.name], lambda: True) == 0
@@ -443,10 +445,10 @@ async def test_writes_that_order_does_not_bind_go_side_by_side_and_the_order_is_
     estate.look()
     wanted = list(names)
     random.Random(1).shuffle(wanted)
-    written = Written()
-    plan = estate.plan(wanted, written)
+    expectations = Expectations()
+    plan = estate.plan(wanted, expectations)
     began = time.monotonic()
-    applied = await carry_out(levels(client), plan, written, estate)
+    applied = await carry_out(levels(client), plan, expectations, estate)
     print(f"{len(applied.landed)} writes in {time.monotonic() - began:.2f} s")  # noqa: T201 # measured
     assert len(applied.landed) == len(plan.writes) > 20
     estate.look()

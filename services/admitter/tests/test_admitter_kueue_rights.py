@@ -1,6 +1,6 @@
-from fairlead_admitter.frontends.kueue.rights import FORGOTTEN_SECONDS, FreshRefusals, Right
+from fairlead_admitter.frontends.kueue.rights import FORGOTTEN_SECONDS, AccessRight, FreshRefusals
 
-A, B = (Right(namespace, "create", "jobs") for namespace in ("team-a", "team-b"))
+A, B = (AccessRight(namespace, "create", "jobs") for namespace in ("team-a", "team-b"))
 
 
 class Clock:
@@ -44,5 +44,5 @@ def test_what_else_is_allowed_in_the_namespace_says_nothing_of_a_refused_right()
     refusals.believe(A)
     for _ in range(2):
         clock.now += 5.0
-        refusals.granted(Right("team-a", "get", "pods"))
+        refusals.granted(AccessRight("team-a", "get", "pods"))
     assert refusals.believe(A)

@@ -8,20 +8,20 @@ import pytest
 from fairlead_admitter.frontends.kueue.manifests import (
     LIMIT_GRACE_SECONDS,
     MOST_GROUP_PODS,
-    Terms,
+    ManifestTerms,
     job_manifest,
     pod_manifests,
     pytorch_manifest,
 )
 from fairlead_admitter.intake.creation import JobOrder
-from fairlead_admitter.intake.entry_queue import Door, door_for
+from fairlead_admitter.intake.entry_queue import EntryQueue, entry_queue_for
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import read_submission
 from fairlead_testkit.builders import NOW, a_body
 from fairlead_testkit.kubelab import KubeObject
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-TERMS = Terms(local_queue="main", classes=("urgent", "gold"), annotation_prefixes=("example.com/",))
+TERMS = ManifestTerms(local_queue="main", classes=("urgent", "gold"), annotation_prefixes=("example.com/",))
 
 
 def an_order(**changes: object) -> JobOrder:
@@ -120,7 +120,7 @@ def test_a_class_is_asked_for_by_annotation_and_by_a_priority_class_that_the_clu
 
 
 def test_everybodys_class_has_its_priority_class_too() -> None:
-    job = as_sent(job_manifest(an_order(), Terms(local_queue="main", classes=("normal",))))
+    job = as_sent(job_manifest(an_order(), ManifestTerms(local_queue="main", classes=("normal",))))
     assert job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "normal"
 
 
@@ -231,18 +231,18 @@ DOORS = {"gpu": "shared", "cpu": "shared", "slow": "spare"}
 
 
 @pytest.mark.parametrize(
-    ("doors", "wanted", "found"),
+    ("entries", "wanted", "found"),
     [
-        (DOORS, None, Door("cpu", "shared")),
-        (DOORS | {"default": "spare"}, None, Door("default", "spare")),
-        (DOORS, "gpu", Door("gpu", "shared")),
-        (DOORS, "shared", Door("cpu", "shared")),
-        (DOORS | {"shared": "spare"}, "shared", Door("shared", "spare")),
+        (DOORS, None, EntryQueue("cpu", "shared")),
+        (DOORS | {"default": "spare"}, None, EntryQueue("default", "spare")),
+        (DOORS, "gpu", EntryQueue("gpu", "shared")),
+        (DOORS, "shared", EntryQueue("cpu", "shared")),
+        (DOORS | {"shared": "spare"}, "shared", EntryQueue("shared", "spare")),
         (DOORS, "nowhere", None),
         ({}, None, None),
     ],
 )
 def test_a_queue_is_a_door_of_the_tenant_or_what_lies_behind_one(
-    doors: dict[str, str], wanted: str | None, found: Door | None
+    entries: dict[str, str], wanted: str | None, found: EntryQueue | None
 ) -> None:
-    assert door_for(doors, wanted) == found
+    assert entry_queue_for(entries, wanted) == found

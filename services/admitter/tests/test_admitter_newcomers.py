@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from fairlead_admitter.decide.merged_order import Beginning
+from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.decide.newcomers import NEW_SECONDS, Newcomers
 from fairlead_admitter.decide.steering import steer
 from fairlead_admitter.decide.window import Ranked, take_front
-from fairlead_admitter.observe.decision_gate import Origin
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.decision_gate import DecisionOrigin
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
@@ -30,8 +30,8 @@ def test_nothing_is_lifted_over_a_job_that_no_decision_has_placed() -> None:
     placed, newcomer = a_job("b", queue_time=NOW), a_job("a", queue_time=NOW)
     facts = facts_with(placed, newcomer)
     window = [Ranked(0, a_place(uid=placed.uid), placed)]
-    assert len(steer(window, facts, ["main"], Written(), SEGMENTS).writes) == 1
-    assert steer(window, facts, ["main"], Written(), SEGMENTS, newcomers={newcomer.uid}).writes == []
+    assert len(steer(window, facts, ["main"], Expectations(), SEGMENTS).writes) == 1
+    assert steer(window, facts, ["main"], Expectations(), SEGMENTS, newcomers={newcomer.uid}).writes == []
 
 
 def test_a_newcomer_is_decided_on_when_its_decision_has_seen_it_or_its_time_is_over() -> None:
@@ -61,8 +61,8 @@ def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_
 
 def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window[Ranked]:
     places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: Origin(a_decision(), "c1", "main") for job in jobs}
-    return take_front(Beginning(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
+    origins = {job.uid: DecisionOrigin(a_decision(), "c1", "main") for job in jobs}
+    return take_front(MergedHeads(places, origins, whole=True), {"main": waiting}, facts_with(*jobs), extent)
 
 
 def cards(number: int) -> Mapping[str, int]:

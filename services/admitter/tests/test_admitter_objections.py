@@ -12,7 +12,7 @@ from fairlead_admitter.report.event_recorder import (
     RAN_LATELY_SECONDS,
     REPEAT_SECONDS,
     SETTLE_SECONDS,
-    Objector,
+    EventRecorder,
 )
 from fairlead_admitter.report.objections import Objection, Reason, objections_to
 from fairlead_contracts.base.instants import Micros, from_seconds
@@ -149,7 +149,7 @@ class Stage:
         self.foreign: dict[str, int] = {}
         self.listener = Listener()
         self.metrics = Metrics("admitter")
-        self.objector = Objector(
+        self.recorder = EventRecorder(
             self.listener,
             self.facts,
             rulebook=lambda: self.rules,
@@ -163,9 +163,9 @@ class Stage:
     async def look(self, after: float = SETTLE_SECONDS) -> list[str]:
         """Looks now and after a while; the ids of the jobs of which something was said."""
         before = len(self.listener.heard)
-        await self.objector.look()
+        await self.recorder.look()
         self.now += after
-        await self.objector.look()
+        await self.recorder.look()
         return [job for job, _ in self.listener.heard[before:]]
 
     def sample(self, name: str, **labels: str) -> float:
@@ -215,7 +215,7 @@ async def test_another_cause_or_another_value_is_said_too() -> None:
 
 async def test_what_does_not_last_was_no_objection() -> None:
     stage = Stage(a_job(queue="late"))
-    await stage.objector.look()
+    await stage.recorder.look()
     stage.facts.apply({"late": a_queue(name="late")})
     assert await stage.look() == []
 
@@ -316,12 +316,12 @@ async def test_a_namespace_in_which_nothing_may_be_said_silences_no_other() -> N
     assert await stage.look(1.0) == ["job-1"]
     assert stage.listener.refusals == 1
     stage.now += PAUSE_SECONDS
-    await stage.objector.look()
+    await stage.recorder.look()
     assert stage.listener.refusals == 2
     stage.now += PAUSE_SECONDS
-    await stage.objector.look()
+    await stage.recorder.look()
     assert stage.listener.refusals == 2  # the longer it lasts, the rarer it is asked for
     stage.listener.forbidden = set()
     stage.now += PAUSE_SECONDS
-    await stage.objector.look()
+    await stage.recorder.look()
     assert len(stage.listener.heard) == 1 + PER_LOOK

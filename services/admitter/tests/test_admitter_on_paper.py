@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.decide.steering import SteeringPlan, steer
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, QueueState, State, subject_of
@@ -62,7 +62,7 @@ class Cluster:
             assert job is not None
             window.append(Ranked(rank, place, job))
         segments = segments_by(self.rulebook.document, queues, self.facts.classes)
-        return steer(window, self.facts, [queue.name for queue in queues], Written(), segments)
+        return steer(window, self.facts, [queue.name for queue in queues], Expectations(), segments)
 
     def write(self, writes: Iterable[tuple[str, int]]) -> None:
         """The levels stand."""

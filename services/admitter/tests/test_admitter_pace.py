@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
     LEAST,
     LEAST_WHERE_WOKEN,
@@ -14,7 +14,7 @@ from fairlead_admitter.decide.pace import (
     window_size,
 )
 from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection
-from fairlead_admitter.decide.steering import Cause
+from fairlead_admitter.decide.steering import WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
@@ -95,32 +95,34 @@ def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
 
 def test_failures_in_a_row_are_answered_with_longer_and_longer_rests() -> None:
     now = [0.0]
-    setbacks = Setbacks(lambda: now[0], 10.0)
-    assert setbacks.seconds_left == 0
-    rests = []
+    frontend_backoff = FrontendBackoff(lambda: now[0], 10.0)
+    assert frontend_backoff.seconds_left == 0
+    backoff = []
     for _ in range(12):
-        setbacks.failed("no answer")
-        rests.append(setbacks.seconds_left)
-        now[0] += setbacks.seconds_left
-    assert FIRST_SECONDS / 2 <= rests[0] <= FIRST_SECONDS
-    assert LONGEST_SECONDS / 2 <= rests[-1] <= LONGEST_SECONDS
-    assert setbacks.trouble() == "levels can't be written: no answer"
-    setbacks.forget()
-    assert (setbacks.seconds_left, setbacks.trouble()) == (0, None)
+        frontend_backoff.failed("no answer")
+        backoff.append(frontend_backoff.seconds_left)
+        now[0] += frontend_backoff.seconds_left
+    assert FIRST_SECONDS / 2 <= backoff[0] <= FIRST_SECONDS
+    assert LONGEST_SECONDS / 2 <= backoff[-1] <= LONGEST_SECONDS
+    assert frontend_backoff.trouble() == "levels can't be written: no answer"
+    frontend_backoff.forget()
+    assert (frontend_backoff.seconds_left, frontend_backoff.trouble()) == (0, None)
 
 
 def test_the_frontend_may_name_the_rest_and_a_missing_right_is_said_at_once() -> None:
     now = [0.0]
-    setbacks = Setbacks(lambda: now[0], 10.0)
-    setbacks.failed("too many requests", retry_after=7.0)
-    assert setbacks.seconds_left == 7.0
-    assert setbacks.trouble() is None
-    setbacks.failed("may not patch workloads", forbidden=True)
-    assert setbacks.trouble() == "levels can't be written: may not patch workloads"
-    assert setbacks.seconds_left <= 7.0  # a server that has just started refuses everybody for a moment
+    frontend_backoff = FrontendBackoff(lambda: now[0], 10.0)
+    frontend_backoff.failed("too many requests", retry_after=7.0)
+    assert frontend_backoff.seconds_left == 7.0
+    assert frontend_backoff.trouble() is None
+    frontend_backoff.failed("may not patch workloads", forbidden=True)
+    assert frontend_backoff.trouble() == "levels can't be written: may not patch workloads"
+    assert (
+        frontend_backoff.seconds_left <= 7.0
+    )  # a server that has just started refuses everybody for a moment
     for _ in range(4):
-        setbacks.failed("may not patch workloads", forbidden=True)
-    assert setbacks.seconds_left >= LONGEST_SECONDS / 2
+        frontend_backoff.failed("may not patch workloads", forbidden=True)
+    assert frontend_backoff.seconds_left >= LONGEST_SECONDS / 2
 
 
 SEGMENTS = segments_of(
@@ -140,7 +142,7 @@ def test_what_was_admitted_is_lifted_once_to_the_top_of_its_band() -> None:
     running = a_job("a", phase=Phase.RUNNING, level=7, rev=2)
     protection.note([JobChange(None, waiting), JobChange(waiting, running)])
     (lift,) = protection.lifts({"main"}, SEGMENTS, normal)
-    assert (lift.level, lift.before, lift.cause) == (1000, 7, Cause.PROTECT)
+    assert (lift.level, lift.before, lift.cause) == (1000, 7, WriteCause.PROTECT)
     assert protection.lifts({"other"}, SEGMENTS, normal) == []
     protection.lifted([running.uid])
     assert protection.lifts({"main"}, SEGMENTS, normal) == []

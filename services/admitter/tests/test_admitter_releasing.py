@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 
-from fairlead_admitter.apply.frontend_backoff import Setbacks
-from fairlead_admitter.apply.release import Release
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.record import Record
+from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_contracts.messages.clearance import Lever
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
@@ -32,8 +32,8 @@ class SlowSweep:
 async def test_a_pool_that_is_steered_again_while_another_is_swept_is_let_go() -> None:
     sweep = SlowSweep()
     lifecycle = Lifecycle("admitter", "one")
-    record = Record(lifecycle.metrics, "c1", JobTraces(lifecycle.spans, "c1"))
-    release = Release(sweep, record, Setbacks(time.monotonic, 30.0))
+    record = AdmitterRecord(lifecycle.metrics, "c1", JobTraces(lifecycle.spans, "c1"))
+    release = PoolRelease(sweep, record, FrontendBackoff(time.monotonic, 30.0))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(release.run())
         release.wanted("a", ["qa"], lambda: True)

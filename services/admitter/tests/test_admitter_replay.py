@@ -8,16 +8,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.planner import Planner, PoolPlan
-from fairlead_admitter.decide.reserving import Reserving
+from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.waking import BATCH_SECONDS
-from fairlead_admitter.observe.decision_gate import Fronts, Holders
-from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
+from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.observe.watch import Sight
+from fairlead_admitter.observe.watch import Observation
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Front
@@ -56,16 +56,16 @@ class Replica:
 
     def __init__(self, mode: str) -> None:
         self.facts = ClusterFacts("c1")
-        self.fronts = Fronts()
+        self.fronts = DecisionGate()
         self.policy = PolicyView()
         self.policy.enact(Rulebook(a_document(shards=1, window=6, mode=mode), 1))
         self.facts.classify(self.policy.urgency_of)
         self._now = (0.0, NOW)
         self._clock = TurnClock(lambda: self._now[0], lambda: self._now[1])
-        self.written = Written(self._clock.monotonic)
+        self.expectations = Expectations(self._clock.monotonic)
         record = ReservationRecord(Metrics("admitter"), "c1")
-        reserving = Reserving(self.facts, self.written, record, writable=lambda: True)
-        self._planner = Planner(self, self.written, reserving=reserving, clock=self._clock, tick=1.0)
+        reserving = Reservations(self.facts, self.expectations, record, writable=lambda: True)
+        self._planner = Planner(self, self.expectations, reserving=reserving, clock=self._clock, tick=1.0)
         self._seq = 0
 
     def holders(self) -> Holders:
@@ -79,24 +79,24 @@ class Replica:
         jobs = self.facts.apply({subject_of(state): state for state in states})
         for change in jobs:
             if change.after is not None and change.after.phase is Phase.WAITING:
-                self.written.see(change.after, change.before, told.seconds)
+                self.expectations.see(change.after, change.before, told.seconds)
             elif change.before is not None:
-                self.written.forget(change.before.uid)
+                self.expectations.forget(change.before.uid)
         before, self._seq = self._seq, self._seq + len(states)
         self.fronts.accept(DECISION.decode(told.decision))
         self._now = (told.seconds, told.wall)
         self._clock.look()
-        sight = Sight(
+        seen = Observation(
             jobs=jobs, judged=[], news=True, state_seq=self._seq, before_seq=before, at=told.seconds
         )
-        self._planner.note(sight, {POOL: frozenset({"main"})})
+        self._planner.note(seen, {POOL: frozenset({"main"})})
         plan = self._planner.decide(self._planner.view(POOL, frozenset({"main"})))
         if told.landed:
-            applied = Applied()
+            applied = PlanOutcome()
             for write in plan.steering.writes:
-                self.written.send(write.job.uid, write.level)
+                self.expectations.send(write.job.uid, write.level)
                 landed = Landed(mark="m", rev=write.job.rev + 1)
-                self.written.land(write.job, write.level, landed, told.seconds)
+                self.expectations.land(write.job, write.level, landed, told.seconds)
                 applied.landed.append((write, landed))
             self._planner.applied(POOL, applied)
         return plan

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from fairlead_admitter.decide.frontend_order import FrontendOrder
-from fairlead_admitter.decide.reserving import Reserving
+from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.steering import SteeringPlan, lower, steer
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
-from fairlead_admitter.report.reservation_record import News, ReservationRecord
+from fairlead_admitter.report.reservation_record import ReservationNews, ReservationRecord
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.events import Reserving as What
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
@@ -35,11 +35,11 @@ class Play:
 
     def __init__(self, *states: State) -> None:
         self.facts = ClusterFacts("c1")
-        self.written = Written()
+        self.expectations = Expectations()
         self.writable = True
         self.metrics = Metrics("admitter")
         self.record = ReservationRecord(self.metrics, "c1")
-        self.reserving = Reserving(self.facts, self.written, self.record, lambda: self.writable)
+        self.reserving = Reservations(self.facts, self.expectations, self.record, lambda: self.writable)
         self.now = NOW
         self._rev = 1
         self._epoch = 1
@@ -55,7 +55,7 @@ class Play:
         assert job is not None
         self.see(msgspec.structs.replace(job, **changes))
 
-    def turn(self, order: Sequence[str], *, after: float = 0.0, write: bool = True) -> list[News]:
+    def turn(self, order: Sequence[str], *, after: float = 0.0, write: bool = True) -> list[ReservationNews]:
         """A turn some seconds later, its writes landed and seen; gives what was told."""
         self.now += round(after * SECOND)
         segments = [Segment(band=BAND)]
@@ -65,18 +65,20 @@ class Play:
         waiting = [job for uid in order if (job := self.facts.job(uid)) and job.phase is Phase.WAITING]
         known = [Ranked(rank, a_place(uid=job.uid), job) for rank, job in enumerate(waiting)]
         window = self.reserving.arrange(line, known, 2, self.now)
-        plan = steer(window, self.facts, ["main"], self.written, segments, sealed=True)
+        plan = steer(window, self.facts, ["main"], self.expectations, segments, sealed=True)
         if write:
             self._carry_out(plan)
         return self.record.take_news()
 
-    def turn_without_order(self, *, after: float) -> list[News]:
+    def turn_without_order(self, *, after: float) -> list[ReservationNews]:
         """A turn some seconds later in which no order is settled."""
         self.now += round(after * SECOND)
         segments = [Segment(band=BAND)]
         line = self.reserving.line("gpu", list(self.facts.queues.values()), POLICY, segments)
         assert line is not None
-        self._carry_out(lower(self.reserving.withdraw(line, self.now), self.facts, self.written, segments))
+        self._carry_out(
+            lower(self.reserving.withdraw(line, self.now), self.facts, self.expectations, segments)
+        )
         return self.record.take_news()
 
     def take_over(self) -> None:
@@ -91,8 +93,8 @@ class Play:
 
     def _carry_out(self, plan: SteeringPlan) -> None:
         for one in plan.writes:
-            self.written.send(one.job.uid, one.level)
-            self.written.land(one.job, one.level, Landed(mark="m", rev=self._rev + 1), 0.0)
+            self.expectations.send(one.job.uid, one.level)
+            self.expectations.land(one.job, one.level, Landed(mark="m", rev=self._rev + 1), 0.0)
             self.change(one.job.uid, level=one.level)
 
     @property
@@ -125,7 +127,7 @@ def a_play() -> tuple[Play, list[str]]:
     return play, order
 
 
-def told(news: Sequence[News]) -> list[tuple[What, str]]:
+def told(news: Sequence[ReservationNews]) -> list[tuple[What, str]]:
     return [(one.what, one.job.uid) for one in news]
 
 
@@ -343,9 +345,9 @@ def test_a_standby_says_nothing_of_what_it_decided_while_it_led() -> None:
 def test_a_write_without_a_reply_may_have_landed() -> None:
     play, _ = a_play()
     bands = {"": BAND}
-    frontend = FrontendOrder(play.facts, play.written)
+    frontend = FrontendOrder(play.facts, play.expectations)
     assert frontend.ahead("gang", bands) == frozenset()
-    play.written.send("slow", 900_000)
+    play.expectations.send("slow", 900_000)
     assert frontend.ahead("gang", bands) == frozenset({"slow"})
-    play.written.send("gang", 0)
+    play.expectations.send("gang", 0)
     assert frontend.ahead("gang", bands) is None

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
-from fairlead_admitter.decide.steering import Cause, LevelWrite, SteeringPlan, steer, take_back
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer, take_back
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
@@ -43,9 +43,9 @@ class Kueue:
         self.facts.apply({"queue": QUEUE} | {name: a_class(name=name, value=VALUES[name]) for name in VALUES})
         self.facts.apply({subject_of(job): job for job in jobs})
 
-    def plan(self, window: Sequence[str], written: Written | None = None) -> SteeringPlan:
+    def plan(self, window: Sequence[str], expectations: Expectations | None = None) -> SteeringPlan:
         ranked = [Ranked(rank, a_place(uid=uid), self.jobs[uid]) for rank, uid in enumerate(window)]
-        return steer(ranked, self.facts, ["main"], written or Written(), SEGMENTS)
+        return steer(ranked, self.facts, ["main"], expectations or Expectations(), SEGMENTS)
 
     def write(self, plan: SteeringPlan) -> None:
         for write in plan.writes:
@@ -107,14 +107,14 @@ def test_each_class_follows_the_order_in_its_own_band_with_the_fewest_writes(
     plan = kueue.plan(window)
     for urgency in CLASSES:
         mine = [write for write in plan.writes if kueue.classes[write.job.uid] == urgency]
-        of_plan = [write for write in mine if write.cause is not Cause.TRESPASS]
+        of_plan = [write for write in mine if write.cause is not WriteCause.TRESPASS]
         assert len(of_plan) == fewest(kueue, window, urgency)
     trespassers = {
         job.uid
         for job in kueue.jobs.values()
         if job.uid not in window and job.level > BANDS[kueue.classes[job.uid]].highest
     }
-    assert {write.job.uid for write in plan.writes if write.cause is Cause.TRESPASS} == trespassers
+    assert {write.job.uid for write in plan.writes if write.cause is WriteCause.TRESPASS} == trespassers
     kueue.write(plan)
     assert kueue.order()[:size] == window
     for uid, job in kueue.jobs.items():
@@ -184,7 +184,7 @@ def test_where_the_order_is_first_come_nothing_is_written() -> None:
 def test_a_release_goes_back_to_what_each_job_has_by_itself() -> None:
     jobs = [a_job("a", base=1500, level=0), a_job("b", base=700, level=701), a_job("c", level=0)]
     kueue = Kueue(jobs, {job.uid: "normal" for job in jobs})
-    plan = take_back(kueue.facts, ["main"], Written())
+    plan = take_back(kueue.facts, ["main"], Expectations())
     assert {write.job.id: write.level for write in plan.writes} == {"a": 1500, "b": 700}
 
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
-from fairlead_admitter.decide.merged_order import Beginning
+from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.decide.steering import GONE, SteeringPlan, steer, take_back
 from fairlead_admitter.decide.window import Ranked, take_front
-from fairlead_admitter.observe.decision_gate import Origin
-from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.decision_gate import DecisionOrigin
+from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
@@ -32,7 +32,7 @@ class Cluster:
         self.facts = ClusterFacts("c1")
         self.facts.apply({"queue": a_queue()})
         self.truth = {job.uid: job for job in jobs}
-        self.written = Written()
+        self.expectations = Expectations()
         self.writes = 0
         self._shown: dict[str, int] = {}
         self.show()
@@ -44,9 +44,9 @@ class Cluster:
         changes = self.facts.apply({subject_of(job): job for job in changed})
         for change in changes:
             if change.after is not None and change.after.phase in (Phase.WAITING, Phase.HELD):
-                self.written.see(change.after, change.before, 0.0)
+                self.expectations.see(change.after, change.before, 0.0)
             elif change.before is not None:
-                self.written.forget(change.before.uid)
+                self.expectations.forget(change.before.uid)
 
     def set(self, uid: str, **changes: object) -> None:
         """The truth of a job changes."""
@@ -56,12 +56,12 @@ class Cluster:
     def plan(self, wanted: Sequence[str], size: int = 100) -> SteeringPlan:
         places = [a_place(uid=uid) for uid in wanted]
         window = self.window(places, size)
-        return steer(window, self.facts, ["main"], self.written, ONE_BAND)
+        return steer(window, self.facts, ["main"], self.expectations, ONE_BAND)
 
     def window(self, places: Sequence[Place], size: int, waiting: int = 0) -> list[Ranked]:
         decision = a_decision()
-        origins = {place.uid: Origin(decision, "c1", "main") for place in places}
-        beginning = Beginning(list(places), origins, whole=True)
+        origins = {place.uid: DecisionOrigin(decision, "c1", "main") for place in places}
+        beginning = MergedHeads(list(places), origins, whole=True)
         return take_front(
             beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=size)
         ).jobs
@@ -70,7 +70,7 @@ class Cluster:
         """Carry out the beginning of a plan; replies come, the state doesn't yet."""
         for write in plan.writes[:most]:
             uid = write.job.uid
-            self.written.send(uid, write.level)
+            self.expectations.send(uid, write.level)
             landed = None
             if self.truth[uid].phase is Phase.WAITING:
                 assert self.truth[uid].level != write.level or write.drifted, "written twice"
@@ -78,7 +78,7 @@ class Cluster:
                 rev = self.truth[uid].rev
                 landed = Landed(mark=str(rev), rev=rev)
                 self.writes += 1
-            self.written.land(self.facts.job(uid) or write.job, write.level, landed, 0.0)
+            self.expectations.land(self.facts.job(uid) or write.job, write.level, landed, 0.0)
 
     def order(self) -> list[str]:
         """As the frontend starts them."""
@@ -135,7 +135,7 @@ def test_a_fought_job_is_left_alone_and_the_others_are_still_ordered() -> None:
     plan = cluster.plan(wanted)
     assert plan.writes == []
     assert plan.left_alone == 1
-    assert cluster.written.fights == 1
+    assert cluster.expectations.fights == 1
     assert [uid for uid in cluster.order() if uid != wanted[0]] == wanted[1:]
 
 
@@ -185,12 +185,12 @@ def test_the_window_ends_where_places_of_a_queue_may_be_missing() -> None:
     facts.apply({subject_of(job): job for job in jobs})
     decision = a_decision()
     places = [a_place(uid=job.uid) for job in jobs]
-    origins = {job.uid: Origin(decision, "c1", job.queue) for job in jobs}
-    origins["elsewhere"] = Origin(decision, "c2", "r")
+    origins = {job.uid: DecisionOrigin(decision, "c1", job.queue) for job in jobs}
+    origins["elsewhere"] = DecisionOrigin(decision, "c2", "r")
     merged = [a_place(uid="elsewhere"), *places]
 
     def taken(waiting: dict[str, int]) -> list[str]:
-        window = take_front(Beginning(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
+        window = take_front(MergedHeads(merged, origins, whole=True), waiting, facts, Extent(least=2, most=2))
         return [ranked.job.id for ranked in window.jobs]
 
     # p has more than its two places: its third one may belong before q's second.
@@ -206,11 +206,11 @@ def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
     cluster.show()
     cluster.set(wanted[3], phase=Phase.HELD)
     cluster.show()
-    plan = take_back(cluster.facts, ["main"], cluster.written)
+    plan = take_back(cluster.facts, ["main"], cluster.expectations)
     assert {write.job.uid for write in plan.writes} >= {wanted[0], wanted[3]}
     befores = [write.before for write in plan.writes]
     assert befores == sorted(befores)
-    at_once = take_back(cluster.facts, ["main"], cluster.written, at_once=True)
+    at_once = take_back(cluster.facts, ["main"], cluster.expectations, at_once=True)
     assert at_once.writes == plan.writes[::-1]
     assert not any(
         Barrier(at_once.writes[:number]).stops(write) for number, write in enumerate(at_once.writes)
@@ -218,7 +218,7 @@ def test_release_takes_every_level_back_without_turning_a_pair_round() -> None:
     for write in plan.writes:
         cluster.set(write.job.uid, level=write.level)
     cluster.show()
-    assert take_back(cluster.facts, ["main"], cluster.written).writes == []
+    assert take_back(cluster.facts, ["main"], cluster.expectations).writes == []
     assert all(job.level == 0 for job in cluster.truth.values())
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.decide.steering import Cause, LevelWrite, SteeringPlan, steer
-from fairlead_admitter.decide.wake_state import MOST_A_SECOND, PARKING, Wakes, spared
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
+from fairlead_admitter.decide.wake_state import MOST_A_SECOND, PARKING, WakeState, spared
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
 from fairlead_policy.levels.class_bands import Segment
@@ -36,8 +36,8 @@ class Parking:
         self.now = 1000.0
         self.facts = ClusterFacts("c1")
         self.facts.apply({"queue": queue})
-        self.written = Written(lambda: self.now)
-        self.wakes = Wakes(self.facts, self.written, lambda: self.now)
+        self.expectations = Expectations(lambda: self.now)
+        self.wake_state = WakeState(self.facts, self.expectations, lambda: self.now)
         self.decided = 0
         """Up to where the order knows the state."""
         self.seq = 0
@@ -51,7 +51,7 @@ class Parking:
         """The state shows a job so."""
         self.jobs[job.uid] = msgspec.structs.replace(job, rev=job.rev + 1)
         changes = self.facts.apply({subject_of(job): self.jobs[job.uid]})
-        self.wakes.note({POOL: [self.queue.name]}, changes, self.seq)
+        self.wake_state.note({POOL: [self.queue.name]}, changes, self.seq)
         self.seq += 1
 
     def start(self, uid: str) -> None:
@@ -71,18 +71,18 @@ class Parking:
         """What is written in one turn; the state shows it at once. The order goes on `beyond` the window."""
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
-        plan = steer(window, self.facts, [self.queue.name], self.written, spared(SEGMENTS))
-        if self.wakes.applies(POOL, [self.queue]):
+        plan = steer(window, self.facts, [self.queue.name], self.expectations, spared(SEGMENTS))
+        if self.wake_state.applies(POOL, [self.queue]):
             plan = self._restrain(plan, window, deeper, always=always)
         for write in plan.writes:
             self.put(msgspec.structs.replace(self.jobs[write.job.uid], level=write.level))
-        self.wakes.landed(POOL, plan.writes)
+        self.wake_state.landed(POOL, plan.writes)
         return plan.writes
 
     def _restrain(
         self, plan: SteeringPlan, window: list[Ranked], deeper: list[Ranked], *, always: bool
     ) -> SteeringPlan:
-        return self.wakes.restrain(
+        return self.wake_state.restrain(
             POOL,
             [self.queue],
             plan,
@@ -139,7 +139,7 @@ def test_whose_level_would_do_is_given_another_and_stays_first() -> None:
     before = parking.jobs["j03"].level
     parking.end("j00")
     [write] = parking.turn(wanted)
-    assert (write.job.uid, write.cause) == ("j03", Cause.WAKE)
+    assert (write.job.uid, write.cause) == ("j03", WriteCause.WAKE)
     assert write.level != before
     assert parking.order() == wanted
 
@@ -166,7 +166,7 @@ def test_after_the_batch_everything_is_written_whoever_has_room() -> None:
     newcomer = a_job("j09", uid="j09", demand={GPU: 5}, queue_time=NOW + 9)
     parking.put(newcomer)
     assert parking.turn(["j09", *wanted]) == []
-    assert parking.wakes.wake_in() == pytest.approx(BATCH_SECONDS - 2 * TRIED_SECONDS)
+    assert parking.wake_state.wake_in() == pytest.approx(BATCH_SECONDS - 2 * TRIED_SECONDS)
     parking.now += BATCH_SECONDS
     assert "j09" in uids(parking.turn(["j09", *wanted]))
 
@@ -214,9 +214,9 @@ def test_where_heads_never_park_or_room_is_unknown_all_is_written_as_ever(change
 def test_where_too_many_start_nobody_is_woken() -> None:
     starts = MOST_A_SECOND * 10 + 1
     parking = Parking(a_parking_queue(starts), runs=starts, waits=3)
-    assert not parking.wakes.applies(POOL, [parking.queue])
+    assert not parking.wake_state.applies(POOL, [parking.queue])
     parking.now += 60
-    assert parking.wakes.applies(POOL, [parking.queue])
+    assert parking.wake_state.applies(POOL, [parking.queue])
 
 
 def test_a_gang_that_does_not_fit_is_passed_by() -> None:

@@ -8,8 +8,8 @@ from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
     ORDERED_SECONDS,
     TRIED_SECONDS,
-    Moment,
-    Step,
+    WakeInputs,
+    WakeStep,
     neighbours,
     next_step,
     planning_band,
@@ -27,11 +27,11 @@ def ranked(*uids: str) -> list[Ranked]:
     return [Ranked(number, None, a_job(uid, uid=uid)) for number, uid in enumerate(uids)]
 
 
-def moment(now: float = AT, **changes: object) -> Moment:
-    return Moment(**{"now": now, "freed": AT, "ordered": True, "woken": {}} | changes)  # type: ignore[arg-type] # changes
+def moment(now: float = AT, **changes: object) -> WakeInputs:
+    return WakeInputs(**{"now": now, "freed": AT, "ordered": True, "woken": {}} | changes)  # type: ignore[arg-type] # changes
 
 
-def woken(step: Step) -> str | None:
+def woken(step: WakeStep) -> str | None:
     return None if step.wake is None else step.wake.job.uid
 
 
@@ -48,14 +48,16 @@ def test_the_first_that_fits_is_woken_alone() -> None:
 def test_the_next_is_woken_when_the_first_was_tried_in_vain_or_not_seen_for_a_tenth_of_a_second() -> None:
     fitting = ranked("a", "b")
     at_once = AT + 0.01
-    assert next_step(fitting, moment(at_once, woken={"a": at_once})) == Step(until=at_once + TRIED_SECONDS)
+    assert next_step(fitting, moment(at_once, woken={"a": at_once})) == WakeStep(
+        until=at_once + TRIED_SECONDS
+    )
     assert woken(next_step(fitting, moment(at_once, woken={"a": at_once}, refused={"a"}))) == "b"
     assert woken(next_step(fitting, moment(AT + 0.01 + TRIED_SECONDS, woken={"a": at_once}))) == "b"
 
 
 def test_what_ended_is_ordered_by_first_but_not_for_ever() -> None:
     fitting = ranked("a")
-    assert next_step(fitting, moment(ordered=False)) == Step(until=AT + ORDERED_SECONDS)
+    assert next_step(fitting, moment(ordered=False)) == WakeStep(until=AT + ORDERED_SECONDS)
     assert woken(next_step(fitting, moment(AT + ORDERED_SECONDS, ordered=False))) == "a"
 
 
@@ -65,7 +67,7 @@ def test_who_was_tried_before_something_came_free_is_tried_again() -> None:
 
 def test_when_all_were_tried_in_vain_nothing_is_written_before_the_batch_has_passed() -> None:
     tried = {"a": AT + 0.01, "b": AT + 0.2}
-    assert next_step(ranked("a", "b"), moment(AT + 0.5, woken=tried)) == Step(until=AT + BATCH_SECONDS)
+    assert next_step(ranked("a", "b"), moment(AT + 0.5, woken=tried)) == WakeStep(until=AT + BATCH_SECONDS)
     assert next_step(ranked("a", "b"), moment(AT + BATCH_SECONDS, woken=tried)).everything
 
 

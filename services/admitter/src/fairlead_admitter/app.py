@@ -4,35 +4,35 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from fairlead_admitter.apply.frontend_backoff import Setbacks
-from fairlead_admitter.apply.level_applier import Application, Rehearsal
-from fairlead_admitter.apply.lever_probe import LeverProbing, LeverWatch
-from fairlead_admitter.apply.release import Release
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.apply.level_applier import DryRunApplier, LevelApplier
+from fairlead_admitter.apply.lever_probe import LeverProbe, LeverWatch
+from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.decide.planner import Planner
-from fairlead_admitter.decide.reserving import Reserving
+from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.frontends.opening import Frontend, open_frontend
-from fairlead_admitter.intake.admission import Admission
+from fairlead_admitter.intake.admission import SubmissionCheck
 from fairlead_admitter.intake.answers import AnswerLane
-from fairlead_admitter.intake.backlog import IntakeWatch
-from fairlead_admitter.intake.creation import PatientCreator
+from fairlead_admitter.intake.backlog import IntakeBacklog
+from fairlead_admitter.intake.creation import RetryingCreator
 from fairlead_admitter.intake.lane import IntakeLane
-from fairlead_admitter.intake.leader_lanes import Lane, LeaderLanes, share_of_a_tenant
-from fairlead_admitter.intake.limits import Limits, Pressure
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.intake.leader_lanes import DurableLane, LeaderLanes, share_of_a_tenant
+from fairlead_admitter.intake.limits import IntakeLimits, TenantLimits
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.watch import ADMITTER, Watch
-from fairlead_admitter.reconciler import Carrier, Steersman
+from fairlead_admitter.reconciler import PlanApplier, Reconciler
 from fairlead_admitter.report.adherence import AdherenceRecord, AdherenceWatch
 from fairlead_admitter.report.event_log import EventLog
-from fairlead_admitter.report.event_recorder import Objector, Speaker
+from fairlead_admitter.report.event_recorder import EventRecorder, EventSink
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.level_events import LevelEvents
 from fairlead_admitter.report.queue_metrics import QueueMetrics
-from fairlead_admitter.report.record import Record
-from fairlead_admitter.report.replies import Desk
+from fairlead_admitter.report.record import AdmitterRecord
+from fairlead_admitter.report.replies import ReplyPublisher
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_admitter.report.reserve_events import ReserveEvents
-from fairlead_admitter.report.staleness import Patience
+from fairlead_admitter.report.staleness import Staleness
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, require_durables
 from fairlead_contracts import subjects, topology
@@ -95,25 +95,25 @@ class Admitter:
         self._frontend = frontend
         self._wake = wake
         self._traces = JobTraces(lifecycle.spans, settings.cluster)
-        self._record = Record(lifecycle.metrics, settings.cluster, self._traces)
-        self._patience = Patience(self._record, settings.stale_after_seconds, time.monotonic)
-        self._written = Written()
+        self._record = AdmitterRecord(lifecycle.metrics, settings.cluster, self._traces)
+        self._staleness = Staleness(self._record, settings.stale_after_seconds, time.monotonic)
+        self._expectations = Expectations()
         lifecycle.metrics.registry.register(QueueMetrics(watch.facts, watch.policy))
         self._clock = TurnClock()
         self._reservations = ReservationRecord(lifecycle.metrics, settings.cluster)
-        self._setbacks = Setbacks(time.monotonic, settings.stale_after_seconds)
-        self._release = Release(
-            frontend.sweep, self._record, Setbacks(time.monotonic, settings.stale_after_seconds)
+        self._frontend_backoff = FrontendBackoff(time.monotonic, settings.stale_after_seconds)
+        self._release = PoolRelease(
+            frontend.sweep, self._record, FrontendBackoff(time.monotonic, settings.stale_after_seconds)
         )
-        self._creator = PatientCreator(
+        self._creator = RetryingCreator(
             frontend.jobs,
             share=share_of_a_tenant(settings.submissions_in_progress),
             troubled=self._record.creation_failed,
         )
-        self._intake_watch = IntakeWatch(
+        self._intake_watch = IntakeBacklog(
             bus, settings.cluster, metrics=lifecycle.metrics, patience=settings.stale_after_seconds
         )
-        self._desk = Desk(bus, self._record.answered)
+        self._replies = ReplyPublisher(bus, self._record.answered)
         self._log = EventLog(bus, self._record)
         self._planner = self._make_planner()
         self._adherence = AdherenceWatch(
@@ -129,9 +129,9 @@ class Admitter:
         def lead() -> int | None:
             return leadership.epoch if self._bus.connected else None
 
-        carrier = Application(
+        applier = LevelApplier(
             self._frontend.levels,
-            self._written,
+            self._expectations,
             self._watch.facts.job,
             queues=lambda: self._watch.facts.queues,
             in_flight=self._settings.writes_in_flight,
@@ -154,12 +154,12 @@ class Admitter:
             tasks.start("watch", self._watch.run())
             tasks.start("event log", self._log.run())
             tasks.start("leadership", leadership.run())
-            tasks.start("steersman", self._steersman(carrier, lead).run())
+            tasks.start("reconcile", self._reconciler(applier, lead).run())
             tasks.start("release", self._release.run())
             tasks.start("lanes", lanes.run())
             tasks.start("intake watch", self._intake_watch.run(intake, lambda: lead() is not None))
             if self._frontend.objections is not None:
-                tasks.start("objections", self._objector(self._frontend.objections, lead).run())
+                tasks.start("objections", self._recorder(self._frontend.objections, lead).run())
             if self._frontend.lever is not None:
                 tasks.start("lever", self._lever_watch(self._frontend.lever, lead).run())
             for name, run in self._frontend.background.items():
@@ -171,71 +171,71 @@ class Admitter:
         def lead() -> int | None:
             return _REHEARSAL if self._bus.connected else None
 
-        carrier = Rehearsal(self._record.would_write)
+        applier = DryRunApplier(self._record.would_write)
         self._say_ready(lead)
         self._lifecycle.readiness.tell("role", lambda: "dry run")
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("watch", self._watch.run())
             tasks.start("event log", self._log.run())
-            tasks.start("steersman", self._steersman(carrier, lead).run())
+            tasks.start("reconcile", self._reconciler(applier, lead).run())
 
     def _make_planner(self) -> Planner:
         return Planner(
             self._watch,
-            self._written,
+            self._expectations,
             clock=self._clock,
-            reserving=Reserving(
+            reserving=Reservations(
                 self._watch.facts,
-                self._written,
+                self._expectations,
                 self._reservations,
-                writable=lambda: not self._setbacks.seconds_left,
+                writable=lambda: not self._frontend_backoff.seconds_left,
             ),
             tick=self._settings.tick_seconds,
             rehearsed=self._settings.dry_run,
         )
 
-    def _steersman(self, carrier: Carrier, lead: Callable[[], int | None]) -> Steersman:
-        return Steersman(
+    def _reconciler(self, applier: PlanApplier, lead: Callable[[], int | None]) -> Reconciler:
+        return Reconciler(
             self._watch,
             self._planner,
             self._adherence,
-            carrier,
-            self._written,
+            applier,
+            self._expectations,
             events=LevelEvents(self._log, self._watch.policy, self._traces),
             reservations=self._reservations,
             reserve_events=ReserveEvents(self._log, self._watch.policy),
             record=self._record,
             traces=self._traces,
-            patience=self._patience,
+            staleness=self._staleness,
             release=self._release,
             clock=self._clock,
-            setbacks=self._setbacks,
+            frontend_backoff=self._frontend_backoff,
             lead=lead,
             wake=self._wake,
             tick=self._settings.tick_seconds,
         )
 
-    def _objector(self, speaker: Speaker, lead: Callable[[], int | None]) -> Objector:
+    def _recorder(self, sink: EventSink, lead: Callable[[], int | None]) -> EventRecorder:
         watch = self._watch
 
         def rulebook() -> Rulebook | None:
             return watch.policy.rulebook if watch.intake_known() else None
 
-        return Objector(
-            speaker,
+        return EventRecorder(
+            sink,
             watch.facts,
             rulebook=rulebook,
             leads=lambda: lead() is not None,
             # Without leave nothing is written over, and whose levels these are is nobody's business.
-            foreign=lambda: self._written.foreign.found if self._is_cleared() else {},
+            foreign=lambda: self._expectations.foreign.found if self._is_cleared() else {},
             metrics=self._lifecycle.metrics,
         )
 
     def _is_cleared(self) -> bool:
         return self._watch.policy.clearance(self._settings.cluster) is not None
 
-    def _lever_watch(self, probing: LeverProbing, lead: Callable[[], int | None]) -> LeverWatch:
+    def _lever_watch(self, probing: LeverProbe, lead: Callable[[], int | None]) -> LeverWatch:
         cluster, policy = self._settings.cluster, self._watch.policy
         bucket = Bucket(self._bus, topology.POLICY)
         watch = LeverWatch(
@@ -251,7 +251,7 @@ class Admitter:
         return watch
 
     def _begin_anew(self) -> None:
-        self._desk.begin_anew()
+        self._replies.begin_anew()
         self._creator.begin_anew()
 
     async def _require_durables(self) -> None:
@@ -260,19 +260,19 @@ class Admitter:
         submits = topology.SUBMIT, topology.submit_durable(cluster)
         await require_durables(self._bus, submits, (topology.EVENT, topology.answers_durable(cluster)))
 
-    def _intake_lane(self) -> Lane:
+    def _intake_lane(self) -> DurableLane:
         cluster = self._settings.cluster
         intake = IntakeLane(
             cluster,
-            Admission(self._watch.facts, self._watch.policy),
+            SubmissionCheck(self._watch.facts, self._watch.policy),
             self._pressure(),
             self._creator,
-            self._desk,
+            self._replies,
             known=self._watch.wait_known,
             taken=self._record.taken,
             traces=self._traces,
         )
-        return Lane(
+        return DurableLane(
             self._bus,
             stream=topology.SUBMIT,
             durable=topology.submit_durable(cluster),
@@ -281,14 +281,14 @@ class Admitter:
             overtaking=subjects.submit_filter(cluster),
         )
 
-    def _pressure(self) -> Pressure:
+    def _pressure(self) -> IntakeLimits:
         settings = self._settings
-        limits = Limits(
+        limits = TenantLimits(
             a_second=settings.tenant_submits_per_second,
             burst=settings.tenant_submits_burst,
             waiting=settings.tenant_waiting_jobs,
         )
-        return Pressure(
+        return IntakeLimits(
             settings.cluster, limits, waiting=self._watch.facts.waiting, full=self._intake_watch.full
         )
 
@@ -304,10 +304,10 @@ class Admitter:
             preemptions=self._record.restraints.by_left_levels,
         )
 
-    def _answer_lane(self) -> Lane:
+    def _answer_lane(self) -> DurableLane:
         facts, policy = self._watch.facts, self._watch.policy
-        answers = AnswerLane(self._desk, facts, policy, evicted=self._note_eviction)
-        return Lane(
+        answers = AnswerLane(self._replies, facts, policy, evicted=self._note_eviction)
+        return DurableLane(
             self._bus,
             stream=topology.EVENT,
             durable=topology.answers_durable(self._settings.cluster),
@@ -329,15 +329,15 @@ class Admitter:
         readiness = self._lifecycle.readiness
         readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
         readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.lawless())
-        readiness.add("decisions", lambda: self._patience.stale() if lead() is not None else None)
-        readiness.add("levels", self._setbacks.trouble)
-        readiness.add("answers", lambda: self._desk.trouble)
+        readiness.add("decisions", lambda: self._staleness.stale() if lead() is not None else None)
+        readiness.add("levels", self._frontend_backoff.trouble)
+        readiness.add("answers", lambda: self._replies.trouble)
         readiness.tell("role", lambda: "standby" if lead() is None else "leader")
-        readiness.tell("resting", self._written.rests.told)
+        readiness.tell("resting", self._expectations.backoff.told)
         readiness.tell("withheld", self._record.restraints.told)
         readiness.tell("reserve", self._reservations.told)
 
-    def _say_of_intake(self, intake: Lane) -> None:
+    def _say_of_intake(self, intake: DurableLane) -> None:
         """A frontend that answers nobody is a reason not to be ready; one tenant's trouble is told."""
 
         def down() -> str | None:

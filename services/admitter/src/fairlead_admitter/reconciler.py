@@ -9,23 +9,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from fairlead_admitter.apply.failure_scope import Aftermath
-from fairlead_admitter.apply.frontend_backoff import Setbacks
-from fairlead_admitter.apply.release import Release
-from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.apply.failure_scope import FailureScope
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.apply.release import PoolRelease
+from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.planner import Planner, PoolPlan
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.observe.expectations import Written
-from fairlead_admitter.observe.watch import Sight, Watch
+from fairlead_admitter.observe.expectations import Expectations
+from fairlead_admitter.observe.watch import Observation, Watch
 from fairlead_admitter.report.adherence import AdherenceWatch
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.level_events import LevelEvents
 from fairlead_admitter.report.reaction import Arrivals
-from fairlead_admitter.report.record import Record
+from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_admitter.report.reserve_events import ReserveEvents
-from fairlead_admitter.report.staleness import Patience
+from fairlead_admitter.report.staleness import Staleness
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import Phase
 from fairlead_runtime import wake_or_timeout
@@ -33,33 +33,33 @@ from fairlead_runtime import wake_or_timeout
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
 
-class Carrier(Protocol):
+class PlanApplier(Protocol):
     """Carries plans out, or only says so."""
 
     async def carry_out(
         self, pool: str, writes: Sequence[LevelWrite], may_write: Callable[[], bool]
-    ) -> Applied:
+    ) -> PlanOutcome:
         """Write front to back as long as `may_write` says so."""
 
 
-class Steersman:
+class Reconciler:
     """Makes one cluster follow the order of its pools.
 
     Args:
         watch: what is seen.
         planner: decides what to write for a pool.
         adherence: how well the cluster follows the order.
-        carrier: carries plans out.
-        written: the trail of writes, as `carrier` keeps it.
+        applier: carries plans out.
+        expectations: the trail of writes, as `applier` keeps it.
         events: logs each level written on the event stream.
         reservations: what happened to promises and passes.
         reserve_events: logs that there, too.
         record: metrics and log.
         traces: of jobs.
-        patience: how long pools have lacked an order.
+        staleness: how long pools have lacked an order.
         release: cleans what a release leaves behind.
         clock: of the planner's turns.
-        setbacks: how long to leave the frontend alone.
+        frontend_backoff: how long to leave the frontend alone.
         lead: the epoch under which this replica leads and may trust it, else None; asked before each write.
         wake: set when there is something to look at.
         tick: seconds after which a turn is made anyway.
@@ -70,18 +70,18 @@ class Steersman:
         watch: Watch,
         planner: Planner,
         adherence: AdherenceWatch,
-        carrier: Carrier,
-        written: Written,
+        applier: PlanApplier,
+        expectations: Expectations,
         *,
         events: LevelEvents,
         reservations: ReservationRecord,
         reserve_events: ReserveEvents,
-        record: Record,
+        record: AdmitterRecord,
         traces: JobTraces,
-        patience: Patience,
-        release: Release,
+        staleness: Staleness,
+        release: PoolRelease,
         clock: TurnClock,
-        setbacks: Setbacks,
+        frontend_backoff: FrontendBackoff,
         lead: Callable[[], int | None],
         wake: asyncio.Event,
         tick: float,
@@ -89,18 +89,18 @@ class Steersman:
         self._watch = watch
         self._planner = planner
         self._adherence = adherence
-        self._carrier = carrier
-        self._written = written
+        self._applier = applier
+        self._expectations = expectations
         self._events = events
         self._reservations = reservations
         self._reserve_events = reserve_events
         self._record = record
         self._traces = traces
-        self._patience = patience
+        self._staleness = staleness
         self._release = release
         self._clock = clock
-        self._setbacks = setbacks
-        self._aftermath = Aftermath(written.rests, setbacks)
+        self._frontend_backoff = frontend_backoff
+        self._failure_scope = FailureScope(expectations.backoff, frontend_backoff)
         self._lead = lead
         self._epoch: int | None = None
         self._took_over = False
@@ -119,28 +119,30 @@ class Steersman:
         """Seconds until a turn is made although nothing is new."""
         self._clock.look()
         due = self._planner.wake_in()
-        return min(self._tick, self._setbacks.seconds_left or self._tick, self._tick if due is None else due)
+        return min(
+            self._tick, self._frontend_backoff.seconds_left or self._tick, self._tick if due is None else due
+        )
 
     async def turn(self) -> None:
         """Observe, and for each pool decide, apply and record."""
-        sight = await self._watch.look()
+        seen = await self._watch.look()
         self._clock.look()
         pools = self._pools()
-        self._take_note(sight, pools)
+        self._take_note(seen, pools)
         self._notice_lead()
-        self._patience.keep(pools if self._may_write() else ())
+        self._staleness.keep(pools if self._may_write() else ())
         self._planner.keep(pools)
         self._record.keep_withheld(pools)
         if not self._may_write():
-            self._adherence.stand_by(sight, pools, self._watch.leader())
+            self._adherence.stand_by(seen, pools, self._watch.leader())
             return
         if self._watch.unknown() is not None:
-            self._adherence.overlook(sight, pools)
+            self._adherence.overlook(seen, pools)
             return
-        self._adherence.observe(sight, pools)
-        self._tell_of_starts(sight, pools)
+        self._adherence.observe(seen, pools)
+        self._tell_of_starts(seen, pools)
         plans = {pool: self._decide(pool, queues) for pool, queues in pools.items()}
-        if not self._setbacks.seconds_left:
+        if not self._frontend_backoff.seconds_left:
             await self._carry_out(plans, pools)
         # The log may take its time: no write waits for it.
         await self._reserve_events.log(self._reservations.take_news())
@@ -154,8 +156,8 @@ class Steersman:
     async def _carry_out(
         self, plans: Mapping[str, SteeringPlan], pools: Mapping[str, frozenset[str]]
     ) -> None:
-        if not any(plan.writes for plan in plans.values()) and not self._written.rests:
-            self._setbacks.forget()
+        if not any(plan.writes for plan in plans.values()) and not self._expectations.backoff:
+            self._frontend_backoff.forget()
         # Pools have no order among each other: none waits for the writes of another.
         async with asyncio.TaskGroup() as group:
             applying = {
@@ -185,51 +187,51 @@ class Steersman:
         epoch = self._lead()
         if epoch != self._epoch:
             self._epoch = epoch
-            self._setbacks.forget()  # a standby whose last write failed is as ready as any
-            self._written.begin_anew()
+            self._frontend_backoff.forget()  # a standby whose last write failed is as ready as any
+            self._expectations.begin_anew()
             self._planner.lead(epoch)
             self._release.begin_anew()
             self._adherence.begin_anew(time.monotonic(), leads=epoch is not None)
             self._record.lead(epoch)
             self._took_over = epoch is not None
 
-    def _take_note(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
-        for decision, verdict in sight.judged:
+    def _take_note(self, seen: Observation, pools: dict[str, frozenset[str]]) -> None:
+        for decision, verdict in seen.judged:
             self._record.judged(decision, verdict)
-        for change in sight.jobs:
+        for change in seen.jobs:
             if change.after is not None and change.after.phase in _QUEUED:
                 before = change.before
-                sighting = self._written.see(change.after, before, sight.at)
+                sighting = self._expectations.see(change.after, before, seen.at)
                 self._record.sighted(change.after, sighting)
             elif change.before is not None:
-                self._written.forget(change.before.uid)
-        self._written.doubt(sight.at)
-        self._planner.note(sight, pools)
-        self._record.left_alone.set(self._written.fights)
-        self._record.resting.set(len(self._written.rests))
-        if sight.jobs and sight.news:
-            self._record.admitted(sum(change.admitted for change in sight.jobs))
-            self._arrivals.note(sight.state_seq, sight.at)
+                self._expectations.forget(change.before.uid)
+        self._expectations.doubt(seen.at)
+        self._planner.note(seen, pools)
+        self._record.left_alone.set(self._expectations.fights)
+        self._record.resting.set(len(self._expectations.backoff))
+        if seen.jobs and seen.news:
+            self._record.admitted(sum(change.admitted for change in seen.jobs))
+            self._arrivals.note(seen.state_seq, seen.at)
 
     def _pools(self) -> dict[str, frozenset[str]]:
         return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
 
-    def _tell_of_starts(self, sight: Sight, pools: dict[str, frozenset[str]]) -> None:
+    def _tell_of_starts(self, seen: Observation, pools: dict[str, frozenset[str]]) -> None:
         """To traces, and to the waits that are measured; a job that ran for a moment is seen only once it has ended."""
         if self._took_over:
             self._took_over = False
             self._traces.took_over(self._epoch or 0, self._watch.facts.all_jobs())
-        for job in sight.started if sight.news else ():
+        for job in seen.started if seen.news else ():
             pool = next((name for name, queues in pools.items() if job.queue in queues), "")
             self._record.waited(pool, self._watch.policy.urgency_of(job), job, self._traces.admitted(job))
 
     # --- apply
 
-    async def _apply(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Applied:
-        applied = await self._carrier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
+    async def _apply(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> PlanOutcome:
+        applied = await self._applier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
         self._clock.look()
         self._planner.applied(pool, applied)
-        if self._aftermath.weigh(applied, self._watch.facts.queued_jobs()):
+        if self._failure_scope.weigh(applied, self._watch.facts.queued_jobs()):
             self._wake.set()
         return applied
 
@@ -242,17 +244,17 @@ class Steersman:
         for only in plan.sweeps:
             self._release.wanted(pool, sorted(queues), self._permit(pool, queues), only=only)
         if plan.withholding.why:
-            self._patience.excuse(pool)
+            self._staleness.excuse(pool)
             self._record.restraints.withheld(pool, plan.withholding, standing=plan.standing)
             return
         self._record.followed(pool)
         if plan.doubt is not None:
-            self._patience.lack(pool, plan.doubt)
+            self._staleness.lack(pool, plan.doubt)
         elif plan.settled:
-            self._patience.satisfy(pool)
+            self._staleness.satisfy(pool)
             self._record.planned(pool, kept=plan.steering.kept, window=plan.steering.window)
 
-    async def _record_applied(self, pool: str, applied: Applied) -> None:
+    async def _record_applied(self, pool: str, applied: PlanOutcome) -> None:
         self._record.troubled(
             pool,
             failed=applied.failed + len(applied.refused_lifts),

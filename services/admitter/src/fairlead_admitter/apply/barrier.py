@@ -3,7 +3,7 @@
 from bisect import bisect_right, insort
 from collections.abc import Iterable
 
-from fairlead_admitter.decide.steering import Cause, LevelWrite
+from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_policy.levels.ties import Tie
 
 type _Stand = tuple[int, Tie]
@@ -31,18 +31,18 @@ class Barrier:
 
     def add(self, write: LevelWrite) -> None:
         """This one is not made."""
-        if write.cause is Cause.PROTECT:
+        if write.cause is WriteCause.PROTECT:
             self._unlifted = write.before if self._unlifted is None else min(self._unlifted, write.before)
         else:
             insort(self._raised if _is_raised(write) else self._lowered, _stand(write, write.before))
 
     def stops(self, write: LevelWrite) -> bool:
         """Whether this one could turn a pair round if it took effect before one of those."""
-        if write.cause is Cause.PROTECT:
+        if write.cause is WriteCause.PROTECT:
             return False
         raised = _is_raised(write)
         reaches = self._unlifted is not None and write.level >= self._unlifted
-        if reaches and (raised or write.cause is Cause.WAKE):
+        if reaches and (raised or write.cause is WriteCause.WAKE):
             return True
         front, back = sorted((_stand(write, write.before), _stand(write, write.level)))
         line = self._raised if raised else self._lowered

@@ -9,25 +9,25 @@ left to try.
 
 from collections.abc import Iterable
 
-from fairlead_admitter.apply.frontend_backoff import Setbacks
-from fairlead_admitter.decide.outcome import Applied
-from fairlead_admitter.observe.job_backoff import Rests
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.decide.outcome import PlanOutcome
+from fairlead_admitter.observe.job_backoff import JobBackoff
 from fairlead_contracts.messages.state import JobState
 
 
-class Aftermath:
+class FailureScope:
     """Draws the consequences of a plan that was carried out.
 
     Args:
-        rests: of jobs and scopes.
-        setbacks: of the frontend.
+        backoff: of jobs and scopes.
+        frontend_backoff: of the frontend.
     """
 
-    def __init__(self, rests: Rests, setbacks: Setbacks) -> None:
-        self._rests = rests
-        self._setbacks = setbacks
+    def __init__(self, backoff: JobBackoff, frontend_backoff: FrontendBackoff) -> None:
+        self._backoff = backoff
+        self._frontend_backoff = frontend_backoff
 
-    def weigh(self, applied: Applied, queued: Iterable[JobState]) -> bool:
+    def weigh(self, applied: PlanOutcome, queued: Iterable[JobState]) -> bool:
         """Note who fails and who does not.
 
         Args:
@@ -41,21 +41,23 @@ class Aftermath:
             self._blame_all(applied)
             return False
         if applied.landed:
-            self._setbacks.forget()
+            self._frontend_backoff.forget()
         for write, _ in applied.landed:
-            self._rests.succeeded(write.job)
+            self._backoff.succeeded(write.job)
         balked = [write.job for write in applied.balked]
         if not balked:
             return bool(applied.withheld) and not applied.failed
         well = bool(applied.landed or applied.gone)
-        if not well and self._rests.would_leave_none(balked, queued):
+        if not well and self._backoff.would_leave_none(balked, queued):
             self._blame_all(applied)
             return False
-        self._rests.failed(balked, applied.trouble, retry_after=applied.retry_after)
-        if not well and self._rests.spread:
+        self._backoff.failed(balked, applied.trouble, retry_after=applied.retry_after)
+        if not well and self._backoff.spread:
             # Perhaps everybody's trouble: that is said. Who was not tried yet is tried all the same.
-            self._setbacks.suspect(applied.trouble, forbidden=applied.forbidden)
+            self._frontend_backoff.suspect(applied.trouble, forbidden=applied.forbidden)
         return True
 
-    def _blame_all(self, applied: Applied) -> None:
-        self._setbacks.failed(applied.trouble, retry_after=applied.retry_after, forbidden=applied.forbidden)
+    def _blame_all(self, applied: PlanOutcome) -> None:
+        self._frontend_backoff.failed(
+            applied.trouble, retry_after=applied.retry_after, forbidden=applied.forbidden
+        )

@@ -14,7 +14,7 @@ _ROW = 16
 """More failures in a row are not counted."""
 
 
-class Setbacks:
+class FrontendBackoff:
     """Counts failures in a row. One success ends them.
 
     Args:

@@ -18,8 +18,8 @@ from itertools import batched
 from typing import Protocol
 
 from fairlead_admitter.apply.barrier import Barrier
-from fairlead_admitter.decide.outcome import Applied
-from fairlead_admitter.decide.steering import Cause, LevelWrite
+from fairlead_admitter.decide.outcome import PlanOutcome
+from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.errors import (
     AdmitterError,
     FrontendBalkedError,
@@ -28,7 +28,7 @@ from fairlead_admitter.errors import (
     FrontendForbiddenHereError,
     FrontendRefusedError,
 )
-from fairlead_admitter.observe.expectations import Landed, Sighting, Written
+from fairlead_admitter.observe.expectations import Expectations, Landed, Sighting
 from fairlead_contracts.messages.state import JobState, QueueState
 
 _ENOUGH_OF_A_SCOPE = 2
@@ -56,7 +56,7 @@ class LevelWriter(Protocol):
         """Give jobs their levels, in this order; what became of each. No more at once than its queues say they take."""
 
 
-class Rehearsal:
+class DryRunApplier:
     """A dry run: says what it would write, each thing once, and writes nothing."""
 
     def __init__(self, tell: Callable[[str, LevelWrite], None]) -> None:
@@ -65,7 +65,7 @@ class Rehearsal:
 
     async def carry_out(
         self, pool: str, writes: Sequence[LevelWrite], may_write: Callable[[], bool]
-    ) -> Applied:
+    ) -> PlanOutcome:
         """Tell what is new in the plan."""
         if may_write():
             told = self._told.get(pool, {})
@@ -73,15 +73,15 @@ class Rehearsal:
                 if told.get(write.job.uid) != write.level:
                     self._tell(pool, write)
             self._told[pool] = {write.job.uid: write.level for write in writes}
-        return Applied()
+        return PlanOutcome()
 
 
-class _Pass:
+class _PlanUnderway:
     """One plan on its way."""
 
     def __init__(self, may_write: Callable[[], bool], requests: int) -> None:
         self.may_write = may_write
-        self.applied = Applied()
+        self.applied = PlanOutcome()
         self.room = asyncio.Semaphore(requests)
         self.missed = Barrier()
         self.balked: Counter[str] = Counter()
@@ -95,12 +95,12 @@ class _Pass:
         self.missed.add(write)
 
 
-class Application:
+class LevelApplier:
     """Carries plans out.
 
     Args:
         writer: the frontend.
-        written: the trail of writes, kept up here.
+        expectations: the trail of writes, kept up here.
         newest: the newest state of a job, by uid.
         queues: as their frontend states them, by name: how many levels one request takes.
         in_flight: how many requests may be on the way at once.
@@ -112,7 +112,7 @@ class Application:
     def __init__(
         self,
         writer: LevelWriter,
-        written: Written,
+        expectations: Expectations,
         newest: Callable[[str], JobState | None],
         *,
         queues: Callable[[], Mapping[str, QueueState]],
@@ -121,7 +121,7 @@ class Application:
         longest: float,
     ) -> None:
         self._writer = writer
-        self._written = written
+        self._expectations = expectations
         self._newest = newest
         self._queues = queues
         self._in_flight = in_flight
@@ -133,9 +133,9 @@ class Application:
         pool: str,  # noqa: ARG002 # a rehearsal tells it
         writes: Sequence[LevelWrite],
         may_write: Callable[[], bool],
-    ) -> Applied:
+    ) -> PlanOutcome:
         """Write front to back as long as `may_write` says so; asked before each batch."""
-        made = _Pass(may_write, self._in_flight)
+        made = _PlanUnderway(may_write, self._in_flight)
         end = time.monotonic() + self._longest
         begun = 0
         async with asyncio.TaskGroup() as group:
@@ -162,13 +162,13 @@ class Application:
             strict=False,
         )
 
-    def _to_wait_for(self, batch: Sequence[LevelWrite], made: _Pass) -> list[asyncio.Task[None]]:
+    def _to_wait_for(self, batch: Sequence[LevelWrite], made: _PlanUnderway) -> list[asyncio.Task[None]]:
         if self._writer.keeps_order:
             return []
         return [task for task, barrier in made.sent.items() if any(map(barrier.stops, batch))]
 
     async def _in_turn(
-        self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], made: _Pass
+        self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], made: _PlanUnderway
     ) -> None:
         try:
             if before:
@@ -187,24 +187,24 @@ class Application:
         finally:
             made.room.release()
 
-    def _has_to_wait(self, write: LevelWrite, made: _Pass) -> bool:
+    def _has_to_wait(self, write: LevelWrite, made: _PlanUnderway) -> bool:
         """Because of what was not written before it, or because its scope fails again and again."""
         return (
-            self._written.rests.include(write.job)
+            self._expectations.backoff.include(write.job)
             or made.balked[write.job.scope] >= _ENOUGH_OF_A_SCOPE
             or made.missed.stops(write)
         )
 
-    async def _write(self, batch: Sequence[LevelWrite], made: _Pass) -> None:
+    async def _write(self, batch: Sequence[LevelWrite], made: _PlanUnderway) -> None:
         for write in batch:
-            self._written.send(write.job.uid, write.level)
+            self._expectations.send(write.job.uid, write.level)
         for write, result in zip(batch, await self._writer.write(batch), strict=True):
             if isinstance(result, AdmitterError):
                 self._fail(write, result, made)
             else:
                 self._settle(write, result, made.applied)
 
-    def _settle(self, write: LevelWrite, landed: Landed | None, applied: Applied) -> None:
+    def _settle(self, write: LevelWrite, landed: Landed | None, applied: PlanOutcome) -> None:
         sighting = self._land(write, landed)
         if sighting is not Sighting.EXPECTED:
             applied.drifted.append((write, sighting))
@@ -213,10 +213,10 @@ class Application:
         else:
             applied.landed.append((write, landed))
 
-    def _fail(self, write: LevelWrite, error: AdmitterError, made: _Pass) -> None:
+    def _fail(self, write: LevelWrite, error: AdmitterError, made: _PlanUnderway) -> None:
         applied = made.applied
         applied.trouble = str(error)
-        if isinstance(error, FrontendRefusedError) and write.cause is Cause.PROTECT:
+        if isinstance(error, FrontendRefusedError) and write.cause is WriteCause.PROTECT:
             applied.refused_lifts.append(write)
             return
         applied.failed += 1
@@ -234,7 +234,7 @@ class Application:
         applied.forbidden |= isinstance(error, FrontendForbiddenError)
 
     def _land(self, write: LevelWrite, landed: Landed | None) -> Sighting:
-        if write.cause is Cause.PROTECT:
+        if write.cause is WriteCause.PROTECT:
             return Sighting.EXPECTED  # it runs: its state is not compared with what we wrote
         newest = self._newest(write.job.uid) or write.job
-        return self._written.land(newest, write.level, landed, time.monotonic())
+        return self._expectations.land(newest, write.level, landed, time.monotonic())

@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from fairlead_admitter.apply.frontend_backoff import Setbacks
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.errors import AdmitterError
-from fairlead_admitter.report.record import Record
+from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_contracts.messages.clearance import Lever
 
 
@@ -30,19 +30,21 @@ class Sweep(Protocol):
         """
 
 
-class Release:
+class PoolRelease:
     """Sweeps released pools, each once.
 
     Args:
         sweep: of the frontend; None where it keeps no marks but on queued jobs.
         record: hears of it.
-        setbacks: paces the attempts.
+        frontend_backoff: paces the attempts.
     """
 
-    def __init__(self, sweep: Sweep | None, record: Record, setbacks: Setbacks) -> None:
+    def __init__(
+        self, sweep: Sweep | None, record: AdmitterRecord, frontend_backoff: FrontendBackoff
+    ) -> None:
         self._sweep = sweep
         self._record = record
-        self._setbacks = setbacks
+        self._frontend_backoff = frontend_backoff
         self._due: dict[tuple[str, Lever | None], tuple[Collection[str], Callable[[], bool]]] = {}
         """By pool, and the lever that alone is meant."""
         self._done: set[tuple[str, Lever | None]] = set()
@@ -88,12 +90,12 @@ class Release:
         try:
             cleaned = await self._sweep.sweep(queues, go_on, only)
         except AdmitterError as error:
-            self._setbacks.failed(str(error))
+            self._frontend_backoff.failed(str(error))
             self._record.restraints.sweep_failed(pool, str(error))
-            await asyncio.sleep(self._setbacks.seconds_left)
+            await asyncio.sleep(self._frontend_backoff.seconds_left)
             self._stirred.set()
             return
-        self._setbacks.forget()
+        self._frontend_backoff.forget()
         self._record.restraints.swept(pool, cleaned)
         if go_on() and self._due.pop((pool, only), None) is not None:
             self._done.add((pool, only))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.plan import Band
@@ -18,12 +18,12 @@ class FrontendOrder:
 
     Args:
         facts: of the cluster.
-        written: the trail of writes.
+        expectations: the trail of writes.
     """
 
-    def __init__(self, facts: ClusterFacts, written: Written) -> None:
+    def __init__(self, facts: ClusterFacts, expectations: Expectations) -> None:
         self._facts = facts
-        self._written = written
+        self._expectations = expectations
 
     def ahead(self, uid: str, bands: Mapping[str, Band]) -> frozenset[str] | None:
         """The jobs that stand, or may stand, before one; None where it may stand at its class's default level.
@@ -33,25 +33,25 @@ class FrontendOrder:
         job = self._facts.job(uid)
         if job is None:
             return None
-        lowest = min(self._written.levels_of(job))
+        lowest = min(self._expectations.levels_of(job))
         if lowest <= self._default(job, bands):
             return None
         here = self._stand(job, lowest)
         return frozenset(
             other.uid
             for other in chain(self._maybe_above(job.queue, lowest), self._held_up(job.queue, bands))
-            if other.uid != uid and self._stand(other, max(self._written.levels_of(other))) < here
+            if other.uid != uid and self._stand(other, max(self._expectations.levels_of(other))) < here
         )
 
     def labelled(self, queue: str, bands: Mapping[str, Band]) -> list[str]:
         """The waiting jobs of a queue that carry a level, in line."""
         jobs = [self._facts.job(uid) for uid in self._facts.moved(queue)]
         stands = [
-            (self._stand(job, self._written.level_of(job)), job.uid)
+            (self._stand(job, self._expectations.level_of(job)), job.uid)
             for job in jobs
             if job is not None
             and job.phase is Phase.WAITING
-            and self._written.level_of(job) > self._default(job, bands)
+            and self._expectations.level_of(job) > self._default(job, bands)
         ]
         return [uid for _, uid in sorted(stands)]
 
@@ -60,7 +60,7 @@ class FrontendOrder:
             job = self._facts.job(uid)
             if job is None or job.phase is not Phase.HELD:
                 continue
-            if max(self._written.levels_of(job)) > self._default(job, bands):
+            if max(self._expectations.levels_of(job)) > self._default(job, bands):
                 yield job
 
     def _default(self, job: JobState, bands: Mapping[str, Band]) -> int:
@@ -68,7 +68,7 @@ class FrontendOrder:
         return job.base if band is None else band.default
 
     def _maybe_above(self, queue: str, level: int) -> Iterator[JobState]:
-        uids = {*self._written.pending(), *self._written.unknown()}
+        uids = {*self._expectations.pending(), *self._expectations.unknown()}
         for queued in self._facts.queued(queue).values():
             for at, ties in queued.waiting.items():
                 if at >= level:

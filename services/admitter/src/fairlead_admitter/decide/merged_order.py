@@ -7,7 +7,7 @@ place that is the last of a prefix that was cut. What lies behind is merged only
 
 import msgspec
 
-from fairlead_admitter.observe.decision_gate import Origin, PoolFront
+from fairlead_admitter.observe.decision_gate import DecisionOrigin, PoolHeads
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.merging import merge_places
@@ -16,16 +16,16 @@ from fairlead_policy.rules.pool_rules import PoolRules
 _DEEPER = 4
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class MergedHeads(msgspec.Struct, frozen=True):
     """The first places of a merged front, exact."""
 
     places: list[Place]
-    origins: dict[str, Origin]
+    origins: dict[str, DecisionOrigin]
     whole: bool
     """Whether these are all places of the front."""
 
 
-class MergedFront:
+class MergedOrder:
     """The merge of one pool's fronts at one instant.
 
     Args:
@@ -35,7 +35,7 @@ class MergedFront:
         size: how many places of a queue make its front: a first guess at the depth.
     """
 
-    def __init__(self, front: PoolFront, rules: PoolRules, now: Micros, size: int) -> None:
+    def __init__(self, front: PoolHeads, rules: PoolRules, now: Micros, size: int) -> None:
         self.front = front
         self._rules = rules
         self._now = now
@@ -47,7 +47,7 @@ class MergedFront:
         self._depth = longest if self.moves_at(now) else 2 * size // max(1, len(self._parts)) + 8
         self.beginning = self._merge()
 
-    def deepen(self) -> Beginning:
+    def deepen(self) -> MergedHeads:
         """Merge further, and give the longer beginning."""
         self._depth *= _DEEPER
         self.beginning = self._merge()
@@ -58,11 +58,11 @@ class MergedFront:
         cap = self._rules.cap
         return cap is not None and self._oldest is not None and self._oldest < now - cap
 
-    def _merge(self) -> Beginning:
+    def _merge(self) -> MergedHeads:
         merged = merge_places([places[: self._depth] for _, places in self._parts], self._rules, self._now)
         cut = {places[self._depth - 1].uid for _, places in self._parts if len(places) > self._depth}
         if cut:
             end = next(number for number, place in enumerate(merged) if place.uid in cut)
             merged = merged[: end + 1]
         origins = {place.uid: origin for origin, places in self._parts for place in places[: self._depth]}
-        return Beginning(merged, origins, not cut)
+        return MergedHeads(merged, origins, not cut)

@@ -6,7 +6,7 @@ from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.observe.expectations import Landed, Sighting
 
 
-class Applied(msgspec.Struct):
+class PlanOutcome(msgspec.Struct):
     """What became of a plan's writes."""
 
     landed: list[tuple[LevelWrite, Landed]] = []

@@ -11,21 +11,28 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_admitter.decide.merged_order import MergedFront
+from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.newcomers import Newcomers
-from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.pace import Pace
 from fairlead_admitter.decide.protection import Protection
-from fairlead_admitter.decide.reserving import Reserving
-from fairlead_admitter.decide.steering import Cause, LevelWrite, SteeringPlan, lower, steer, take_back
+from fairlead_admitter.decide.reserving import Reservations
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, lower, steer, take_back
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.decide.wake_state import Wakes, spared
+from fairlead_admitter.decide.wake_state import WakeState, spared
 from fairlead_admitter.decide.window import Ranked, take_front
-from fairlead_admitter.observe.decision_gate import Doubt, Fronts, Holders, Origin, PoolFront, Unsettled
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.decision_gate import (
+    DecisionGate,
+    DecisionOrigin,
+    Doubt,
+    Holders,
+    PoolHeads,
+    Unsettled,
+)
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.observe.watch import Sight
+from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.clearance import Clearance, Lever
 from fairlead_contracts.messages.state import JobState, QueueState
@@ -39,11 +46,11 @@ _NOTHING = SteeringPlan(writes=[])
 _NO_DOCUMENT = PolicyDocument(tenants=[])
 
 
-class Known(Protocol):
+class PlanInputs(Protocol):
     """What the planner looks at."""
 
     facts: ClusterFacts
-    fronts: Fronts
+    fronts: DecisionGate
     policy: PolicyView
 
     def holders(self) -> Holders:
@@ -59,7 +66,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     clearance: Clearance | None
     withholding: Withholding
     """Whether its order is written at all."""
-    front: PoolFront | Unsettled
+    front: PoolHeads | Unsettled
     segments: list[Segment]
 
     @property
@@ -91,7 +98,7 @@ class Planner:
 
     Args:
         known: what is seen.
-        written: the trail of writes.
+        expectations: the trail of writes.
         reserving: keeps promises where the policy wants them.
         clock: of the turn.
         tick: seconds for which an order is kept that nothing but time changes.
@@ -100,25 +107,25 @@ class Planner:
 
     def __init__(
         self,
-        known: Known,
-        written: Written,
+        known: PlanInputs,
+        expectations: Expectations,
         *,
-        reserving: Reserving,
+        reserving: Reservations,
         clock: TurnClock,
         tick: float,
         rehearsed: bool = False,
     ) -> None:
         self._known = known
         self._rehearsed = rehearsed
-        self._written = written
-        self._reserving = reserving
+        self._expectations = expectations
+        self._reservations = reserving
         self._clock = clock
         self._tick = tick
         self._pace = Pace(clock.monotonic)
         self._newcomers = Newcomers()
         self._protection = Protection(clock.monotonic)
-        self._wakes = Wakes(known.facts, written, clock.monotonic)
-        self._merged: dict[str, tuple[float, MergedFront]] = {}
+        self._wake_state = WakeState(known.facts, expectations, clock.monotonic)
+        self._merged: dict[str, tuple[float, MergedOrder]] = {}
         self._levers: dict[str, Lever] = {}
         """By which the pool's levels that stand were written."""
 
@@ -128,35 +135,35 @@ class Planner:
         """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self._pace.keep(pools)
-        self._wakes.keep(pools)
+        self._wake_state.keep(pools)
         self._levers = {pool: lever for pool, lever in self._levers.items() if pool in pools}
-        self._reserving.keep(pools)
+        self._reservations.keep(pools)
 
     def lead(self, epoch: int | None) -> None:
         """This replica leads from now on, or stands by (None)."""
         self._protection.begin_anew(self._known.facts)
-        self._wakes.begin_anew()
+        self._wake_state.begin_anew()
         self._levers.clear()
-        self._reserving.lead(epoch)
+        self._reservations.lead(epoch)
 
-    def note(self, sight: Sight, pools: Mapping[str, frozenset[str]]) -> None:
+    def note(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
         """This was seen to happen."""
-        self._protection.note(sight.jobs)
-        self._wakes.note(pools, sight.jobs, sight.before_seq)
-        self._newcomers.forget_old(sight.at)
-        if not (sight.jobs and sight.news):
+        self._protection.note(seen.jobs)
+        self._wake_state.note(pools, seen.jobs, seen.before_seq)
+        self._newcomers.forget_old(seen.at)
+        if not (seen.jobs and seen.news):
             return
-        self._newcomers.note(sight.jobs, sight.state_seq, sight.at)
-        started = [
-            change.after.queue for change in sight.jobs if change.admitted and change.after is not None
-        ]
+        self._newcomers.note(seen.jobs, seen.state_seq, seen.at)
+        started = [change.after.queue for change in seen.jobs if change.admitted and change.after is not None]
         for pool, queues in pools.items():
             self._pace.started(pool, sum(queue in queues for queue in started))
 
-    def applied(self, pool: str, applied: Applied) -> None:
+    def applied(self, pool: str, applied: PlanOutcome) -> None:
         """This became of a plan's writes."""
-        self._wakes.landed(pool, (write for write, _ in applied.landed))
-        self._protection.lifted(write.job.uid for write, _ in applied.landed if write.cause is Cause.PROTECT)
+        self._wake_state.landed(pool, (write for write, _ in applied.landed))
+        self._protection.lifted(
+            write.job.uid for write, _ in applied.landed if write.cause is WriteCause.PROTECT
+        )
         self._protection.refused(write.job.uid for write in applied.refused_lifts)
 
     def reacted(self, seconds: float) -> None:
@@ -165,10 +172,10 @@ class Planner:
 
     def wake_in(self) -> float | None:
         """Seconds until time alone makes something due; None where nothing is."""
-        due = [self._reserving.wake_in(self._clock.wall()), self._wakes.wake_in()]
+        due = [self._reservations.wake_in(self._clock.wall()), self._wake_state.wake_in()]
         return min((seconds for seconds in due if seconds is not None), default=None)
 
-    def origins(self, pool: str) -> Mapping[str, Origin]:
+    def origins(self, pool: str) -> Mapping[str, DecisionOrigin]:
         """Which decision placed a job, by uid."""
         _, merged = self._merged.get(pool, (0.0, None))
         return merged.beginning.origins if merged is not None else {}
@@ -181,7 +188,7 @@ class Planner:
         queues = [facts.queues[name] for name in sorted(names)]
         rulebook = policy.rulebook
         clearance = policy.clearance(facts.cluster)
-        front: PoolFront | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
+        front: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
         segments: list[Segment] = []
         if rulebook is not None:
             front = self._known.fronts.settle(
@@ -191,7 +198,7 @@ class Planner:
                 holders=self._known.holders(),
             )
             segments = segments_by(rulebook.document, queues, facts.classes)
-            if not segments and isinstance(front, PoolFront):
+            if not segments and isinstance(front, PoolHeads):
                 front = Unsettled(doubt=Doubt.NO_BAND)
         return PoolView(
             pool=pool,
@@ -215,7 +222,7 @@ class Planner:
     def decide(self, view: PoolView) -> PoolPlan:
         """What to write for the pool, and why."""
         if view.withholding.why:
-            self._reserving.let_go(view.pool)
+            self._reservations.let_go(view.pool)
             return self._withhold(view)
         if (plan := self._leave_other_lever(view)).steering.writes:
             return plan
@@ -237,7 +244,7 @@ class Planner:
 
     def _take_back(self, view: PoolView) -> SteeringPlan:
         facts = self._known.facts
-        return take_back(facts, view.names, self._written, at_once=may_preempt(view.queues))
+        return take_back(facts, view.names, self._expectations, at_once=may_preempt(view.queues))
 
     def _leave_other_lever(self, view: PoolView) -> PoolPlan:
         """Leave was given for another lever: levels by the one before go before any is written by the new one.
@@ -262,11 +269,11 @@ class Planner:
             return PoolPlan(steering=self._without_order(view, view.rulebook), doubt=view.front)
         return PoolPlan(steering=self._steer_by(view.front, view, view.rulebook), settled=True)
 
-    def _steer_by(self, front: PoolFront, view: PoolView, rulebook: Rulebook) -> SteeringPlan:
+    def _steer_by(self, front: PoolHeads, view: PoolView, rulebook: Rulebook) -> SteeringPlan:
         pool, queues, names, segments = view.pool, view.queues, view.names, view.segments
         facts = self._known.facts
-        line = self._reserving.line(pool, queues, rulebook.document, segments)
-        waking = not self._rehearsed and self._wakes.applies(pool, queues)
+        line = self._reservations.line(pool, queues, rulebook.document, segments)
+        waking = not self._rehearsed and self._wake_state.applies(pool, queues)
         most = rulebook.document.window
         ahead = max(queue.able.labelled_ahead for queue in queues)
         labelled = max(self._pace.size(pool, most, woken=waking), min(most, ahead))
@@ -275,19 +282,19 @@ class Planner:
             window = self._take_window(pool, front, rulebook, Extent(least=labelled, most=most, room=room))
         else:  # all that may pass is looked at; not all of it is labelled
             whole = self._take_window(pool, front, rulebook, Extent(least=most, most=most))
-            window = self._reserving.arrange(line, whole, more=labelled, now=self._clock.wall())
+            window = self._reservations.arrange(line, whole, more=labelled, now=self._clock.wall())
         decided = self._decided(front, rulebook)
         plan = steer(
             window,
             facts,
             names,
-            self._written,
+            self._expectations,
             spared(segments) if waking else segments,
             newcomers=self._newcomers.undecided(decided),
             sealed=line is not None or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
         if waking:
-            plan = self._wakes.restrain(
+            plan = self._wake_state.restrain(
                 pool,
                 queues,
                 plan,
@@ -304,11 +311,11 @@ class Planner:
         """What stands, stands. But a pass that is not taken back in time stays before the head."""
         if not view.segments:
             return _NOTHING
-        line = self._reserving.line(view.pool, view.queues, rulebook.document, view.segments)
+        line = self._reservations.line(view.pool, view.queues, rulebook.document, view.segments)
         if line is None:
             return _NOTHING
-        uids = self._reserving.withdraw(line, self._clock.wall())
-        return lower(uids, self._known.facts, self._written, view.segments)
+        uids = self._reservations.withdraw(line, self._clock.wall())
+        return lower(uids, self._known.facts, self._expectations, view.segments)
 
     def _lifts(
         self, queues: list[QueueState], segments: list[Segment], rulebook: Rulebook
@@ -318,19 +325,23 @@ class Planner:
         names = {queue.name for queue in queues if may_preempt([queue])}
         return self._protection.lifts(names, segments, self._known.policy.urgency_of)
 
-    def _take_window(self, pool: str, front: PoolFront, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
+    def _take_window(self, pool: str, front: PoolHeads, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
         merged = self.merged(pool, front, rulebook)
         waiting = front.waiting(self._known.facts.cluster)
         window = take_front(
-            merged.beginning, waiting, self._known.facts, extent, left_alone=self._written.leaves_alone
+            merged.beginning, waiting, self._known.facts, extent, left_alone=self._expectations.leaves_alone
         )
         while not window.closed:
             window = take_front(
-                merged.deepen(), waiting, self._known.facts, extent, left_alone=self._written.leaves_alone
+                merged.deepen(),
+                waiting,
+                self._known.facts,
+                extent,
+                left_alone=self._expectations.leaves_alone,
             )
         return window.jobs
 
-    def _decided(self, front: PoolFront, rulebook: Rulebook) -> Callable[[JobState], int]:
+    def _decided(self, front: PoolHeads, rulebook: Rulebook) -> Callable[[JobState], int]:
         """Of a job, up to where its tenant's decision knew the state."""
         cluster = self._known.facts.cluster
 
@@ -340,7 +351,7 @@ class Planner:
 
         return decided
 
-    def merged(self, pool: str, front: PoolFront, rulebook: Rulebook) -> MergedFront:
+    def merged(self, pool: str, front: PoolHeads, rulebook: Rulebook) -> MergedOrder:
         """The order of a pool's front at this instant, made once for all who ask in a turn.
 
         Past the aging cap it moves by time alone, so it is kept for a tick then.
@@ -351,6 +362,6 @@ class Planner:
         if known is not None and same and (now - made < self._tick or not known.moves_at(self._clock.wall())):
             return known
         rules = rulebook.pool_rules(pool, front.basis.capacity)
-        merged = MergedFront(front, rules, self._clock.wall(), rulebook.document.window)
+        merged = MergedOrder(front, rules, self._clock.wall(), rulebook.document.window)
         self._merged[pool] = (now, merged)
         return merged

@@ -8,7 +8,7 @@ admission and the lift there is a moment in which it is not protected.
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from fairlead_admitter.decide.steering import GONE, Cause, LevelWrite
+from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import Segment
@@ -78,11 +78,11 @@ class Protection:
             top = tops.get(class_of(job)) if job.queue in queues else None
             if top is not None and job.level >= top:
                 del self._unlifted[job.uid]
-            elif top is not None and not self._rests(job.uid):
+            elif top is not None and not self._backoff(job.uid):
                 writes.append(_lift(job, top))
         return writes
 
-    def _rests(self, uid: str) -> bool:
+    def _backoff(self, uid: str) -> bool:
         at = self._refused_at.get(uid)
         return at is not None and self._clock() - at < REFUSED_SECONDS
 
@@ -90,5 +90,5 @@ class Protection:
 def _lift(job: JobState, top: int) -> LevelWrite:
     in_no_line = (job.queue_time, job.uid)  # it runs
     return LevelWrite(
-        job=job, before=job.level, level=top, rank=GONE, place=None, tie=in_no_line, cause=Cause.PROTECT
+        job=job, before=job.level, level=top, rank=GONE, place=None, tie=in_no_line, cause=WriteCause.PROTECT
     )

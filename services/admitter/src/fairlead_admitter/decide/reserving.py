@@ -13,7 +13,7 @@ import msgspec
 from fairlead_admitter.decide.frontend_order import FrontendOrder
 from fairlead_admitter.decide.steering import GONE
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.state import JobState, Phase, PoolState, QueueState
@@ -25,7 +25,7 @@ from fairlead_policy.reserve.reservation import Reservation, Scene, Standing, Ti
 from fairlead_policy.reserve.shadow import Run
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class ReservedQueue(msgspec.Struct, frozen=True, kw_only=True):
     """One pool's queue, as far as it is reserved."""
 
     pool: str
@@ -63,7 +63,7 @@ class ReservationObserver(Protocol):
         """What was decided anew, and what became of what was decided before."""
 
 
-class _Kept(msgspec.Struct):
+class _ReservedPool(msgspec.Struct):
     """What is remembered of a pool between two turns."""
 
     standing: Standing
@@ -72,12 +72,12 @@ class _Kept(msgspec.Struct):
     wake: Micros | None = None
 
 
-class Reserving:
+class Reservations:
     """Keeps promises, pool by pool.
 
     Args:
         facts: of the cluster.
-        written: the trail of writes.
+        expectations: the trail of writes.
         record: what is told of it.
         writable: whether levels can be written now: a pass that cannot be given shall not count.
     """
@@ -85,16 +85,16 @@ class Reserving:
     def __init__(
         self,
         facts: ClusterFacts,
-        written: Written,
+        expectations: Expectations,
         record: ReservationObserver,
         writable: Callable[[], bool],
     ) -> None:
         self._writable = writable
         self._facts = facts
-        self._frontend = FrontendOrder(facts, written)
+        self._frontend = FrontendOrder(facts, expectations)
         self._record = record
-        self._kept: dict[str, _Kept] = {}
-        self._paused: dict[str, _Kept] = {}
+        self._kept: dict[str, _ReservedPool] = {}
+        self._paused: dict[str, _ReservedPool] = {}
         self._epoch: int | None = None
 
     def lead(self, epoch: int | None) -> None:
@@ -129,7 +129,7 @@ class Reserving:
         queues: Sequence[QueueState],
         document: PolicyDocument,
         segments: Sequence[Segment],
-    ) -> Line | None:
+    ) -> ReservedQueue | None:
         """The pool's line, if starts are promised there. Where the policy wants them and they cannot be, it is told."""
         if not reserves(document, pool):
             self.let_go(pool)
@@ -142,7 +142,7 @@ class Reserving:
             return None
         [queue] = queues
         [found] = stated.values()
-        return Line(
+        return ReservedQueue(
             pool=pool,
             queue=queue.name,
             capacity={} if found is None else found.capacity,
@@ -151,7 +151,7 @@ class Reserving:
             bands={segment.urgency or "": segment.band for segment in segments},
         )
 
-    def arrange(self, line: Line, known: Sequence[Ranked], more: int, now: Micros) -> list[Ranked]:
+    def arrange(self, line: ReservedQueue, known: Sequence[Ranked], more: int, now: Micros) -> list[Ranked]:
         """The window as the promise wants it.
 
         Args:
@@ -165,7 +165,7 @@ class Reserving:
         front = max((found.order.index(uid) + 1 for uid in held), default=0)
         return [ranked[uid] for uid in found.order[: front + more]]
 
-    def withdraw(self, line: Line, now: Micros) -> list[str]:
+    def withdraw(self, line: ReservedQueue, now: Micros) -> list[str]:
         """The uids of jobs whose passes are taken back, where no order is known to arrange: time goes on without one."""
         kept = self._kept.get(line.pool)
         if kept is None or not kept.standing.passes:
@@ -182,7 +182,7 @@ class Reserving:
         return (min(due) - now) / SECOND if due else None
 
     def _decide(
-        self, line: Line, known: Sequence[Ranked], now: Micros
+        self, line: ReservedQueue, known: Sequence[Ranked], now: Micros
     ) -> tuple[dict[str, Ranked], Reservation]:
         ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
         scene = self._scene(line, list(ranked.values()), now)
@@ -191,7 +191,7 @@ class Reserving:
         self._record.decided(line.pool, found, self._facts.job)
         return ranked, found
 
-    def _out_of_sight(self, line: Line, known: Sequence[Ranked]) -> Iterator[Ranked]:
+    def _out_of_sight(self, line: ReservedQueue, known: Sequence[Ranked]) -> Iterator[Ranked]:
         """Whoever was promised something, and stands in no front of the order any more.
 
         Where nothing is remembered, each job that carries a level may be one: a predecessor wrote it.
@@ -205,14 +205,14 @@ class Reserving:
                 one = ranked.get(uid)
                 yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
 
-    def _before(self, line: Line, scene: Scene) -> Standing:
+    def _before(self, line: ReservedQueue, scene: Scene) -> Standing:
         """What was decided before."""
         kept = self._kept.get(line.pool)
         if kept is not None:
             return kept.standing
         return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
 
-    def _scene(self, line: Line, ranked: Sequence[Ranked], now: Micros) -> Scene:
+    def _scene(self, line: ReservedQueue, ranked: Sequence[Ranked], now: Micros) -> Scene:
         return Scene(
             now=now,
             timing=line.timing,
@@ -240,7 +240,7 @@ class Reserving:
         standing = found.standing
         promised = "" if standing.promise is None else standing.promise.uid
         uids = (*standing.passes, promised, standing.recalled)
-        self._kept[pool] = _Kept(
+        self._kept[pool] = _ReservedPool(
             standing=standing, ranked={uid: ranked[uid] for uid in uids if uid in ranked}, wake=found.wake
         )
 

@@ -15,7 +15,7 @@ from itertools import chain, islice
 import msgspec
 
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.queued_jobs import QueuedJobs
 from fairlead_contracts.messages.decisions import Place
@@ -31,7 +31,7 @@ _TRESPASSERS = 1_000
 """Trespassers that one plan lowers: more than a pass writes."""
 
 
-class Cause(enum.StrEnum):
+class WriteCause(enum.StrEnum):
     """Why a level is written."""
 
     FRONT = "front"
@@ -59,14 +59,14 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     place: Place | None
     tie: Tie
     """How the frontend has the job in line among those of its level."""
-    cause: Cause = Cause.FRONT
+    cause: WriteCause = WriteCause.FRONT
     drifted: bool = False
     """Whether it repairs what another writer did."""
 
     @property
     def because(self) -> str:
         """The reason in words, for the event log."""
-        if self.place is None or self.cause is Cause.WAKE:
+        if self.place is None or self.cause is WriteCause.WAKE:
             return _BECAUSE[self.cause]
         place = self.place
         tag = "without bound" if place.unbounded else f"{place.tag:.6g}"
@@ -74,12 +74,12 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _BECAUSE = {
-    Cause.FRONT: "at the front",
-    Cause.LEFT: "not at the front any more: back to the default level",
-    Cause.TRESPASS: "stands above its class: its priority class was not granted to it",
-    Cause.RELEASE: "no level is to be left here: back to the level that it has when nobody steers",
-    Cause.PROTECT: "it runs: nothing that waits in its class may stop it",
-    Cause.WAKE: "room is free and it is next: another level has it tried at once",
+    WriteCause.FRONT: "at the front",
+    WriteCause.LEFT: "not at the front any more: back to the default level",
+    WriteCause.TRESPASS: "stands above its class: its priority class was not granted to it",
+    WriteCause.RELEASE: "no level is to be left here: back to the level that it has when nobody steers",
+    WriteCause.PROTECT: "it runs: nothing that waits in its class may stop it",
+    WriteCause.WAKE: "room is free and it is next: another level has it tried at once",
 }
 
 
@@ -99,7 +99,7 @@ def steer(
     window: Sequence[Ranked],
     facts: ClusterFacts,
     queues: Iterable[str],
-    written: Written,
+    expectations: Expectations,
     segments: Sequence[Segment],
     *,
     newcomers: Collection[str] = (),
@@ -111,13 +111,13 @@ def steer(
         window: the jobs to label, in the wanted order.
         facts: of this cluster.
         queues: the pool's queues in this cluster.
-        written: what was written and isn't seen yet.
+        expectations: what was written and isn't seen yet.
         segments: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
             So does who is let go: held jobs lose the levels that they got while they waited.
     """
-    queued = _Queued(facts, list(queues), written, window, newcomers=newcomers, sealed=sealed)
+    queued = _Queued(facts, list(queues), expectations, window, newcomers=newcomers, sealed=sealed)
     plan = plan_segments(segments, queued, sealed=sealed, plan=_planned)
     return SteeringPlan(
         writes=[queued.write(change) for change in plan.changes],
@@ -128,16 +128,16 @@ def steer(
 
 
 def lower(
-    uids: Iterable[str], facts: ClusterFacts, written: Written, segments: Sequence[Segment]
+    uids: Iterable[str], facts: ClusterFacts, expectations: Expectations, segments: Sequence[Segment]
 ) -> SteeringPlan:
     """The writes that take the levels of a few queued jobs away, whatever the order is: their places are theirs no more."""
     writes = []
     for uid in uids:
         job, urgency = facts.job(uid), facts.urgency(uid)
         floor = next((part.band.default for part in segments if part.takes(urgency)), None)
-        if job is None or urgency is None or floor is None or written.leaves_alone(job):
+        if job is None or urgency is None or floor is None or expectations.leaves_alone(job):
             continue
-        before = written.level_of(job)
+        before = expectations.level_of(job)
         if before > floor:
             writes.append(
                 LevelWrite(
@@ -147,15 +147,15 @@ def lower(
                     rank=GONE,
                     place=None,
                     tie=facts.tie(job),
-                    cause=Cause.LEFT,
-                    drifted=written.drifted(uid),
+                    cause=WriteCause.LEFT,
+                    drifted=expectations.drifted(uid),
                 )
             )
     return SteeringPlan(writes=writes)
 
 
 def take_back(
-    facts: ClusterFacts, queues: Iterable[str], written: Written, *, at_once: bool = False
+    facts: ClusterFacts, queues: Iterable[str], expectations: Expectations, *, at_once: bool = False
 ) -> SteeringPlan:
     """The writes that take every level of these queues away again, held jobs' too.
 
@@ -165,29 +165,29 @@ def take_back(
     Args:
         facts: of this cluster.
         queues: the pool's queues in this cluster.
-        written: what was written and isn't seen yet.
+        expectations: what was written and isn't seen yet.
         at_once: the levels could stop running jobs: the highest one, which the frontend tries next, goes first, and no
             write waits for another. What runs keeps its level, which only protects it.
     """
     moved = [
         job
         for queue in queues
-        for job in _maybe_moved(facts, queue, written)
-        if written.level_of(job) != facts.unsteered(job)
+        for job in _maybe_moved(facts, queue, expectations)
+        if expectations.level_of(job) != facts.unsteered(job)
     ]
     writes = [
         LevelWrite(
             job=job,
-            before=written.level_of(job),
+            before=expectations.level_of(job),
             level=facts.unsteered(job),
             rank=GONE,
             place=None,
             tie=facts.tie(job),
-            cause=Cause.RELEASE,
-            drifted=written.drifted(job.uid),
+            cause=WriteCause.RELEASE,
+            drifted=expectations.drifted(job.uid),
         )
         for job in moved
-        if not written.leaves_alone(job)
+        if not expectations.leaves_alone(job)
     ]
     writes.sort(key=lambda write: write.tie, reverse=True)
     writes.sort(key=lambda write: write.before)
@@ -196,9 +196,9 @@ def take_back(
     return SteeringPlan(writes=writes, left_alone=len(moved) - len(writes))
 
 
-def _maybe_moved(facts: ClusterFacts, queue: str, written: Written) -> Iterator[JobState]:
+def _maybe_moved(facts: ClusterFacts, queue: str, expectations: Expectations) -> Iterator[JobState]:
     """Queued jobs of the queue that carry a level, or will be seen to carry one, or lose one."""
-    for uid in {*facts.moved(queue), *written.pending()}:
+    for uid in {*facts.moved(queue), *expectations.pending()}:
         job = facts.job(uid)
         if job is not None and job.queue == queue and job.phase in (Phase.WAITING, Phase.HELD):
             yield job
@@ -211,15 +211,15 @@ class _Queued:
         self,
         facts: ClusterFacts,
         queues: list[str],
-        written: Written,
+        expectations: Expectations,
         window: Sequence[Ranked],
         *,
         newcomers: Collection[str],
         sealed: bool,
     ) -> None:
         self._facts = facts
-        self._written = written
-        self.followed = [ranked for ranked in window if not written.leaves_alone(ranked.job)]
+        self._expectations = expectations
+        self.followed = [ranked for ranked in window if not expectations.leaves_alone(ranked.job)]
         self._inside = {ranked.job.uid: ranked for ranked in window}
         self._queues = frozenset(queues)
         self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
@@ -228,13 +228,13 @@ class _Queued:
             for urgency, queued in facts.queued(queue).items():
                 self._by_class.setdefault(urgency, []).append((self._tied.get(queue, ""), queued))
         self._pending = {
-            uid: job for uid in written.pending() if (job := facts.job(uid)) and self._waits(job)
+            uid: job for uid in expectations.pending() if (job := facts.job(uid)) and self._waits(job)
         }
         """Waiting jobs of the queues whose newest level the state doesn't show yet."""
         self._held = [
             job
             for queue in (queues if sealed else ())
-            for job in _maybe_moved(facts, queue, written)
+            for job in _maybe_moved(facts, queue, expectations)
             if job.phase is Phase.HELD
         ]
         """Those that carry a level, where the window is sealed."""
@@ -274,19 +274,19 @@ class _Queued:
     def lifted_held(self, segment: Segment) -> Iterator[str]:
         """See `QueuedFront`."""
         for job in self._held:
-            level = self._written.level_of(job)
+            level = self._expectations.level_of(job)
             lifted = level > segment.band.default and not segment.trespassed(level)
-            if lifted and self._belongs(job.uid, segment) and not self._written.leaves_alone(job):
+            if lifted and self._belongs(job.uid, segment) and not self._expectations.leaves_alone(job):
                 yield job.uid
 
     def level_of(self, uid: str) -> int:
         """See `QueuedFront`."""
-        return self._written.level_of(self._job(uid))
+        return self._expectations.level_of(self._job(uid))
 
     def write(self, change: LevelChange) -> LevelWrite:
         """The write of a level to a job that is in the window, or outside of it."""
         ranked = self._inside.get(change.uid)
-        outside = Cause.TRESPASS if change.trespass else Cause.LEFT
+        outside = WriteCause.TRESPASS if change.trespass else WriteCause.LEFT
         job = self._job(change.uid)
         return LevelWrite(
             job=job,
@@ -295,8 +295,8 @@ class _Queued:
             rank=GONE if ranked is None else ranked.rank,
             place=None if ranked is None else ranked.place,
             tie=self._facts.tie(job),
-            cause=outside if ranked is None else Cause.FRONT,
-            drifted=self._written.drifted(change.uid),
+            cause=outside if ranked is None else WriteCause.FRONT,
+            drifted=self._expectations.drifted(change.uid),
         )
 
     # How
@@ -323,7 +323,7 @@ class _Queued:
         """The job as it stands, or will be seen to stand."""
         return LabelledJob(
             uid=job.uid,
-            level=self._written.level_of(job),
+            level=self._expectations.level_of(job),
             tie=self._facts.tie(job),
             queue=self._tied.get(job.queue, ""),
         )
@@ -334,7 +334,7 @@ class _Queued:
         known = chain.from_iterable(queued.above(segment.ceiling) for _, queued in self._of(segment))
         yield from (uid for uid in known if uid not in self._covered and not self._left_alone(uid))
         for job in self._pending_outside(segment):
-            if segment.trespassed(self._written.level_of(job)):
+            if segment.trespassed(self._expectations.level_of(job)):
                 yield job.uid
 
     def _pending_outside(self, segment: Segment) -> Iterator[JobState]:
@@ -350,7 +350,7 @@ class _Queued:
 
     def _left_alone(self, uid: str) -> bool:
         job = self._facts.job(uid)
-        return job is None or self._written.leaves_alone(job)
+        return job is None or self._expectations.leaves_alone(job)
 
 
 @lru_cache(maxsize=256)

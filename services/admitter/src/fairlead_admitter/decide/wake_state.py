@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairlead_admitter.decide.steering import Cause, LevelWrite, SteeringPlan
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
 from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
     ORDERED_SECONDS,
     TRIED_SECONDS,
-    Moment,
-    Step,
+    WakeInputs,
+    WakeStep,
     neighbours,
     next_step,
     planning_band,
@@ -20,7 +20,7 @@ from fairlead_admitter.decide.waking import (
     wake_level,
 )
 from fairlead_admitter.decide.window import Ranked
-from fairlead_admitter.observe.expectations import Written
+from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_policy.levels.class_bands import Segment
@@ -34,7 +34,7 @@ _COUNTED_SECONDS = 10.0
 _LONG_AGO = float("-inf")
 
 
-class _Pool:
+class _WakeTrail:
     """One pool's trail."""
 
     def __init__(self) -> None:
@@ -54,22 +54,22 @@ class _Pool:
         self.due: float | None = None
 
 
-class Wakes:
+class WakeState:
     """The trail of each pool.
 
     Args:
         facts: of the cluster.
-        written: the trail of writes.
+        expectations: the trail of writes.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, facts: ClusterFacts, written: Written, clock: Callable[[], float] = time.monotonic
+        self, facts: ClusterFacts, expectations: Expectations, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._facts = facts
-        self._written = written
+        self._expectations = expectations
         self._clock = clock
-        self._pools: dict[str, _Pool] = {}
+        self._pools: dict[str, _WakeTrail] = {}
 
     # --- what happened
 
@@ -180,7 +180,7 @@ class Wakes:
         if step.everything:
             return plan
         write = self._waking(trail, step.wake, plan, window, segments) if step.wake is not None else None
-        if step.wake is not None and write is not None and (always or write.cause is not Cause.WAKE):
+        if step.wake is not None and write is not None and (always or write.cause is not WriteCause.WAKE):
             self._wake(trail, step.wake.job.uid)
             return msgspec.structs.replace(plan, writes=[write])
         if step.wake is not None:
@@ -203,12 +203,14 @@ class Wakes:
         return [
             one
             for one in window
-            if one.job.queue in parking and not self._written.leaves_alone(one.job) and room.fits(one.job)
+            if one.job.queue in parking
+            and not self._expectations.leaves_alone(one.job)
+            and room.fits(one.job)
         ]
 
     def _step(
-        self, trail: _Pool, fitting: Sequence[Ranked], decided: Callable[[JobState], int], now: float
-    ) -> Step:
+        self, trail: _WakeTrail, fitting: Sequence[Ranked], decided: Callable[[JobState], int], now: float
+    ) -> WakeStep:
         trail.ended = {
             uid: (job, seq, at)
             for uid, (job, seq, at) in trail.ended.items()
@@ -216,7 +218,7 @@ class Wakes:
         }
         return next_step(
             fitting,
-            Moment(
+            WakeInputs(
                 now=now,
                 freed=max(trail.freed),
                 ordered=not trail.ended,
@@ -227,7 +229,7 @@ class Wakes:
 
     def _waking(
         self,
-        trail: _Pool,
+        trail: _WakeTrail,
         woken: Ranked,
         plan: SteeringPlan,
         window: Sequence[Ranked],
@@ -255,12 +257,12 @@ class Wakes:
             rank=woken.rank,
             place=woken.place,
             tie=self._facts.tie(woken.job),
-            cause=Cause.WAKE,
-            drifted=self._written.drifted(woken.job.uid),
+            cause=WriteCause.WAKE,
+            drifted=self._expectations.drifted(woken.job.uid),
         )
 
     def _untried(
-        self, trail: _Pool, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
+        self, trail: _WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
     ) -> list[LevelWrite]:
         """The plan's writes, at levels at which the frontend tries at once whoever gets them.
 
@@ -273,7 +275,7 @@ class Wakes:
         given = set[int]()
         for write in plan.writes:
             uid = write.job.uid
-            if uid not in inside or write.cause is not Cause.FRONT:
+            if uid not in inside or write.cause is not WriteCause.FRONT:
                 continue
             segment = self._segment_of(uid, segments)
             band = planning_band(segment.band)
@@ -312,10 +314,10 @@ class Wakes:
         urgency = self._facts.urgency(uid)
         return next(part for part in segments if part.takes(urgency))
 
-    def _trail(self, pool: str) -> _Pool:
-        return self._pools.setdefault(pool, _Pool())
+    def _trail(self, pool: str) -> _WakeTrail:
+        return self._pools.setdefault(pool, _WakeTrail())
 
-    def _free(self, trail: _Pool, now: float) -> None:
+    def _free(self, trail: _WakeTrail, now: float) -> None:
         """Who was tried before may fit now. A wake-up that is under way is not repeated."""
         trail.freed.append(now)
         while len(trail.freed) > 1 and trail.freed[1] <= now - BATCH_SECONDS:
@@ -324,19 +326,19 @@ class Wakes:
         batch = max((at for at in trail.freed if at <= now - BATCH_SECONDS), default=_LONG_AGO)
         trail.used = {level: at for level, at in trail.used.items() if at >= batch}
 
-    def _wake(self, trail: _Pool, uid: str) -> None:
+    def _wake(self, trail: _WakeTrail, uid: str) -> None:
         trail.woken[uid] = self._clock()
         trail.refused.discard(uid)
         trail.due = trail.woken[uid] + TRIED_SECONDS
 
-    def _refusing(self, trail: _Pool, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
+    def _refusing(self, trail: _WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
         """Of a level, whether some job may have been refused there since the last batch, or will be: of those just `given`."""
         used = trail.used
         standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
         return lambda level: level in used or level in standing or level in given
 
     def _level_of(self, job: JobState) -> int:
-        return self._written.level_of(job)
+        return self._expectations.level_of(job)
 
 
 def spared(segments: Sequence[Segment]) -> list[Segment]:

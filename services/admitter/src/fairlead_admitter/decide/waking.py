@@ -30,7 +30,7 @@ _STEPS = 64
 """Into how many steps a gap between two levels is cut: who is woken after leaves room for more."""
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What is known at one instant of a pool in which something may be free."""
 
     now: float
@@ -45,7 +45,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """The uids of those of them that are known to have been tried, and did not fit."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
     """What may be written now."""
 
     wake: Ranked | None = None
@@ -59,7 +59,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return self.wake is None and self.until is None
 
 
-def next_step(fitting: Sequence[Ranked], moment: Moment) -> Step:
+def next_step(fitting: Sequence[Ranked], moment: WakeInputs) -> WakeStep:
     """Who is woken now, if anybody, or how long to write nothing.
 
     Args:
@@ -67,21 +67,21 @@ def next_step(fitting: Sequence[Ranked], moment: Moment) -> Step:
         moment: what is known now.
     """
     if not fitting:
-        return Step()
+        return WakeStep()
     woken = {one.job.uid: moment.woken[one.job.uid] for one in fitting if one.job.uid in moment.woken}
     tried = (at for uid, at in woken.items() if uid not in moment.refused)
     in_hand = max(tried, default=_LONG_AGO) + TRIED_SECONDS
     if moment.now < in_hand:
-        return Step(until=in_hand)
+        return WakeStep(until=in_hand)
     ordered = moment.freed + ORDERED_SECONDS
     if not moment.ordered and moment.now < ordered:
-        return Step(until=ordered)
+        return WakeStep(until=ordered)
     for one in fitting:
         # Who was tried before something came free may have been refused before it did.
         if woken.get(one.job.uid, _LONG_AGO) < moment.freed:
-            return Step(wake=one)
+            return WakeStep(wake=one)
     batch = moment.freed + BATCH_SECONDS
-    return Step(until=batch) if moment.now < batch else Step()
+    return WakeStep(until=batch) if moment.now < batch else WakeStep()
 
 
 def planning_band(band: Band) -> Band:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from fairlead_admitter.decide.merged_order import Beginning
+from fairlead_admitter.decide.merged_order import MergedHeads
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase
@@ -25,7 +25,7 @@ def _nobody(_: JobState) -> bool:
 
 
 def take_front(
-    beginning: Beginning,
+    beginning: MergedHeads,
     waiting: Mapping[str, int],
     facts: ClusterFacts,
     extent: Extent,
@@ -46,7 +46,7 @@ def take_front(
 
 
 def _candidates(
-    beginning: Beginning, facts: ClusterFacts, left_alone: Callable[[JobState], bool]
+    beginning: MergedHeads, facts: ClusterFacts, left_alone: Callable[[JobState], bool]
 ) -> Iterator[Candidate[Ranked, str]]:
     taken: set[str] = set()
     for rank, place in enumerate(beginning.places):

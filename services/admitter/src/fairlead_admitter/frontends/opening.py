@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead_admitter.apply.level_applier import LevelWriter
-from fairlead_admitter.apply.lever_probe import LeverProbing
+from fairlead_admitter.apply.lever_probe import LeverProbe
 from fairlead_admitter.apply.release import Sweep
 from fairlead_admitter.frontends.bus.frontend import BusFrontend
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
@@ -18,9 +18,9 @@ from fairlead_admitter.frontends.kueue.lever import KueueLever
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.frontends.kueue.sweep import KueueSweep
 from fairlead_admitter.intake.creation import JobCreator
-from fairlead_admitter.intake.entry_queue import door_for
+from fairlead_admitter.intake.entry_queue import entry_queue_for
 from fairlead_admitter.observe.watch import Watch
-from fairlead_admitter.report.event_recorder import Speaker
+from fairlead_admitter.report.event_recorder import EventSink
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
 from fairlead_contracts.messages.clearance import Lever
@@ -48,9 +48,9 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
     jobs: JobCreator
     sweep: Sweep | None = None
     """Cleans what runs or finished, where that carries marks."""
-    objections: Speaker | None = None
+    objections: EventSink | None = None
     """Says what speaks against jobs, where their authors can be told at all."""
-    lever: LeverProbing | None = None
+    lever: LeverProbe | None = None
     """Tells which lever it obeys, where there is more than one."""
     background: Mapping[str, Background] = {}
     """By name, what must run beside them."""
@@ -115,7 +115,7 @@ def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Kueue
     facts = watch.facts
     return KueueJobs(
         _beside(client, settings.kube_create_qps, settings.kube_create_burst),
-        door=lambda scope, wanted: door_for(facts.doors(scope), wanted),
+        entry=lambda scope, wanted: entry_queue_for(facts.entries(scope), wanted),
         classes=lambda: facts.classes,
         accounts=Accounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
         refusals=FreshRefusals(settings.kube_believe_forbidden_seconds),

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.intake.creation import Creation, JobRefusedError
-from fairlead_admitter.intake.entry_queue import door_for
-from fairlead_admitter.intake.limits import Objection
+from fairlead_admitter.intake.entry_queue import entry_queue_for
+from fairlead_admitter.intake.limits import LimitExceeded
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.report.replies import Refusal, Sender
+from fairlead_admitter.report.replies import Sender, SubmissionRefusal
 from fairlead_bus import Delivery
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import (
@@ -28,14 +28,14 @@ from fairlead_contracts.messages.submissions import (
 from fairlead_policy.rules.rulebook import Rulebook
 
 
-class Admission:
+class SubmissionCheck:
     """Rules on submissions by the message alone, then by policy, then by the cluster."""
 
     def __init__(self, facts: ClusterFacts, policy: PolicyView) -> None:
         self._facts = facts
         self._policy = policy
 
-    def rule(self, delivery: Delivery) -> Submission | Refusal:
+    def rule(self, delivery: Delivery) -> Submission | SubmissionRefusal:
         """The submission, or why it is refused. Cluster and policy must be known."""
         tenant = subjects.tenant_of_submit(delivery.subject)
         sent = delivery.msg_id, delivery.stream_seq
@@ -50,7 +50,7 @@ class Admission:
             return _refusal(sender, field_of(error, delivery.payload), "malformed")
         return self._check(submission) or submission
 
-    def refused_creation(self, submission: Submission, outcome: Creation) -> Refusal:
+    def refused_creation(self, submission: Submission, outcome: Creation) -> SubmissionRefusal:
         """The frontend has another job of that name, or no place for this one."""
         sender = Sender(submission.tenant, submission.id)
         if outcome is Creation.CONFLICT:
@@ -58,13 +58,13 @@ class Admission:
                 "id", submission.id, "was used before for another body; a new job needs a new id"
             )
             return _refusal(sender, error, "conflict")
-        return _refusal(sender, _no_queue(submission, self._facts.doors(submission.tenant)), "queue")
+        return _refusal(sender, _no_queue(submission, self._facts.entries(submission.tenant)), "queue")
 
-    def refused_for_now(self, submission: Submission, objection: Objection) -> Refusal:
+    def refused_for_now(self, submission: Submission, objection: LimitExceeded) -> SubmissionRefusal:
         """There is too much of its tenant, or of all."""
         return _refusal(Sender(submission.tenant, submission.id), objection.error, objection.label)
 
-    def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> Refusal:
+    def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> SubmissionRefusal:
         """The frontend will not take the job, for a reason of its own."""
         sender = Sender(submission.tenant, submission.id)
         if isinstance(error, JobRefusedError):
@@ -81,10 +81,10 @@ class Admission:
         assert rulebook is not None  # noqa: S101 # deliveries are held until a policy is known
         return rulebook
 
-    def _check(self, submission: Submission) -> Refusal | None:
-        doors = self._facts.doors(submission.tenant)
-        door = door_for(doors, submission.queue)
-        queue = door.queue if door is not None else self._open_queue(submission.queue)
+    def _check(self, submission: Submission) -> SubmissionRefusal | None:
+        entries = self._facts.entries(submission.tenant)
+        entry = entry_queue_for(entries, submission.queue)
+        queue = entry.queue if entry is not None else self._open_queue(submission.queue)
         capacity = self._capacity(queue)
         try:
             self._rulebook().check_submission(
@@ -93,10 +93,10 @@ class Admission:
                 capacity=submission.demand if capacity is None else capacity,
                 cluster=self._facts.cluster,
                 queue=queue,
-                local_queue=door.name if door is not None else None,
+                local_queue=entry.name if entry is not None else None,
             )
             if capacity is None:
-                raise _no_queue(submission, doors)
+                raise _no_queue(submission, entries)
         except FieldError as error:
             return _refusal(Sender(submission.tenant, submission.id), error, _label(error, capacity or {}))
         return None
@@ -113,17 +113,17 @@ class Admission:
         return pool.capacity if pool is not None else None
 
 
-def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> Refusal:
-    return Refusal(
+def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> SubmissionRefusal:
+    return SubmissionRefusal(
         sender=sender, field=error.field, value=shown(error.value), reason=error.reason, label=label
     )
 
 
-def _no_queue(submission: Submission, doors: Collection[str]) -> FieldError:
+def _no_queue(submission: Submission, entries: Collection[str]) -> FieldError:
     return FieldError(
         "queue",
         submission.queue,
-        f"the cluster has no such queue for tenant {submission.tenant!r}; it has: {', '.join(sorted(doors)) or 'none'}",
+        f"the cluster has no such queue for tenant {submission.tenant!r}; it has: {', '.join(sorted(entries)) or 'none'}",
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.report.replies import Desk, Sender, Stage
+from fairlead_admitter.report.replies import ReplyPublisher, Sender, Stage
 from fairlead_bus import Delivery, PoisonError
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.base.instants import to_datetime, to_seconds
@@ -25,7 +25,7 @@ class AnswerLane:
     """Handles the deliveries of the durable `answers-<cluster>`.
 
     Args:
-        desk: publishes answers.
+        replies: publishes answers.
         facts: of the cluster.
         policy: what holds.
         evicted: hears of every job that was stopped and put back.
@@ -33,13 +33,13 @@ class AnswerLane:
 
     def __init__(
         self,
-        desk: Desk,
+        replies: ReplyPublisher,
         facts: ClusterFacts,
         policy: PolicyView,
         *,
         evicted: Callable[[JobEvicted], None],
     ) -> None:
-        self._desk = desk
+        self._replies = replies
         self._facts = facts
         self._policy = policy
         self._evicted = evicted
@@ -67,14 +67,14 @@ class AnswerLane:
         if event.submission is None or not isinstance(event, JobStarted | JobEnded):
             return
         sender = Sender(event.scope, event.submission)
-        async with self._desk.turn(sender):
+        async with self._replies.turn(sender):
             if isinstance(event, JobStarted):
                 await self._started(sender, event)
             else:
                 await self._ended(sender, event)
 
     async def _started(self, sender: Sender, event: JobStarted) -> None:
-        told = await self._desk.told(sender)
+        told = await self._replies.told(sender)
         if told >= Stage.STARTED:
             return
         if told is Stage.NOTHING:
@@ -87,10 +87,10 @@ class AnswerLane:
             job=event.job,
             waited_seconds=event.waited_seconds,
         )
-        await self._desk.tell(answer, msg_id=f"started-{event.id}")
+        await self._replies.tell(answer, msg_id=f"started-{event.id}")
 
     async def _ended(self, sender: Sender, event: JobEnded) -> None:
-        told = await self._desk.told(sender)
+        told = await self._replies.told(sender)
         if told is Stage.ENDED:
             return
         if told is Stage.NOTHING:
@@ -106,7 +106,7 @@ class AnswerLane:
             outcome=event.outcome,
             ran_seconds=event.ran_seconds,
         )
-        await self._desk.tell(answer, msg_id=f"ended-{event.id}")
+        await self._replies.tell(answer, msg_id=f"ended-{event.id}")
 
     async def _accept_belatedly(self, sender: Sender, event: JobStarted | JobEnded) -> None:
         """The job exists, so it was accepted; who was to say so died before saying it."""
@@ -120,7 +120,7 @@ class AnswerLane:
             queue="" if job is None else job.queue,
             urgency="" if job is None else self._policy.urgency_of(job),
         )
-        await self._desk.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
+        await self._replies.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
 
     async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
         """The event of the start comes again later, or was lost with its consumer: its turn is now."""
@@ -135,7 +135,7 @@ class AnswerLane:
             job=event.job,
             waited_seconds=to_seconds(job.started - job.submitted),
         )
-        await self._desk.tell(answer, msg_id=f"started-{event.cluster}-{event.uid}")
+        await self._replies.tell(answer, msg_id=f"started-{event.cluster}-{event.uid}")
 
     def _job(self, uid: str) -> JobState | None:
         return self._facts.job(uid)

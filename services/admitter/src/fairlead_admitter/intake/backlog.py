@@ -41,7 +41,7 @@ class Taking(Protocol):
         """How many were handled to their end."""
 
 
-class IntakeWatch:
+class IntakeBacklog:
     """Looks at the durable and at the streams; says what it found as metrics and as reasons.
 
     Args:
@@ -161,7 +161,7 @@ class _Durable(msgspec.Struct):
     delivered: _Position
 
 
-class _StreamState(msgspec.Struct):
+class _StreamUse(msgspec.Struct):
     bytes: int
     subjects: dict[str, int] = {}
 
@@ -170,8 +170,8 @@ class _StreamConfig(msgspec.Struct):
     max_bytes: int = -1
 
 
-class _Stream(msgspec.Struct):
-    state: _StreamState
+class _StreamInfo(msgspec.Struct):
+    state: _StreamUse
     config: _StreamConfig
 
 
@@ -185,5 +185,5 @@ class _Account(msgspec.Struct):
 
 
 _durable = msgspec.json.Decoder(_Durable)
-_stream = msgspec.json.Decoder(_Stream)
+_stream = msgspec.json.Decoder(_StreamInfo)
 _account = msgspec.json.Decoder(_Account)

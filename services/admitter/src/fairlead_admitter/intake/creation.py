@@ -163,7 +163,7 @@ class _Room:
         return self._free == self._share and not self._line
 
 
-class PatientCreator:
+class RetryingCreator:
     """Has orders asked again until the frontend answers, and keeps the trouble of one scope from the others.
 
     A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and

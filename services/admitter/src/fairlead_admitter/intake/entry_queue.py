@@ -12,27 +12,27 @@ DEFAULT = "default"
 """The door of this name is the tenant's default: what Kueue calls its default LocalQueue."""
 
 
-class Door(msgspec.Struct, frozen=True):
+class EntryQueue(msgspec.Struct, frozen=True):
     """One door, and the queue behind it."""
 
     name: str
     queue: str
 
 
-def door_for(doors: Mapping[str, str], wanted: str | None) -> Door | None:
+def entry_queue_for(entries: Mapping[str, str], wanted: str | None) -> EntryQueue | None:
     """The door that a submission takes.
 
     Args:
-        doors: the tenant's, by name, with the queue behind each.
+        entries: the tenant's, by name, with the queue behind each.
         wanted: a door's name, else that of a queue behind one; None for the tenant's default.
 
     Returns:
         None where no door fits. Of several that lead to the queue that is wanted, the first by name.
     """
     if wanted is None:
-        name = DEFAULT if DEFAULT in doors else min(doors, default=None)
-    elif wanted in doors:
+        name = DEFAULT if DEFAULT in entries else min(entries, default=None)
+    elif wanted in entries:
         name = wanted
     else:
-        name = min((name for name, queue in doors.items() if queue == wanted), default=None)
-    return None if name is None else Door(name, doors[name])
+        name = min((name for name, queue in entries.items() if queue == wanted), default=None)
+    return None if name is None else EntryQueue(name, entries[name])

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 import structlog
 
 from fairlead_admitter.errors import FrontendRefusedError
-from fairlead_admitter.intake.admission import Admission
-from fairlead_admitter.intake.creation import Created, Creation, JobOrder, PatientCreator
-from fairlead_admitter.intake.limits import Pressure
+from fairlead_admitter.intake.admission import SubmissionCheck
+from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
+from fairlead_admitter.intake.limits import IntakeLimits
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.replies import Desk, Refusal, Sender
+from fairlead_admitter.report.replies import ReplyPublisher, Sender, SubmissionRefusal
 from fairlead_bus import Delivery, PoisonError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
@@ -33,7 +33,7 @@ class IntakeLane:
         admission: tells what is wrong with a submission.
         pressure: tells when there are too many.
         creator: makes the jobs.
-        desk: answers the senders.
+        replies: answers the senders.
         known: returns once cluster and policy are known completely.
         taken: hears of each outcome, for the counters: "accepted", "repeated", or the reason of a refusal.
         traces: begins the trace of each job.
@@ -42,10 +42,10 @@ class IntakeLane:
     def __init__(
         self,
         cluster: str,
-        admission: Admission,
-        pressure: Pressure,
-        creator: PatientCreator,
-        desk: Desk,
+        admission: SubmissionCheck,
+        pressure: IntakeLimits,
+        creator: RetryingCreator,
+        replies: ReplyPublisher,
         *,
         known: Callable[[], Awaitable[None]],
         taken: Callable[[str], None],
@@ -55,7 +55,7 @@ class IntakeLane:
         self._admission = admission
         self._pressure = pressure
         self._creator = creator
-        self._desk = desk
+        self._replies = replies
         self._known = known
         self._taken = taken
         self._traces = traces
@@ -70,14 +70,14 @@ class IntakeLane:
         """
         await self._known()
         ruled = self._admission.rule(delivery)
-        sender = ruled.sender if isinstance(ruled, Refusal) else Sender(ruled.tenant, ruled.id)
+        sender = ruled.sender if isinstance(ruled, SubmissionRefusal) else Sender(ruled.tenant, ruled.id)
         try:
             subjects.answer(*sender)
         except FieldError as error:
             raise PoisonError(f"its sender cannot be answered: {error}") from error
         caller = self._traces.caller(delivery, ruled)
-        if isinstance(ruled, Refusal):
-            async with self._desk.turn(ruled.sender):
+        if isinstance(ruled, SubmissionRefusal):
+            async with self._replies.turn(ruled.sender):
                 await self._refuse(delivery, ruled)
             return
         root = self._traces.submitted(ruled, delivery.at, caller)
@@ -95,7 +95,7 @@ class IntakeLane:
         # Before the job is there: no start may be told with an earlier instant than its acceptance.
         at = _now()
         # The turn is held from before the creation: the job may start before its acceptance is published.
-        async with self._desk.turn(sender):
+        async with self._replies.turn(sender):
             objection = self._pressure.objection(ruled.tenant, delivery)
             if objection is not None and not await self._is_known(sender):
                 await self._refuse(delivery, self._admission.refused_for_now(ruled, objection))
@@ -111,7 +111,7 @@ class IntakeLane:
 
     async def _is_known(self, sender: Sender) -> bool:
         """Whether the sender was told of a job under this id: a repeat adds none, however much there is."""
-        standing = await self._desk.standing(sender)
+        standing = await self._replies.standing(sender)
         return standing is not None and not isinstance(standing, Refused)
 
     async def _answer(
@@ -136,7 +136,7 @@ class IntakeLane:
             urgency=order.urgency,
             warnings=unheeded(delivery.payload),
         )
-        await self._desk.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
+        await self._replies.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
         self._taken("accepted")
 
     async def _repeat(
@@ -146,15 +146,15 @@ class IntakeLane:
 
         Its sender hears where the job stands: not "accepted" again after "ended".
         """
-        standing = await self._desk.standing(sender)
+        standing = await self._replies.standing(sender)
         if standing is None or isinstance(standing, Refused):
             await self._accept(delivery, order, created, at)
             return
         self._taken("repeated")
         if delivery.deliveries == 1:
-            await self._desk.tell(standing, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
+            await self._replies.tell(standing, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
 
-    async def _refuse(self, delivery: Delivery, refusal: Refusal) -> None:
+    async def _refuse(self, delivery: Delivery, refusal: SubmissionRefusal) -> None:
         answer = Refused(
             id=refusal.sender.submission,
             tenant=refusal.sender.tenant,
@@ -164,7 +164,7 @@ class IntakeLane:
             value=refusal.value,
             reason=refusal.reason,
         )
-        await self._desk.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
+        await self._replies.tell(answer, msg_id=f"refused-{self._cluster}-{delivery.stream_seq}")
         self._traces.refused(refusal, self._traces.caller(delivery, refusal))
         if refusal.label == "tenant":  # an operator's business; all else is the sender's, who is told
             self._log.warning("submission refused", tenant=answer.tenant, id=answer.id, why=answer.reason)

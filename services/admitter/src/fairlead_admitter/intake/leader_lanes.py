@@ -23,7 +23,7 @@ def share_of_a_tenant(parallel: int) -> int:
     return max(1, parallel // _SHARE_OF_A_TENANT)
 
 
-class Lane:
+class DurableLane:
     """One durable's deliveries, handled while the lane runs.
 
     Args:
@@ -116,12 +116,12 @@ class LeaderLanes:
         begin: called before the lanes run, at the beginning of each lead.
         lead: the epoch under which this replica leads, else None.
         led: set when that changes.
-        wake: the steersman's: it has to hear of the change too.
+        wake: the reconciler's: it has to hear of the change too.
     """
 
     def __init__(
         self,
-        lanes: list[Lane],
+        lanes: list[DurableLane],
         *,
         begin: Callable[[], None],
         lead: Callable[[], int | None],

@@ -23,7 +23,7 @@ _REMEMBERED_SECONDS = 120.0
 counts once more."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class TenantLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one tenant may do."""
 
     a_second: float
@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that wait in the cluster."""
 
 
-class Objection(msgspec.Struct, frozen=True):
+class LimitExceeded(msgspec.Struct, frozen=True):
     """Why a submission is not taken now, and the counter's label."""
 
     error: FieldError
@@ -46,7 +46,7 @@ class _Bucket(msgspec.Struct):
     at: Micros
 
 
-class Pressure:
+class IntakeLimits:
     """Objects to submissions beyond the limits.
 
     Args:
@@ -60,7 +60,7 @@ class Pressure:
     def __init__(
         self,
         cluster: str,
-        limits: Limits,
+        limits: TenantLimits,
         *,
         waiting: Callable[[str], int],
         full: Callable[[], str | None],
@@ -75,20 +75,20 @@ class Pressure:
         self._passed: OrderedDict[int, float] = OrderedDict()
         """Submissions that were let through, by their place in the stream, and when: they may be handled several times."""
 
-    def objection(self, tenant: str, delivery: Delivery) -> Objection | None:
+    def objection(self, tenant: str, delivery: Delivery) -> LimitExceeded | None:
         """Why this submission of the tenant is not taken; None where it is, which counts."""
         if delivery.stream_seq in self._passed:
             self._remember(delivery.stream_seq)
             return None
         if (full := self._full()) is not None:
-            return Objection(FieldError("cluster", self._cluster, full), "storage")
+            return LimitExceeded(FieldError("cluster", self._cluster, full), "storage")
         waiting = self._waiting(tenant)
         if waiting >= self._limits.waiting:
             reason = f"has {waiting} jobs waiting in cluster {self._cluster}, as many as a tenant may; send it again when some have started"
-            return Objection(FieldError("tenant", tenant, reason), "backlog")
+            return LimitExceeded(FieldError("tenant", tenant, reason), "backlog")
         if not self._spend(tenant, delivery.at):
             reason = f"submits more than the {self._limits.a_second:g} jobs a second that a tenant may in the long run; send it again later"
-            return Objection(FieldError("tenant", tenant, reason), "rate")
+            return LimitExceeded(FieldError("tenant", tenant, reason), "rate")
         self._remember(delivery.stream_seq)
         return None
 

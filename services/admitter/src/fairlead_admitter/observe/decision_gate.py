@@ -18,7 +18,7 @@ from fairlead_contracts.messages.decisions import Basis, Decision, Place
 from fairlead_contracts.messages.members import MemberLease
 
 
-class Verdict(enum.StrEnum):
+class DecisionVerdict(enum.StrEnum):
     """What became of one decision."""
 
     TAKEN = "taken"
@@ -32,7 +32,7 @@ class Verdict(enum.StrEnum):
     @property
     def dropped(self) -> bool:
         """Whether the decision came from the past."""
-        return self in (Verdict.LOWER_EPOCH, Verdict.LOWER_TURN)
+        return self in (DecisionVerdict.LOWER_EPOCH, DecisionVerdict.LOWER_TURN)
 
 
 class Doubt(enum.StrEnum):
@@ -66,7 +66,7 @@ class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
 
 
-class Origin(NamedTuple):
+class DecisionOrigin(NamedTuple):
     """The decision that placed a job, and the queue that it placed it in."""
 
     decision: Decision
@@ -74,22 +74,22 @@ class Origin(NamedTuple):
     queue: str
 
 
-class PoolFront(msgspec.Struct, frozen=True, kw_only=True):
+class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
     """A pool's decisions that may be merged: one per shard, in the order of the shards, of one basis."""
 
     basis: Basis
     decisions: tuple[Decision, ...]
 
-    def same_as(self, other: "PoolFront") -> bool:
+    def same_as(self, other: "PoolHeads") -> bool:
         """Whether it is made of the very same decisions. Comparing their thousands of places would cost a merge."""
         return len(self.decisions) == len(other.decisions) and all(
             mine is its for mine, its in zip(self.decisions, other.decisions, strict=True)
         )
 
-    def parts(self) -> list[tuple[Origin, list[Place]]]:
+    def parts(self) -> list[tuple[DecisionOrigin, list[Place]]]:
         """The places of every queue's front of every shard, and where they come from: the parts of one merge."""
         return [
-            (Origin(decision, front.cluster, front.queue), front.places)
+            (DecisionOrigin(decision, front.cluster, front.queue), front.places)
             for decision in self.decisions
             for front in decision.fronts
             if front.places
@@ -139,37 +139,37 @@ class _Shard:
         self.decision: Decision | None = None
         self.claimed = False
 
-    def accept(self, decision: Decision) -> Verdict:
+    def accept(self, decision: Decision) -> DecisionVerdict:
         if decision.basis is None:
             return self._claim(decision)
         if decision.epoch == decision.turn == 0 and self.epoch:
             # A claim with its content, for readers that know nothing yet. Its owner's first decision follows at once.
-            return Verdict.CLAIM
+            return DecisionVerdict.CLAIM
         if decision.epoch < self.epoch or (self.claimed and decision.epoch <= self.epoch):
-            return Verdict.LOWER_EPOCH
+            return DecisionVerdict.LOWER_EPOCH
         if decision.epoch == self.epoch and decision.turn <= self.turn:
-            return Verdict.REPEATED if decision.turn == self.turn else Verdict.LOWER_TURN
+            return DecisionVerdict.REPEATED if decision.turn == self.turn else DecisionVerdict.LOWER_TURN
         self.epoch, self.turn = decision.epoch, decision.turn
         self.decision, self.claimed = decision, False
-        return Verdict.TAKEN
+        return DecisionVerdict.TAKEN
 
-    def _claim(self, claim: Decision) -> Verdict:
+    def _claim(self, claim: Decision) -> DecisionVerdict:
         """A claim doesn't know its own epoch yet: it is the claim's sequence. The next decision tells it."""
         if 0 < claim.epoch < self.epoch:
-            return Verdict.LOWER_EPOCH
+            return DecisionVerdict.LOWER_EPOCH
         if self.claimed:
-            return Verdict.REPEATED
+            return DecisionVerdict.REPEATED
         self.claimed = True
-        return Verdict.CLAIM
+        return DecisionVerdict.CLAIM
 
 
-class Fronts:
+class DecisionGate:
     """The decisions of all pools, as far as they count."""
 
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, _Shard]] = {}
 
-    def accept(self, decision: Decision) -> Verdict:
+    def accept(self, decision: Decision) -> DecisionVerdict:
         """Take a decision, unless it is of the past."""
         shards = self._pools.setdefault(decision.pool, {})
         return shards.setdefault(decision.shard, _Shard()).accept(decision)
@@ -180,7 +180,7 @@ class Fronts:
         if known is not None:
             known.decision = None
 
-    def settle(self, pool: str, *, shards: int, policy: int, holders: Holders) -> PoolFront | Unsettled:
+    def settle(self, pool: str, *, shards: int, policy: int, holders: Holders) -> PoolHeads | Unsettled:
         """The decisions of the pool if all of them may be followed together.
 
         Args:
@@ -201,7 +201,7 @@ class Fronts:
         for decision in decisions:
             if decision.basis != basis:
                 return Unsettled(doubt=Doubt.MIXED_BASIS, shard=decision.shard, owner=decision.owner)
-        return PoolFront(basis=basis, decisions=tuple(decisions))
+        return PoolHeads(basis=basis, decisions=tuple(decisions))
 
 
 def _settled(

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead_admitter.observe.foreign_levels import ForeignLevels
-from fairlead_admitter.observe.job_backoff import Rests
+from fairlead_admitter.observe.job_backoff import JobBackoff
 from fairlead_contracts.messages.state import JobState
 
 FIGHT_ROUNDS = 3
@@ -119,7 +119,7 @@ class _Trail:
         return self.blind and level == self.last
 
 
-class Written:
+class Expectations:
     """The trail of writes, by job.
 
     Args:
@@ -127,7 +127,7 @@ class Written:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.rests = Rests(clock)
+        self.backoff = JobBackoff(clock)
         self.foreign = ForeignLevels()
         self._clock = clock
         self._trails: dict[str, _Trail] = {}
@@ -151,7 +151,7 @@ class Written:
 
     def leaves_alone(self, job: JobState) -> bool:
         """Whether writing to this job is of no use now: it is fought over, said to wait no more, or rests."""
-        if self.rests.include(job):
+        if self.backoff.include(job):
             return True
         trail = self._trails.get(job.uid)
         return trail is not None and (trail.fought or trail.refused_at >= job.rev)
@@ -237,7 +237,7 @@ class Written:
 
     def begin_anew(self) -> None:
         """Another replica may have written meanwhile: what stands is taken as it is."""
-        self.rests.clear()
+        self.backoff.clear()
         self.foreign.begin_anew(self._clock())
         self._trails.clear()
         self._fought.clear()
@@ -245,7 +245,7 @@ class Written:
 
     def forget(self, uid: str) -> None:
         """The job is not queued any more."""
-        self.rests.forget(uid)
+        self.backoff.forget(uid)
         self.foreign.forget(uid)
         self._trails.pop(uid, None)
         self._fought.discard(uid)

@@ -108,13 +108,13 @@ class ClusterFacts:
         rule = TieRule.INSTANT if queue is None else queue.able.ties
         return tie_of(rule, job.queue_time, name=job.id, uid=job.uid)
 
-    def doors(self, scope: str) -> Mapping[str, str]:
+    def entries(self, scope: str) -> Mapping[str, str]:
         """The doors of a scope, by name, with the queue behind each: its accounts, or its LocalQueues."""
         return self._queues_by_scope.get(scope, {})
 
-    def queue_behind(self, scope: str, door: str) -> str | None:
+    def queue_behind(self, scope: str, entry: str) -> str | None:
         """The queue that a tenant's door leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
-        return self._queues_by_scope.get(scope, {}).get(door)
+        return self._queues_by_scope.get(scope, {}).get(entry)
 
     def waiting(self, scope: str) -> int:
         """How many jobs of a scope wait or are held."""

@@ -19,7 +19,7 @@ _ENOUGH = 2
 """Jobs of a scope that fail before the whole scope rests."""
 
 
-class _Rest(msgspec.Struct):
+class _Backoff(msgspec.Struct):
     row: int = 0
     """Failures in a row."""
     until: float = 0.0
@@ -32,7 +32,7 @@ class _Rest(msgspec.Struct):
         self.why = why
 
 
-class Rests:
+class JobBackoff:
     """Who rests, and for how long.
 
     Args:
@@ -41,9 +41,9 @@ class Rests:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._jobs: dict[str, _Rest] = {}
+        self._jobs: dict[str, _Backoff] = {}
         """By uid, of jobs whose last write failed; also when their rest is over."""
-        self._scopes: dict[str, _Rest] = {}
+        self._scopes: dict[str, _Backoff] = {}
         self._failing: dict[str, set[str]] = {}
         """By scope, the uids of those jobs."""
         self._fresh: set[str] = set()
@@ -54,22 +54,22 @@ class Rests:
         if not self._jobs and not self._scopes:
             return False
         now = self._clock()
-        rests = (self._jobs.get(job.uid), self._scopes.get(job.scope))
-        return any(rest is not None and rest.until > now for rest in rests)
+        backoff = (self._jobs.get(job.uid), self._scopes.get(job.scope))
+        return any(rest is not None and rest.until > now for rest in backoff)
 
     def failed(self, jobs: Iterable[JobState], why: str, *, retry_after: float = 0.0) -> None:
         """Writes to these failed, in one pass, and it is their own trouble."""
         now = self._clock()
         scopes = set[str]()
         for job in jobs:
-            self._jobs.setdefault(job.uid, _Rest()).prolong(now, why, retry_after)
+            self._jobs.setdefault(job.uid, _Backoff()).prolong(now, why, retry_after)
             if job.scope not in self._failing:
                 self._fresh.add(job.scope)
             self._failing.setdefault(job.scope, set()).add(job.uid)
             scopes.add(job.scope)
         for scope in scopes:
             if len(self._failing[scope]) >= _ENOUGH:
-                self._scopes.setdefault(scope, _Rest()).prolong(now, why, retry_after)
+                self._scopes.setdefault(scope, _Backoff()).prolong(now, why, retry_after)
 
     def would_leave_none(self, jobs: Iterable[JobState], queued: Iterable[JobState]) -> bool:
         """Whether nobody were left to try if these failed, too: each job fails, or its scope does."""

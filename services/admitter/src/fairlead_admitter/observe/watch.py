@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 import structlog
 
-from fairlead_admitter.observe.decision_gate import Fronts, Holders, Verdict
+from fairlead_admitter.observe.decision_gate import DecisionGate, DecisionVerdict, Holders
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.policy_view import DOCUMENT_SUBJECT, PolicyView
 from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
@@ -41,11 +41,11 @@ class _Unread(Codec[bytes]):
         return payload
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What one look brought."""
 
     jobs: list[JobChange]
-    judged: list[tuple[Decision, Verdict]]
+    judged: list[tuple[Decision, DecisionVerdict]]
     news: bool
     """Whether the changes happened just now; otherwise a first replay shows what happened long ago."""
     state_seq: int
@@ -97,7 +97,7 @@ class Watch:
 
     def __init__(self, bus: Bus, cluster: str, wake: asyncio.Event) -> None:
         self.facts = ClusterFacts(cluster)
-        self.fronts = Fronts()
+        self.fronts = DecisionGate()
         self.policy = PolicyView()
         self.roster = Roster(bus, wake=wake, each_renewal=False)
         self._bus = bus
@@ -224,7 +224,7 @@ class Watch:
                     return False
         return True
 
-    async def look(self) -> Sight:
+    async def look(self) -> Observation:
         """Take in what changed since the last look."""
         await self._look_at_policy()
         before_seq, state = self._seq, self._state.take()
@@ -242,7 +242,7 @@ class Watch:
         if self.intake_known():
             self._known.set()
         news, self._replayed = self._replayed, self._replayed or state.complete
-        return Sight(
+        return Observation(
             jobs=jobs,
             judged=judged,
             news=news,
@@ -255,7 +255,7 @@ class Watch:
         """Epochs are sequences of the decision stream: on one that was made anew they begin again."""
         created = self._decisions.stream_created
         if self._decided_on and created != self._decided_on:
-            self.fronts = Fronts()
+            self.fronts = DecisionGate()
             self._log.warning("the decision stream was made anew: epochs begin again")
         self._decided_on = created
 

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import prometheus_client
 
-from fairlead_admitter.decide.merged_order import MergedFront
-from fairlead_admitter.observe.decision_gate import Fronts, Holders, PoolFront, Unsettled
+from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.observe.decision_gate import DecisionGate, Holders, PoolHeads, Unsettled
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
-from fairlead_admitter.observe.watch import Sight
+from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.members import Followed, LeaderLease
@@ -48,14 +48,14 @@ class Unjudged(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-type Merge = Callable[[str, PoolFront, Rulebook], MergedFront]
+type Merge = Callable[[str, PoolHeads, Rulebook], MergedOrder]
 
 
-class Seen(Protocol):
+class AdherenceInputs(Protocol):
     """What is looked at: the cluster's facts, the decisions, the policy."""
 
     facts: ClusterFacts
-    fronts: Fronts
+    fronts: DecisionGate
     policy: PolicyView
 
     def holders(self) -> Holders:
@@ -96,13 +96,13 @@ class AdherenceRecord:
 class _Order:
     """One front, and the jobs in its order once they are asked for."""
 
-    def __init__(self, at: float, front: PoolFront) -> None:
+    def __init__(self, at: float, front: PoolHeads) -> None:
         self.at = at
         self.front = front
-        self.merged: MergedFront | None = None
+        self.merged: MergedOrder | None = None
 
 
-class _Pool:
+class _PoolAdherence:
     def __init__(self, since: Micros) -> None:
         self.since = since
         self.adherence = Adherence()
@@ -153,13 +153,13 @@ class AdherenceWatch:
     """
 
     def __init__(
-        self, watch: Seen, record: AdherenceRecord, *, merge: Merge, clock: Callable[[], Micros]
+        self, watch: AdherenceInputs, record: AdherenceRecord, *, merge: Merge, clock: Callable[[], Micros]
     ) -> None:
         self._watch = watch
         self._record = record
         self._merge = merge
         self._clock = clock
-        self._pools: dict[str, _Pool] = {}
+        self._pools: dict[str, _PoolAdherence] = {}
         self._standby = _Standby()
         self._unseen = Counter[str]()
         """By pool that is not measured yet, what was admitted while not everything was known."""
@@ -199,26 +199,28 @@ class AdherenceWatch:
         self._unseen.clear()
         self._took_over = at if leads and self._standby.led_until is not None else None
 
-    def stand_by(self, sight: Sight, pools: Mapping[str, frozenset[str]], leader: LeaderLease | None) -> None:
+    def stand_by(
+        self, seen: Observation, pools: Mapping[str, frozenset[str]], leader: LeaderLease | None
+    ) -> None:
         """Take in what one look brought while this replica does not lead: what nobody judged is told once it does.
 
         Args:
-            sight: the look; the facts hold it already.
+            seen: the look; the facts hold it already.
             pools: the queues of each.
             leader: who leads, as the roster has it.
         """
         self.lose_sight()
-        self._standby.note(self._clock(), leader, _admissions(sight, pools))
+        self._standby.note(self._clock(), leader, _admissions(seen, pools))
 
-    def overlook(self, sight: Sight, pools: Mapping[str, frozenset[str]]) -> None:
+    def overlook(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
         """Take in what one look brought at which not everything was known: it is counted, and not judged.
 
         Args:
-            sight: the look; the facts hold it already.
+            seen: the look; the facts hold it already.
             pools: the queues of each.
         """
         self.lose_sight()
-        for name, jobs in _admissions(sight, pools).items():
+        for name, jobs in _admissions(seen, pools).items():
             if (pool := self._pools.get(name)) is not None:
                 self._leave_unjudged(name, pool, Unjudged.UNKNOWN, jobs)
             else:
@@ -230,15 +232,15 @@ class AdherenceWatch:
             pool.adherence.lose_sight()
             pool.orders.clear()
 
-    def observe(self, sight: Sight, pools: Mapping[str, frozenset[str]]) -> None:
+    def observe(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
         """Take in what one look brought.
 
         Args:
-            sight: the look; the facts hold it already.
+            seen: the look; the facts hold it already.
             pools: the queues of each.
         """
         rulebook = self._watch.policy.rulebook
-        if rulebook is None or not sight.news:
+        if rulebook is None or not seen.news:
             self.lose_sight()
             return
         measured = {
@@ -248,10 +250,10 @@ class AdherenceWatch:
             del self._pools[name]
         for name, queues in measured.items():
             pool = self._pools.get(name) or self._begin(name)
-            self._observe_pool(name, pool, queues, sight=sight, rulebook=rulebook)
+            self._observe_pool(name, pool, queues, seen=seen, rulebook=rulebook)
 
-    def _begin(self, name: str) -> _Pool:
-        pool = self._pools[name] = _Pool(self._clock())
+    def _begin(self, name: str) -> _PoolAdherence:
+        pool = self._pools[name] = _PoolAdherence(self._clock())
         if self._took_over is not None:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
         self._leave_unjudged(name, pool, Unjudged.UNKNOWN, self._unseen.pop(name, 0))
@@ -264,39 +266,45 @@ class AdherenceWatch:
         )
 
     def _observe_pool(
-        self, name: str, pool: _Pool, queues: frozenset[str], *, sight: Sight, rulebook: Rulebook
+        self,
+        name: str,
+        pool: _PoolAdherence,
+        queues: frozenset[str],
+        *,
+        seen: Observation,
+        rulebook: Rulebook,
     ) -> None:
         changes = [
             change
-            for change in sight.jobs
+            for change in seen.jobs
             if any(job is not None and job.queue in queues for job in (change.before, change.after))
         ]
         admitted = [change.after for change in changes if change.admitted and change.after is not None]
-        pool.arrived = {uid: at for uid, at in pool.arrived.items() if sight.at - at < REACTION_SECONDS}
+        pool.arrived = {uid: at for uid, at in pool.arrived.items() if seen.at - at < REACTION_SECONDS}
         pool.arrived |= {
-            change.after.uid: sight.at
+            change.after.uid: seen.at
             for change in changes
             if change.before is None and change.after is not None
         }
-        fresh = self._note_front(name, pool, sight.at, rulebook)
+        fresh = self._note_front(name, pool, seen.at, rulebook)
         states = [self._facts.queues[queue] for queue in sorted(queues)]
         quiet = states == pool.queues and not (changes or fresh or pool.adherence.stands_idle)
         pool.queues = states
         if quiet:
             return
-        judged = self._judgeable(name, pool, admitted, sight.at)
+        judged = self._judgeable(name, pool, admitted, seen.at)
         # Admissions are held against all orders of the last moment; what stands idle follows from the newest alone.
         orders = [
             self._jobs_of(name, order, queues, rulebook=rulebook, admitted=admitted)
             for order in (pool.orders if judged else list(pool.orders)[-1:])
         ]
         before = pool.adherence.judged, pool.adherence.missed, dict(pool.adherence.idle)
-        pool.adherence.look(
-            Look(at=sight.at, orders=orders, admitted=judged, holdings=self._holdings(states))
-        )
+        pool.adherence.look(Look(at=seen.at, orders=orders, admitted=judged, holdings=self._holdings(states)))
         self._count(name, pool, before)
 
-    def _judgeable(self, name: str, pool: _Pool, admitted: list[JobState], at: float) -> list[JobState]:
+    def _judgeable(
+        self, name: str, pool: _PoolAdherence, admitted: list[JobState], at: float
+    ) -> list[JobState]:
         """Those that somebody can have ordered; the others are counted by why nobody can."""
         if not pool.orders:
             self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
@@ -308,12 +316,12 @@ class AdherenceWatch:
         self._leave_unjudged(name, pool, Unjudged.NEWCOMER, len(admitted) - len(judged))
         return judged
 
-    def _leave_unjudged(self, name: str, pool: _Pool, why: Unjudged, jobs: int) -> None:
+    def _leave_unjudged(self, name: str, pool: _PoolAdherence, why: Unjudged, jobs: int) -> None:
         if jobs:
             pool.unjudged[why] += jobs
             self._record.unjudged.labels(name, why).inc(jobs)
 
-    def _note_front(self, name: str, pool: _Pool, at: float, rulebook: Rulebook) -> bool:
+    def _note_front(self, name: str, pool: _PoolAdherence, at: float, rulebook: Rulebook) -> bool:
         """Keep the orders of which somebody may still act; gives whether there is a new one."""
         front = self._watch.fronts.settle(
             name,
@@ -364,7 +372,7 @@ class AdherenceWatch:
             strict={state.name for state in states if state.strategy == _STRICT},
         )
 
-    def _count(self, name: str, pool: _Pool, before: tuple[int, int, dict[str, float]]) -> None:
+    def _count(self, name: str, pool: _PoolAdherence, before: tuple[int, int, dict[str, float]]) -> None:
         judged, missed, idle = before
         now = pool.adherence
         self._record.judged.labels(name).inc(now.judged - judged)
@@ -375,10 +383,10 @@ class AdherenceWatch:
             self._record.idle.labels(name, resource).inc(more)
 
 
-def _admissions(sight: Sight, pools: Mapping[str, frozenset[str]]) -> dict[str, int]:
+def _admissions(seen: Observation, pools: Mapping[str, frozenset[str]]) -> dict[str, int]:
     """How many jobs of each pool a look saw admitted; what a first replay shows happened long ago."""
-    if not sight.news:
+    if not seen.news:
         return {}
-    admitted = [change.after.queue for change in sight.jobs if change.admitted and change.after is not None]
+    admitted = [change.after.queue for change in seen.jobs if change.admitted and change.after is not None]
     counts = {name: sum(queue in queues for queue in admitted) for name, queues in pools.items()}
     return {name: jobs for name, jobs in counts.items() if jobs}

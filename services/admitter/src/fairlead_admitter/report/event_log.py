@@ -5,7 +5,7 @@ Whoever puts an event goes on at once: `run` waits for the stream to store it, a
 
 import asyncio
 
-from fairlead_admitter.report.record import Record
+from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_bus import Bus, BusError, Publisher
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
@@ -15,7 +15,7 @@ from fairlead_contracts.messages.events import Event
 class EventLog:
     """Publishes events. It may get a gap when NATS is away, which is counted and told; what was done stands."""
 
-    def __init__(self, bus: Bus, record: Record) -> None:
+    def __init__(self, bus: Bus, record: AdmitterRecord) -> None:
         self._publisher = Publisher(bus)
         self._record = record
         self._lost = 0

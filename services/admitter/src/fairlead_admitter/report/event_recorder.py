@@ -51,7 +51,7 @@ type _Standing = tuple[str, Objection]
 """A job's uid, and what speaks against it."""
 
 
-class Speaker(Protocol):
+class EventSink(Protocol):
     """Says objections where the authors of jobs look."""
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
@@ -72,11 +72,11 @@ class _Hush(NamedTuple):
     until: float
 
 
-class Objector:
+class EventRecorder:
     """Judges the live jobs of one cluster while this replica leads.
 
     Args:
-        speaker: the frontend.
+        sink: the frontend.
         facts: of the cluster.
         rulebook: the policy in force; None where none is known, or the cluster is not known completely.
         leads: whether this replica leads.
@@ -88,7 +88,7 @@ class Objector:
 
     def __init__(
         self,
-        speaker: Speaker,
+        sink: EventSink,
         facts: ClusterFacts,
         *,
         rulebook: Callable[[], Rulebook | None],
@@ -99,7 +99,7 @@ class Objector:
         wall: Callable[[], Micros] = wall_clock,
     ) -> None:
         self._wall = wall
-        self._speaker = speaker
+        self._sink = sink
         self._facts = facts
         self._rulebook = rulebook
         self._leads = leads
@@ -207,7 +207,7 @@ class Objector:
         if hush is not None and hush.until > self._clock():
             return True  # since this very look
         try:
-            await self._speaker.object_to(job, objection)
+            await self._sink.object_to(job, objection)
         except FrontendRefusedError as error:
             self._failed(job, error)
         except (FrontendForbiddenError, FrontendBalkedError) as error:

@@ -4,7 +4,7 @@ import heapq
 import time
 from collections.abc import Iterable, Iterator
 
-from fairlead_admitter.report.replies import Refusal
+from fairlead_admitter.report.replies import SubmissionRefusal
 from fairlead_bus import Delivery
 from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, from_seconds
 from fairlead_contracts.messages.decisions import Decision
@@ -47,7 +47,7 @@ class JobTraces:
 
     # Intake -------------------------------------------------------------------------------------------------------
 
-    def caller(self, delivery: Delivery, ruled: Submission | Refusal) -> TraceContext | None:
+    def caller(self, delivery: Delivery, ruled: Submission | SubmissionRefusal) -> TraceContext | None:
         """The span that a submission was sent in: in its headers, else in its body."""
         found = read_traceparent(delivery.headers.get("traceparent"))
         if found is None and isinstance(ruled, Submission):
@@ -68,7 +68,7 @@ class JobTraces:
             about = about_job(self._cluster, ruled.tenant, ruled.id)
             self._spans.tell([submit_span(root, at, about, caller)])
 
-    def refused(self, refusal: Refusal, caller: TraceContext | None) -> None:
+    def refused(self, refusal: SubmissionRefusal, caller: TraceContext | None) -> None:
         """No job was made of a submission."""
         said: Attributes = {
             "fairlead.cluster": self._cluster,

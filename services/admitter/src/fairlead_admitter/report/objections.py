@@ -130,12 +130,12 @@ def _to_its_override(job: JobState, rulebook: Rulebook) -> Iterator[Objection]:
 def _to_its_queue(job: JobState, facts: ClusterFacts) -> Iterator[Objection]:
     if job.queue in facts.queues:
         return
-    doors = ", ".join(sorted(facts.doors(job.scope))) or "none"
+    entries = ", ".join(sorted(facts.entries(job.scope))) or "none"
     yield Objection(
         reason=Reason.NO_SUCH_QUEUE,
         field="queue",
         value=job.local_queue or job.queue,
-        remedy=f"no such queue is known; {job.scope} has: {doors}",
+        remedy=f"no such queue is known; {job.scope} has: {entries}",
     )
 
 

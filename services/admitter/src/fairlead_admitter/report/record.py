@@ -6,8 +6,8 @@ from typing import get_args
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from fairlead_admitter.decide.steering import Cause, LevelWrite
-from fairlead_admitter.observe.decision_gate import Unsettled, Verdict
+from fairlead_admitter.decide.steering import LevelWrite, WriteCause
+from fairlead_admitter.observe.decision_gate import DecisionVerdict, Unsettled
 from fairlead_admitter.observe.expectations import Sighting
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.restraints import Restraints
@@ -23,7 +23,7 @@ _WAIT_BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 259_200, 
 _REFUSALS: frozenset[str] = frozenset(get_args(RefusalReason.__value__))
 
 
-class Record:
+class AdmitterRecord:
     """The admitter's metrics and log. Labels are few and known: pools, reasons, kinds; never a job or a tenant."""
 
     def __init__(self, metrics: Metrics, cluster: str, traces: JobTraces) -> None:
@@ -93,7 +93,7 @@ class Record:
         )
         self._answers: Counter = metrics.counter("answers", "Answers published, by kind.", labels=["kind"])
 
-    def judged(self, decision: Decision, verdict: Verdict) -> None:
+    def judged(self, decision: Decision, verdict: DecisionVerdict) -> None:
         """A decision was read."""
         self._decisions.labels(verdict.value).inc()
         if verdict.dropped:
@@ -230,11 +230,11 @@ class Record:
 
 
 _KINDS = {
-    Cause.LEFT: "default",
-    Cause.RELEASE: "default",
-    Cause.TRESPASS: "trespass",
-    Cause.PROTECT: "protected",
-    Cause.WAKE: "woken",
+    WriteCause.LEFT: "default",
+    WriteCause.RELEASE: "default",
+    WriteCause.TRESPASS: "trespass",
+    WriteCause.PROTECT: "protected",
+    WriteCause.WAKE: "woken",
 }
 
 

@@ -35,7 +35,7 @@ class Sender(NamedTuple):
     submission: str
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class SubmissionRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """Why a submission is not taken: the field, what was found there, why, and the counter's label."""
 
     sender: Sender
@@ -67,7 +67,7 @@ def stage_of(answer: AnyAnswer) -> Stage:
             return Stage.NOTHING
 
 
-class Desk:
+class ReplyPublisher:
     """Publishes answers, one submission after its own order, different ones side by side."""
 
     def __init__(self, bus: Bus, published: Callable[[AnyAnswer], None]) -> None:

@@ -23,7 +23,7 @@ _UNHEARD = 1_000
 type JobOf = Callable[[str], JobState | None]
 
 
-class News(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationNews(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened to a job."""
 
     job: JobState
@@ -83,7 +83,7 @@ class ReservationRecord:
         self._why: dict[str, str] = {}
         self._open: dict[str, _Open] = {}
         self._paused: dict[str, _Open] = {}
-        self._news: deque[News] = deque()
+        self._news: deque[ReservationNews] = deque()
 
     def pause(self) -> None:
         """This replica stands by: what is open may be another's to tell."""
@@ -152,7 +152,7 @@ class ReservationRecord:
         for one in news:
             self._tell(one)
 
-    def take_news(self) -> list[News]:
+    def take_news(self) -> list[ReservationNews]:
         """What happened since it was last asked."""
         taken = list(self._news)
         self._news.clear()
@@ -160,7 +160,9 @@ class ReservationRecord:
 
     # --- what became of what
 
-    def _of_passes(self, pool: str, known: _Open, found: Reservation, job_of: JobOf) -> Iterator[News]:
+    def _of_passes(
+        self, pool: str, known: _Open, found: Reservation, job_of: JobOf
+    ) -> Iterator[ReservationNews]:
         withdrawn = {one.uid: one for one in found.withdrawn}
         for uid, one in known.passes.items():
             job = job_of(uid)
@@ -186,7 +188,9 @@ class ReservationRecord:
                 )
                 yield _of_pass(one, job, Reserving.PASSED, pool=pool, head=found.promise, because=because)
 
-    def _of_promise(self, pool: str, known: _Open, found: Reservation, job_of: JobOf) -> Iterator[News]:
+    def _of_promise(
+        self, pool: str, known: _Open, found: Reservation, job_of: JobOf
+    ) -> Iterator[ReservationNews]:
         before, after = known.promise, found.promise
         if before is not None and (after is None or (after.uid, after.made) != (before.uid, before.made)):
             job = job_of(before.uid)
@@ -200,7 +204,7 @@ class ReservationRecord:
                 because = "by then enough has ended of what runs, by its limits and the grace"
                 yield _of_promise(pool, after, job, Reserving.PROMISED, because)
 
-    def _ended(self, pool: str, promise: Promise, job: JobState, breach: Breach | None) -> News:
+    def _ended(self, pool: str, promise: Promise, job: JobState, breach: Breach | None) -> ReservationNews:
         if breach is not None:
             self._broken.labels(pool, breach.cause.value).inc()
             return _of_promise(pool, promise, job, Reserving.BROKEN, CAUSES[breach.cause])
@@ -211,7 +215,7 @@ class ReservationRecord:
             return _of_promise(pool, promise, job, Reserving.BROKEN, "it started later")
         return _of_promise(pool, promise, job, Reserving.KEPT, "it started in time")
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: ReservationNews) -> None:
         counter = self._promises if news.head is None else self._passes
         counter.labels(news.pool, news.what.value).inc()
         say = self._log.warning if news.what is Reserving.BROKEN else self._log.info
@@ -266,13 +270,17 @@ WITHDRAWALS = {
 
 def _of_pass(
     one: Pass, job: JobState, what: Reserving, *, pool: str, head: Promise | None, because: str
-) -> News:
+) -> ReservationNews:
     uid = "" if head is None else head.uid
-    return News(job=job, what=what, pool=pool, mark=str(one.given), by=one.ends, head=uid, because=because)
+    return ReservationNews(
+        job=job, what=what, pool=pool, mark=str(one.given), by=one.ends, head=uid, because=because
+    )
 
 
-def _of_promise(pool: str, promise: Promise, job: JobState, what: Reserving, because: str) -> News:
-    return News(job=job, what=what, pool=pool, mark=str(promise.made), by=promise.shadow, because=because)
+def _of_promise(pool: str, promise: Promise, job: JobState, what: Reserving, because: str) -> ReservationNews:
+    return ReservationNews(
+        job=job, what=what, pool=pool, mark=str(promise.made), by=promise.shadow, because=because
+    )
 
 
 def _clock(at: Micros) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.event_log import EventLog
-from fairlead_admitter.report.reservation_record import News
+from fairlead_admitter.report.reservation_record import ReservationNews
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.events import JobReserved
 from fairlead_runtime import wall_clock
@@ -17,12 +17,12 @@ class ReserveEvents:
         self._log = log
         self._policy = policy
 
-    async def log(self, news: Iterable[News]) -> None:
+    async def log(self, news: Iterable[ReservationNews]) -> None:
         """Log them."""
         for one in news:
             await self._log.put(self._event(one))
 
-    def _event(self, news: News) -> JobReserved:
+    def _event(self, news: ReservationNews) -> JobReserved:
         job = news.job
         return JobReserved(
             id=f"{job.uid}-{news.what}-{news.mark}",

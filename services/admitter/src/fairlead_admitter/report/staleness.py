@@ -32,7 +32,7 @@ class _Lack:
         self.said = False
 
 
-class Patience:
+class Staleness:
     """Says once that a pool is stale, when it has been unsettled for longer than `stale_after` seconds."""
 
     def __init__(

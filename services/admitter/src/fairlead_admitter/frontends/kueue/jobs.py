@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_admitter.frontends.kueue.manifests import (
     POD_GROUP_NAME,
-    Terms,
+    ManifestTerms,
     job_manifest,
     pod_manifests,
     pytorch_manifest,
@@ -21,7 +21,7 @@ from fairlead_admitter.frontends.kueue.pods import Document, template_of
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.frontends.kueue.tenant_calls import AnyResource, TenantCalls
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
-from fairlead_admitter.intake.entry_queue import Door
+from fairlead_admitter.intake.entry_queue import EntryQueue
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
 from fairlead_kube import JOBS, PODS, PYTORCH_JOBS, KubeClient, PartialObject
@@ -45,7 +45,7 @@ class KueueJobs:
 
     Args:
         client: of the cluster, with writes of its own to spend: a flood of jobs must not hold levels back.
-        door: the door for a tenant and the queue that it named; None where there is none.
+        entry: the door for a tenant and the queue that it named; None where there is none.
         classes: names of the cluster's WorkloadPriorityClasses.
         accounts: who is acted as, and who the pods run as.
         refusals: which refusals of the API server are believed.
@@ -56,7 +56,7 @@ class KueueJobs:
         self,
         client: KubeClient,
         *,
-        door: Callable[[str, str | None], Door | None],
+        entry: Callable[[str, str | None], EntryQueue | None],
         classes: Callable[[], Collection[str]],
         accounts: Accounts,
         refusals: FreshRefusals,
@@ -65,17 +65,17 @@ class KueueJobs:
         self._client = client
         self._refusals = refusals
         self._annotation_prefixes = annotation_prefixes
-        self._door = door
+        self._entry = entry
         self._classes = classes
         self._accounts = accounts
 
     async def create(self, order: JobOrder) -> Created:
         """Make the job of a submission; see JobCreator."""
-        door = self._door(order.scope, order.submission.queue)
-        if door is None:
+        entry = self._entry(order.scope, order.submission.queue)
+        if entry is None:
             return Created(outcome=Creation.NO_QUEUE)
-        terms = Terms(
-            local_queue=door.name,
+        terms = ManifestTerms(
+            local_queue=entry.name,
             account=self._accounts.pods,
             classes=self._classes(),
             annotation_prefixes=self._annotation_prefixes,
@@ -87,10 +87,10 @@ class KueueJobs:
             outcome = Creation.CONFLICT if await making.of_another_kind() else await making.make()
         except FieldError as error:
             raise JobRefusedError(error) from error
-        return Created(outcome=outcome, queue=door.queue, job=name)
+        return Created(outcome=outcome, queue=entry.queue, job=name)
 
 
-def _making(order: JobOrder, name: str, terms: Terms, calls: TenantCalls) -> "_Making":
+def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls) -> "_Making":
     match template_of(order.submission).kind:
         case "job":
             return _OneObject(order, name, calls, _JOBS, [job_manifest(order, terms)])

@@ -35,7 +35,7 @@ MOST_GROUP_PODS = 512
 """Of a group of plain pods: each is an object of its own to create."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What the cluster and the settings add to a submission."""
 
     local_queue: str
@@ -47,7 +47,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Of the annotations that a submission may set, with the `/`."""
 
 
-def job_manifest(order: JobOrder, terms: Terms) -> Document:
+def job_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
     """A batch/v1 Job. With several pods it is indexed: each knows its place by JOB_COMPLETION_INDEX.
 
     Raises:
@@ -71,7 +71,7 @@ def job_manifest(order: JobOrder, terms: Terms) -> Document:
     return {"metadata": _metadata(order, terms), "spec": spec}
 
 
-def pytorch_manifest(order: JobOrder, terms: Terms) -> Document:
+def pytorch_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
     """A PyTorchJob of one master, and workers where there is more than one pod.
 
     Raises:
@@ -97,7 +97,7 @@ def pytorch_manifest(order: JobOrder, terms: Terms) -> Document:
     return {"metadata": _metadata(order, terms), "spec": spec}
 
 
-def pod_manifests(order: JobOrder, terms: Terms) -> list[Document]:
+def pod_manifests(order: JobOrder, terms: ManifestTerms) -> list[Document]:
     """The pods of a group that Kueue admits whole; their names follow from the submission's.
 
     Raises:
@@ -133,7 +133,7 @@ def pod_manifests(order: JobOrder, terms: Terms) -> list[Document]:
     ]
 
 
-def _metadata(order: JobOrder, terms: Terms) -> Document:
+def _metadata(order: JobOrder, terms: ManifestTerms) -> Document:
     return {
         "name": name_of(order.submission),
         "namespace": order.scope,
@@ -142,7 +142,7 @@ def _metadata(order: JobOrder, terms: Terms) -> Document:
     }
 
 
-def _template(order: JobOrder, terms: Terms, *, container: str) -> Document:
+def _template(order: JobOrder, terms: ManifestTerms, *, container: str) -> Document:
     """A pod template. Kueue copies its labels and annotations to the Workload, not those of its owner."""
     return {
         "metadata": {
@@ -153,7 +153,7 @@ def _template(order: JobOrder, terms: Terms, *, container: str) -> Document:
     }
 
 
-def _labels(order: JobOrder, terms: Terms) -> dict[str, str]:
+def _labels(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
     check_labels("labels", order.submission.labels)
     labels = {**order.submission.labels, **_MANAGED_BY, QUEUE_NAME: terms.local_queue}
     if order.urgency in terms.classes:
@@ -164,7 +164,7 @@ def _labels(order: JobOrder, terms: Terms) -> dict[str, str]:
     return labels
 
 
-def _own_annotations(order: JobOrder, terms: Terms) -> dict[str, str]:
+def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
     """Of the pods: the template's, and ours."""
     wanted = template_of(order.submission).annotations
     check_annotations("template.annotations", wanted, terms.annotation_prefixes)

@@ -14,7 +14,7 @@ FORGOTTEN_SECONDS = 60.0
 """A refusal that was not repeated for so long says nothing of the next one."""
 
 
-class Right(NamedTuple):
+class AccessRight(NamedTuple):
     """What is asked for."""
 
     namespace: str
@@ -33,10 +33,10 @@ class FreshRefusals:
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._refused: dict[Right, tuple[float, float]] = {}
+        self._refused: dict[AccessRight, tuple[float, float]] = {}
         """The first and the last of an unbroken row."""
 
-    def believe(self, right: Right) -> bool:
+    def believe(self, right: AccessRight) -> bool:
         """A right was just refused: whether that is to be believed by now."""
         now = self._clock()
         self._forget_old(now)
@@ -44,7 +44,7 @@ class FreshRefusals:
         self._refused[right] = (first, now)
         return now - first >= self._seconds
 
-    def granted(self, right: Right) -> None:
+    def granted(self, right: AccessRight) -> None:
         """It was allowed: the next refusal is a new one."""
         self._refused.pop(right, None)
 

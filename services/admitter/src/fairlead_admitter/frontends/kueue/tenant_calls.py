@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
 from fairlead_admitter.frontends.kueue.calls import is_about
 from fairlead_admitter.frontends.kueue.pods import Document
-from fairlead_admitter.frontends.kueue.rights import FreshRefusals, Right
+from fairlead_admitter.frontends.kueue.rights import AccessRight, FreshRefusals
 from fairlead_admitter.intake.creation import JobRefusedError
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (
@@ -147,7 +147,7 @@ class TenantCalls:
 
     @contextlib.asynccontextmanager
     async def _telling(self, verb: str, resource: AnyResource) -> AsyncIterator[None]:
-        right = Right(self._namespace, verb, resource.plural)
+        right = AccessRight(self._namespace, verb, resource.plural)
         try:
             try:
                 yield

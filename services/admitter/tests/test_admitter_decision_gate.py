@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.observe.decision_gate import Doubt, Fronts, Holders, PoolFront, Unsettled, Verdict
+from fairlead_admitter.observe.decision_gate import (
+    DecisionGate,
+    DecisionVerdict,
+    Doubt,
+    Holders,
+    PoolHeads,
+    Unsettled,
+)
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_testkit.builders import a_basis, a_decision, a_front, a_holding, a_member, a_place
@@ -20,12 +27,12 @@ def claim(shard: int, owner: str) -> Decision:
     return a_decision(shard=shard, owner=owner, epoch=0, turn=0, basis=None, fronts=[], revision={})
 
 
-def settled(fronts: Fronts, *leases: MemberLease, policy: int = 1) -> PoolFront | Unsettled:
+def settled(fronts: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | Unsettled:
     return fronts.settle(POOL, shards=2, policy=policy, holders=Holders(leases))
 
 
-def two_shards() -> Fronts:
-    fronts = Fronts()
+def two_shards() -> DecisionGate:
+    fronts = DecisionGate()
     fronts.accept(a_decision(shard=0, owner="a"))
     fronts.accept(a_decision(shard=1, owner="b"))
     return fronts
@@ -35,12 +42,12 @@ BOTH = (lease("a", [0]), lease("b", [1]))
 
 
 def test_a_pool_is_settled_once_every_shard_was_decided_by_a_live_owner() -> None:
-    fronts = Fronts()
+    fronts = DecisionGate()
     fronts.accept(a_decision(shard=0, owner="a"))
     assert settled(fronts, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
     fronts.accept(a_decision(shard=1, owner="b"))
     front = settled(fronts, *BOTH)
-    assert isinstance(front, PoolFront)
+    assert isinstance(front, PoolHeads)
     assert [decision.shard for decision in front.decisions] == [0, 1]
 
 
@@ -71,27 +78,27 @@ def test_decisions_of_two_capacities_are_not_merged() -> None:
 
 
 def test_lower_epochs_and_turns_are_dropped() -> None:
-    fronts = Fronts()
-    assert fronts.accept(a_decision(epoch=5, turn=3)) is Verdict.TAKEN
-    assert fronts.accept(a_decision(epoch=5, turn=3)) is Verdict.REPEATED
-    assert fronts.accept(a_decision(epoch=5, turn=2)) is Verdict.LOWER_TURN
-    assert fronts.accept(a_decision(epoch=4, turn=9)) is Verdict.LOWER_EPOCH
-    assert fronts.accept(a_decision(epoch=6, turn=1)) is Verdict.TAKEN
-    assert Verdict.LOWER_EPOCH.dropped
-    assert not Verdict.REPEATED.dropped
+    fronts = DecisionGate()
+    assert fronts.accept(a_decision(epoch=5, turn=3)) is DecisionVerdict.TAKEN
+    assert fronts.accept(a_decision(epoch=5, turn=3)) is DecisionVerdict.REPEATED
+    assert fronts.accept(a_decision(epoch=5, turn=2)) is DecisionVerdict.LOWER_TURN
+    assert fronts.accept(a_decision(epoch=4, turn=9)) is DecisionVerdict.LOWER_EPOCH
+    assert fronts.accept(a_decision(epoch=6, turn=1)) is DecisionVerdict.TAKEN
+    assert DecisionVerdict.LOWER_EPOCH.dropped
+    assert not DecisionVerdict.REPEATED.dropped
 
 
 def test_a_claim_unsettles_until_its_owner_decides_with_a_higher_epoch() -> None:
     fronts = two_shards()
-    assert fronts.accept(claim(1, "c")) is Verdict.CLAIM
-    assert fronts.accept(claim(1, "c")) is Verdict.REPEATED
+    assert fronts.accept(claim(1, "c")) is DecisionVerdict.CLAIM
+    assert fronts.accept(claim(1, "c")) is DecisionVerdict.REPEATED
     found = settled(fronts, *BOTH, lease("c", [1]))
     assert isinstance(found, Unsettled)
     assert found.doubt is Doubt.CHANGING_HANDS
     # The former owner has a decision on its way: its epoch ended with the claim.
-    assert fronts.accept(a_decision(shard=1, owner="b", turn=2)) is Verdict.LOWER_EPOCH
-    assert fronts.accept(a_decision(shard=1, owner="c", epoch=9)) is Verdict.TAKEN
-    assert isinstance(settled(fronts, lease("a", [0]), lease("c", [1])), PoolFront)
+    assert fronts.accept(a_decision(shard=1, owner="b", turn=2)) is DecisionVerdict.LOWER_EPOCH
+    assert fronts.accept(a_decision(shard=1, owner="c", epoch=9)) is DecisionVerdict.TAKEN
+    assert isinstance(settled(fronts, lease("a", [0]), lease("c", [1])), PoolHeads)
 
 
 def test_a_deleted_decision_is_missing_and_its_epoch_still_stands() -> None:
@@ -100,21 +107,21 @@ def test_a_deleted_decision_is_missing_and_its_epoch_still_stands() -> None:
     found = settled(fronts, *BOTH)
     assert isinstance(found, Unsettled)
     assert found.doubt is Doubt.MISSING
-    assert fronts.accept(a_decision(shard=1, owner="b", epoch=0, turn=9)) is Verdict.LOWER_EPOCH
+    assert fronts.accept(a_decision(shard=1, owner="b", epoch=0, turn=9)) is DecisionVerdict.LOWER_EPOCH
 
 
 def test_a_front_tells_where_each_place_comes_from_and_how_many_wait() -> None:
-    fronts = Fronts()
+    fronts = DecisionGate()
     here = a_front(waiting=7, places=[a_place(uid="x")])
     there = a_front(cluster="c2", waiting=5, places=[a_place(uid="y")])
     fronts.accept(a_decision(shard=0, owner="a", fronts=[here, there]))
     fronts.accept(a_decision(shard=1, owner="b", fronts=[a_front(waiting=2, places=[])]))
     front = settled(fronts, *BOTH)
-    assert isinstance(front, PoolFront)
+    assert isinstance(front, PoolHeads)
     assert front.waiting("c1") == {"main": 9}
     assert [(origin.cluster, len(places)) for origin, places in front.parts()] == [("c1", 1), ("c2", 1)]
     again = settled(fronts, *BOTH)
-    assert isinstance(again, PoolFront)
+    assert isinstance(again, PoolHeads)
     assert front.same_as(again)
 
 
@@ -122,24 +129,24 @@ def test_a_front_tells_where_each_place_comes_from_and_how_many_wait() -> None:
 def test_whatever_arrives_the_highest_epoch_and_turn_seen_is_what_counts(
     stamps: list[tuple[int, int]],
 ) -> None:
-    fronts = Fronts()
+    fronts = DecisionGate()
     best: tuple[int, int] | None = None
     for epoch, turn in stamps:
         verdict = fronts.accept(a_decision(shard=0, owner="a", epoch=epoch, turn=turn))
-        assert (verdict is Verdict.TAKEN) == (best is None or (epoch, turn) > best)
+        assert (verdict is DecisionVerdict.TAKEN) == (best is None or (epoch, turn) > best)
         best = max(best or (0, 0), (epoch, turn))
     found = fronts.settle(POOL, shards=1, policy=1, holders=Holders([lease("a", [0])]))
     if best is None:
         assert isinstance(found, Unsettled)
     else:
-        assert isinstance(found, PoolFront)
+        assert isinstance(found, PoolHeads)
         assert (found.decisions[0].epoch, found.decisions[0].turn) == best
 
 
 def test_a_claim_that_holds_its_content_is_no_decision_of_the_past() -> None:
     fronts = two_shards()
     content = a_decision(shard=0, owner="new", epoch=0, turn=0)
-    assert fronts.accept(content) is Verdict.CLAIM
+    assert fronts.accept(content) is DecisionVerdict.CLAIM
     assert settled(fronts, *BOTH) != Unsettled(doubt=Doubt.MISSING, shard=0)
-    fresh = Fronts()
-    assert fresh.accept(content) is Verdict.TAKEN
+    fresh = DecisionGate()
+    assert fresh.accept(content) is DecisionVerdict.TAKEN

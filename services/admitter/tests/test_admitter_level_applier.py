@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.apply.barrier import Barrier
-from fairlead_admitter.apply.level_applier import Application, Rehearsal, WriteResult
-from fairlead_admitter.decide.steering import GONE, Cause, LevelWrite
+from fairlead_admitter.apply.level_applier import DryRunApplier, LevelApplier, WriteResult
+from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.errors import (
     AdmitterError,
     FrontendBalkedError,
@@ -17,11 +17,11 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_admitter.observe.decision_gate import Doubt, Unsettled
-from fairlead_admitter.observe.expectations import Landed, Written
-from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS, Rests
+from fairlead_admitter.observe.expectations import Expectations, Landed
+from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS, JobBackoff
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.reaction import Arrivals
-from fairlead_admitter.report.staleness import Patience
+from fairlead_admitter.report.staleness import Staleness
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.capabilities import Capabilities
@@ -31,7 +31,7 @@ from fairlead_testkit.builders import a_control, a_job, a_queue
 
 
 def a_write(
-    *, job: JobState, before: int, level: int, rank: int = GONE, cause: Cause = Cause.FRONT
+    *, job: JobState, before: int, level: int, rank: int = GONE, cause: WriteCause = WriteCause.FRONT
 ) -> LevelWrite:
     tie = (job.queue_time, job.uid)
     return LevelWrite(job=job, before=before, level=level, rank=rank, place=None, tie=tie, cause=cause)
@@ -69,11 +69,13 @@ class Frontend:
         return None if job.id == "j2" else Landed(mark="m", rev=job.rev + 1)
 
 
-def application(frontend: Frontend, written: Written, at_once: int = 100, batch: int = 1) -> Application:
+def application(
+    frontend: Frontend, expectations: Expectations, at_once: int = 100, batch: int = 1
+) -> LevelApplier:
     queue = a_queue(capabilities=Capabilities(batch=batch))
-    return Application(
+    return LevelApplier(
         frontend,
-        written,
+        expectations,
         lambda _: None,
         queues=lambda: {queue.name: queue},
         in_flight=4,
@@ -83,44 +85,46 @@ def application(frontend: Frontend, written: Written, at_once: int = 100, batch:
 
 
 async def test_writes_leave_in_order_and_only_so_many_at_once() -> None:
-    frontend, written = Frontend(), Written()
+    frontend, expectations = Frontend(), Expectations()
     frontend.go.set()
     plan = writes(20)
-    applied = await application(frontend, written).carry_out("p", plan, lambda: True)
+    applied = await application(frontend, expectations).carry_out("p", plan, lambda: True)
     assert frontend.begun == [f"j{number}" for number in range(20)]
     assert frontend.most <= 4
     assert len(applied.landed) == 19
     assert (applied.gone, applied.failed, applied.withheld) == (1, 0, 0)
-    assert written.leaves_alone(a_job("j2"))
-    assert written.level_of(a_job("j0")) == 20
+    assert expectations.leaves_alone(a_job("j2"))
+    assert expectations.level_of(a_job("j0")) == 20
 
 
 async def test_a_frontend_gets_as_many_in_a_request_as_its_queue_says_it_takes() -> None:
-    frontend, written = Frontend(), Written()
+    frontend, expectations = Frontend(), Expectations()
     frontend.go.set()
     frontend.trouble = {"j7": FrontendRefusedError("no such level"), "j19": FrontendDownError("away")}
-    applied = await application(frontend, written, batch=8).carry_out("p", writes(20), lambda: True)
+    applied = await application(frontend, expectations, batch=8).carry_out("p", writes(20), lambda: True)
     # Behind j7 stood j8 and j9, and they may not pass it.
     assert frontend.begun == [f"j{number}" for number in range(20) if number not in (8, 9)]
     assert frontend.batches == [8, 6, 4]
     assert [write.job.id for write in applied.missed] == ["j7", "j8", "j9", "j19"]
     assert (len(applied.landed), applied.gone, applied.failed, applied.withheld) == (15, 1, 2, 0)
-    assert written.leaves_alone(a_job("j7"))
+    assert expectations.leaves_alone(a_job("j7"))
 
 
 async def test_between_two_batches_the_right_to_write_is_asked_for_again() -> None:
     frontend = Frontend()
     frontend.go.set()
     asked = iter([True, False])
-    applied = await application(frontend, Written(), batch=8).carry_out("p", writes(20), lambda: next(asked))
+    applied = await application(frontend, Expectations(), batch=8).carry_out(
+        "p", writes(20), lambda: next(asked)
+    )
     assert (frontend.batches, applied.withheld) == ([8], 12)
 
 
 async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
-    frontend, written = Frontend(), Written()
+    frontend, expectations = Frontend(), Expectations()
     frontend.go.set()
     asked = iter([True, True, False])
-    applied = await application(frontend, written).carry_out("p", writes(5), lambda: next(asked))
+    applied = await application(frontend, expectations).carry_out("p", writes(5), lambda: next(asked))
     assert frontend.begun == ["j0", "j1"]
     assert applied.withheld == 3
 
@@ -129,14 +133,14 @@ async def test_losing_the_right_to_write_stops_between_two_writes() -> None:
     ("trouble", "left_alone"), [(FrontendDownError("down"), False), (FrontendRefusedError("no"), True)]
 )
 async def test_after_a_failure_nothing_more_is_sent(trouble: AdmitterError, *, left_alone: bool) -> None:
-    frontend, written = Frontend(), Written()
+    frontend, expectations = Frontend(), Expectations()
     frontend.go.set()
     frontend.trouble["j0"] = trouble
-    applied = await application(frontend, written).carry_out("p", writes(50), lambda: True)
+    applied = await application(frontend, expectations).carry_out("p", writes(50), lambda: True)
     assert applied.failed == 1
     assert applied.trouble == str(trouble)
     assert len(frontend.begun) <= 5
-    assert written.leaves_alone(a_job("j0")) is left_alone
+    assert expectations.leaves_alone(a_job("j0")) is left_alone
 
 
 def of_scopes(*scopes: str) -> list[LevelWrite]:
@@ -154,12 +158,12 @@ def of_scopes(*scopes: str) -> list[LevelWrite]:
 
 @pytest.mark.parametrize("keeps_order", [True, False])
 async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_order: bool) -> None:
-    frontend, written = Frontend(keeps_order=keeps_order), Written()
+    frontend, expectations = Frontend(keeps_order=keeps_order), Expectations()
     frontend.go.set()
     frontend.trouble["x1"] = FrontendBalkedError("a webhook of x")
     plan = of_scopes("a", "x", "b")
     lowered = a_write(job=a_job("c"), before=9, level=1)
-    applied = await application(frontend, written).carry_out("p", [*plan, lowered], lambda: True)
+    applied = await application(frontend, expectations).carry_out("p", [*plan, lowered], lambda: True)
     assert [write.job.id for write in applied.balked] == ["x1"]
     if not keeps_order:  # else it was on its way before anybody knew
         assert [write.job.id for write, _ in applied.landed] == ["a0", "c"]
@@ -168,53 +172,53 @@ async def test_a_write_that_balks_holds_back_only_what_would_pass_it(*, keeps_or
 
 
 async def test_of_a_scope_that_fails_again_and_again_a_pass_tries_no_more() -> None:
-    frontend, written = Frontend(keeps_order=False), Written()
+    frontend, expectations = Frontend(keeps_order=False), Expectations()
     frontend.go.set()
     bad = [a_write(job=a_job(f"x{number}", scope="x"), before=9, level=1) for number in range(20)]
     frontend.trouble = {write.job.id: FrontendBalkedError("a webhook of x") for write in bad}
     good = a_write(job=a_job("good"), before=0, level=1)
-    applied = await application(frontend, written).carry_out("p", [*bad, good], lambda: True)
+    applied = await application(frontend, expectations).carry_out("p", [*bad, good], lambda: True)
     assert [write.job.id for write, _ in applied.landed] == ["good"]
     assert len(frontend.begun) <= 2 + 4 + 1
 
 
 def test_a_job_rests_by_itself_and_its_scope_once_two_of_its_jobs_fail() -> None:
     now = [0.0]
-    rests = Rests(lambda: now[0])
+    backoff = JobBackoff(lambda: now[0])
     one, two, three, other = (a_job(name, scope="x") for name in ("1", "2", "3", "4"))
     elsewhere = a_job("5", scope="y")
-    rests.failed([one], "no")
-    assert rests.include(one)
-    assert not rests.include(two)
-    rests.failed([two], "no")
-    assert rests.include(three)
-    assert not rests.include(elsewhere)
-    assert rests.told() == "x: 2 jobs, no"
+    backoff.failed([one], "no")
+    assert backoff.include(one)
+    assert not backoff.include(two)
+    backoff.failed([two], "no")
+    assert backoff.include(three)
+    assert not backoff.include(elsewhere)
+    assert backoff.told() == "x: 2 jobs, no"
     now[0] += FIRST_SECONDS
-    assert not any(map(rests.include, (one, two, three)))
+    assert not any(map(backoff.include, (one, two, three)))
     for _ in range(10):
-        rests.failed([one, two], "no")
+        backoff.failed([one, two], "no")
     now[0] += LONGEST_SECONDS / 4
-    assert rests.include(three)
-    rests.succeeded(three)
-    assert rests.include(one)
-    assert not rests.include(other)
-    rests.forget(one.uid)
-    rests.forget(two.uid)
-    assert (len(rests), rests.told()) == (0, None)
+    assert backoff.include(three)
+    backoff.succeeded(three)
+    assert backoff.include(one)
+    assert not backoff.include(other)
+    backoff.forget(one.uid)
+    backoff.forget(two.uid)
+    assert (len(backoff), backoff.told()) == (0, None)
 
 
 def a_lift(name: str, level: int = 1000) -> LevelWrite:
     job = a_job(name, phase=Phase.RUNNING, level=10)
-    return a_write(job=job, before=10, level=level, cause=Cause.PROTECT)
+    return a_write(job=job, before=10, level=level, cause=WriteCause.PROTECT)
 
 
 async def test_a_lift_that_is_refused_keeps_nothing_from_those_that_wait() -> None:
-    frontend, written = Frontend(), Written()
+    frontend, expectations = Frontend(), Expectations()
     frontend.go.set()
     frontend.trouble["runs"] = FrontendRefusedError("no")
     lift = a_lift("runs")
-    applied = await application(frontend, written).carry_out("p", [lift, *writes(9)], lambda: True)
+    applied = await application(frontend, expectations).carry_out("p", [lift, *writes(9)], lambda: True)
     assert (applied.failed, applied.withheld) == (0, 0)
     assert (applied.refused_lifts, applied.trouble) == ([lift], "no")
     assert len(frontend.begun) == 10
@@ -236,7 +240,7 @@ def test_a_raise_waits_for_the_lift_of_what_it_could_stop() -> None:
 
 def test_who_is_woken_waits_for_the_lift_even_where_its_level_sinks() -> None:
     def woken(level: int) -> LevelWrite:
-        return a_write(job=a_job("w"), before=20, level=level, rank=0, cause=Cause.WAKE)
+        return a_write(job=a_job("w"), before=20, level=level, rank=0, cause=WriteCause.WAKE)
 
     barrier = Barrier([a_lift("runs")])
     assert barrier.stops(woken(15))
@@ -248,9 +252,11 @@ def turns_round(write: LevelWrite, earlier: LevelWrite) -> bool:
 
     By the definition: the later one alone takes effect, and then passes the earlier one that still stands where it was.
     """
-    if Cause.PROTECT in (write.cause, earlier.cause):
-        stopping = write.level >= earlier.before and (write.level > write.before or write.cause is Cause.WAKE)
-        return write.cause is not Cause.PROTECT and stopping
+    if WriteCause.PROTECT in (write.cause, earlier.cause):
+        stopping = write.level >= earlier.before and (
+            write.level > write.before or write.cause is WriteCause.WAKE
+        )
+        return write.cause is not WriteCause.PROTECT and stopping
 
     def stand(one: LevelWrite, level: int) -> tuple[int, object]:
         return -level, one.tie
@@ -271,7 +277,7 @@ LEVELS = st.integers(0, 6)
 
 @st.composite
 def some_writes(draw: st.DrawFn) -> list[LevelWrite]:
-    causes = st.sampled_from([Cause.FRONT, Cause.FRONT, Cause.WAKE, Cause.PROTECT])
+    causes = st.sampled_from([WriteCause.FRONT, WriteCause.FRONT, WriteCause.WAKE, WriteCause.PROTECT])
     return [
         a_write(job=a_job(f"j{number}"), before=draw(LEVELS), level=draw(LEVELS), cause=draw(causes))
         for number in draw(st.permutations(range(draw(st.integers(1, 9)))))
@@ -287,14 +293,14 @@ def test_a_barrier_stops_what_would_turn_a_pair_round_and_nothing_else(plan: lis
 async def test_a_long_plan_is_carried_out_in_part() -> None:
     frontend = Frontend()
     frontend.go.set()
-    applied = await application(frontend, Written(), at_once=3).carry_out("p", writes(10), lambda: True)
+    applied = await application(frontend, Expectations(), at_once=3).carry_out("p", writes(10), lambda: True)
     assert len(frontend.begun) == 3
     assert applied.withheld == 7
 
 
 async def test_a_rehearsal_says_each_thing_once() -> None:
     told: list[str] = []
-    rehearsal = Rehearsal(lambda pool, write: told.append(f"{pool} {write.job.id} {write.level}"))
+    rehearsal = DryRunApplier(lambda pool, write: told.append(f"{pool} {write.job.id} {write.level}"))
     await rehearsal.carry_out("p", writes(2), lambda: True)
     await rehearsal.carry_out("p", writes(2), lambda: True)
     await rehearsal.carry_out("q", writes(1), lambda: False)
@@ -320,8 +326,8 @@ class Heard:
         self.said.append(f"forgotten {pool}")
 
 
-def patience(heard: Heard, now: Callable[[], float]) -> Patience:
-    return Patience(heard, 10.0, now)
+def patience(heard: Heard, now: Callable[[], float]) -> Staleness:
+    return Staleness(heard, 10.0, now)
 
 
 def test_a_pool_that_stays_unsettled_is_said_to_be_stale_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.intake.limits import Limits, Objection, Pressure
+from fairlead_admitter.intake.limits import IntakeLimits, LimitExceeded, TenantLimits
 from fairlead_bus import Bus, Delivery
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import SECOND
@@ -39,12 +39,12 @@ def a_delivery(seq: int, *, seconds: float = 0.0, tenant: str = "a") -> Delivery
 
 def a_pressure(
     *, a_second: float = 1, burst: int = 2, waiting: int = 100, counted: int = 0, full: str | None = None
-) -> Pressure:
-    limits = Limits(a_second=a_second, burst=burst, waiting=waiting)
-    return Pressure(CLUSTER, limits, waiting=lambda _: counted, full=lambda: full)
+) -> IntakeLimits:
+    limits = TenantLimits(a_second=a_second, burst=burst, waiting=waiting)
+    return IntakeLimits(CLUSTER, limits, waiting=lambda _: counted, full=lambda: full)
 
 
-def label(objection: Objection | None) -> str | None:
+def label(objection: LimitExceeded | None) -> str | None:
     return None if objection is None else objection.label
 
 
@@ -66,8 +66,8 @@ def test_one_that_is_handled_again_is_counted_once() -> None:
 def test_it_is_known_for_two_minutes_after_it_was_handled_last() -> None:
     """The memory is that of the last two minutes, however many were taken in before."""
     clock = [0.0]
-    limits = Limits(a_second=1, burst=1000, waiting=100)
-    pressure = Pressure(CLUSTER, limits, waiting=lambda _: 0, full=lambda: None, clock=lambda: clock[0])
+    limits = TenantLimits(a_second=1, burst=1000, waiting=100)
+    pressure = IntakeLimits(CLUSTER, limits, waiting=lambda _: 0, full=lambda: None, clock=lambda: clock[0])
     parked = a_delivery(10_000)
     for second in range(600):
         clock[0] = second

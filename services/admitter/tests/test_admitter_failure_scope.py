@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from fairlead_admitter.apply.failure_scope import Aftermath
-from fairlead_admitter.apply.frontend_backoff import Setbacks
-from fairlead_admitter.apply.level_applier import Application, WriteResult
-from fairlead_admitter.decide.outcome import Applied
+from fairlead_admitter.apply.failure_scope import FailureScope
+from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
+from fairlead_admitter.apply.level_applier import LevelApplier, WriteResult
+from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.steering import LevelWrite
 from fairlead_admitter.errors import FrontendBalkedError, FrontendForbiddenHereError
-from fairlead_admitter.observe.expectations import Landed, Written
+from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.job_backoff import LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
@@ -49,22 +49,22 @@ class Steering:
         self.now = 0.0
         self.left = jobs
         self._queued = [*jobs, *behind]
-        self.written = Written(lambda: self.now)
-        self.setbacks = Setbacks(lambda: self.now, patience=10.0)
-        self._aftermath = Aftermath(self.written.rests, self.setbacks)
+        self.expectations = Expectations(lambda: self.now)
+        self.frontend_backoff = FrontendBackoff(lambda: self.now, patience=10.0)
+        self._failure_scope = FailureScope(self.expectations.backoff, self.frontend_backoff)
         self._frontend = frontend
 
-    async def a_pass(self) -> Applied:
+    async def a_pass(self) -> PlanOutcome:
         plan = [
             LevelWrite(
                 job=job, before=0, level=1000 - place, rank=place, place=None, tie=(job.queue_time, job.uid)
             )
             for place, job in enumerate(self.left)
-            if not self.written.leaves_alone(job)
+            if not self.expectations.leaves_alone(job)
         ]
-        application = Application(
+        application = LevelApplier(
             self._frontend,
-            self.written,
+            self.expectations,
             lambda _: None,
             queues=dict,
             in_flight=16,
@@ -72,10 +72,10 @@ class Steering:
             longest=9.0,
         )
         applied = await application.carry_out("p", plan, lambda: True)
-        self._aftermath.weigh(applied, self._queued)
+        self._failure_scope.weigh(applied, self._queued)
         landed = {write.job.uid for write, _ in applied.landed}
         self.left = [job for job in self.left if job.uid not in landed]
-        self.now += PASS_SECONDS + self.setbacks.seconds_left
+        self.now += PASS_SECONDS + self.frontend_backoff.seconds_left
         return applied
 
     async def passes(self, seconds: float) -> None:
@@ -99,9 +99,9 @@ async def test_scopes_that_fail_in_front_keep_no_other_from_its_levels(
     )
     await steering.passes(20.0)
     assert {job.scope for job in steering.left} == set(bad)
-    assert steering.setbacks.trouble() is None
+    assert steering.frontend_backoff.trouble() is None
     for scope in bad:
-        assert f"no right to patch in {scope}" in (steering.written.rests.told() or "")
+        assert f"no right to patch in {scope}" in (steering.expectations.backoff.told() or "")
 
 
 async def test_one_job_that_a_policy_dislikes_keeps_no_other_of_its_scope() -> None:
@@ -117,7 +117,7 @@ async def test_a_frontend_that_forbids_everybody_is_left_alone_and_its_missing_r
     frontend = Frontend(FrontendForbiddenHereError, scopes)
     steering = Steering(frontend, [job for scope in scopes for job in jobs(scope, 40)])
     await steering.passes(60.0)
-    assert "no right" in (steering.setbacks.trouble() or "")
+    assert "no right" in (steering.frontend_backoff.trouble() or "")
     asked = len(frontend.asked)
     await steering.passes(LONGEST_SECONDS)
     assert len(frontend.asked) - asked <= 2 * 16
@@ -125,7 +125,7 @@ async def test_a_frontend_that_forbids_everybody_is_left_alone_and_its_missing_r
     frontend.bad.clear()
     await steering.passes(2 * LONGEST_SECONDS)
     assert not steering.left
-    assert steering.setbacks.trouble() is None
+    assert steering.frontend_backoff.trouble() is None
 
 
 async def test_a_missing_right_is_said_although_the_queues_end_is_never_tried() -> None:
@@ -133,7 +133,7 @@ async def test_a_missing_right_is_said_although_the_queues_end_is_never_tried() 
     front = [job for scope in "abc" for job in jobs(scope, 9)]
     steering = Steering(frontend, front, behind=jobs("z", 1))
     await steering.passes(LONGEST_SECONDS)
-    assert "no right" in (steering.setbacks.trouble() or "")
+    assert "no right" in (steering.frontend_backoff.trouble() or "")
     asked = len(frontend.asked)
     await steering.passes(LONGEST_SECONDS)
     assert len(frontend.asked) - asked <= 3 * 16, "each scope backs off by itself"
@@ -149,6 +149,6 @@ async def test_scopes_that_fail_for_long_are_no_trouble_of_those_that_go_well() 
             break
     for _ in range(200):
         await steering.a_pass()
-        assert steering.setbacks.trouble() is None
-        assert not steering.setbacks.seconds_left
+        assert steering.frontend_backoff.trouble() is None
+        assert not steering.frontend_backoff.seconds_left
         steering.now += 1.0

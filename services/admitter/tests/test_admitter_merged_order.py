@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.decide.merged_order import MergedFront
-from fairlead_admitter.observe.decision_gate import PoolFront
+from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.observe.decision_gate import PoolHeads
 from fairlead_contracts.base.instants import HOUR
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
@@ -48,9 +48,9 @@ def test_every_beginning_is_exact_and_the_last_one_is_whole(
         a_decision(shard=shard, fronts=[a_front(places=shard_front(dice, shard, rules))])
         for shard in range(5)
     )
-    front = PoolFront(basis=a_basis(), decisions=decisions)
+    front = PoolHeads(basis=a_basis(), decisions=decisions)
     whole = merge_places([places for _, places in front.parts()], rules, NOW)
-    merged = MergedFront(front, rules, NOW, size)
+    merged = MergedOrder(front, rules, NOW, size)
     beginning = merged.beginning
     while not beginning.whole:
         assert beginning.places == whole[: len(beginning.places)]
