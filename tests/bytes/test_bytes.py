@@ -49,8 +49,8 @@ from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
-from fairlead_scorer.state.cluster_cache import Ledger
-from fairlead_scorer.state.past import Over
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.recorded_facts import CLUSTER, document_of, states_of
 from fairlead_testkit.recorded_pools import RecordedPool, recorded_pools
 
@@ -144,39 +144,39 @@ def in_a_scorer(case: RecordedPool) -> Bytes:
     """What a scorer decides and answers of the same facts, also after some of them have changed."""
     try:
         snapshot = decode_snapshot(msgspec.json.encode(case.snapshot))
-        ledger = _ledger(snapshot)
+        cache = _cache(snapshot)
     except DocumentError:
         return {}
     states = list(states_of(snapshot))
     now = snapshot.now
     document = document_of(snapshot, policy_of(snapshot), shards=SHARDS)
     found = {
-        "decisions": _decisions(ledger, now),
-        "answers": asyncio.run(_answers(ledger, snapshot, now)),
+        "decisions": _decisions(cache, now),
+        "answers": asyncio.run(_answers(cache, snapshot, now)),
         "stated": encode_snapshot(snapshot_of({subject_of(one): one for one in states}, document, now)),
     }
-    ledger.learn(dict(_changes(states, now)))
+    cache.learn(dict(_changes(states, now)))
     later = now + HOUR
     return found | {
-        "decisions-later": _decisions(ledger, later),
-        "answers-later": asyncio.run(_answers(ledger, snapshot, later)),
+        "decisions-later": _decisions(cache, later),
+        "answers-later": asyncio.run(_answers(cache, snapshot, later)),
     }
 
 
-def _ledger(snapshot: Snapshot) -> Ledger:
-    ledger = Ledger()
-    ledger.adopt(document_of(snapshot, policy_of(snapshot), shards=SHARDS), 1)
-    ledger.learn({subject_of(one): one for one in states_of(snapshot)})
-    ledger.hear(_runs_over(snapshot))
-    return ledger
+def _cache(snapshot: Snapshot) -> ClusterCache:
+    cache = ClusterCache()
+    cache.adopt(document_of(snapshot, policy_of(snapshot), shards=SHARDS), 1)
+    cache.learn({subject_of(one): one for one in states_of(snapshot)})
+    cache.hear(_runs_over(snapshot))
+    return cache
 
 
-def _runs_over(snapshot: Snapshot) -> Iterator[Over]:
+def _runs_over(snapshot: Snapshot) -> Iterator[FinishedRun]:
     for tenant in snapshot.tenants:
         if tenant.past_use:
             started, ended = snapshot.now - 3 * HOUR, snapshot.now - HOUR
             queue, uid = f"{snapshot.pools[0].name}-main", f"over-{tenant.name}"
-            yield Over(
+            yield FinishedRun(
                 queue=queue,
                 started=started,
                 ended=ended,
@@ -202,22 +202,22 @@ def _changes(states: list[State], now: Micros) -> Iterator[tuple[str, State | No
                 yield subject_of(job), msgspec.structs.replace(job, demand=demand, rev=2)
 
 
-def _decisions(ledger: Ledger, now: Micros) -> bytes:
+def _decisions(cache: ClusterCache, now: Micros) -> bytes:
     contents = [
         (name, shard, decide(pool, shard, now), pool.next_flip(shard, now))
-        for name, pool in sorted(ledger.pools.items())
+        for name, pool in sorted(cache.pools.items())
         for shard in range(SHARDS)
     ]
     return msgspec.json.encode(contents)
 
 
-async def _answers(ledger: Ledger, snapshot: Snapshot, now: Micros) -> bytes:
+async def _answers(cache: ClusterCache, snapshot: Snapshot, now: Micros) -> bytes:
     leaders = NoLeaders()
     asker = ShardAsker(NobodyElse(), lambda _: True, patience=1.0)
-    steering = SteeringView(ledger, OperatorWords(), leaders)
-    reserved = ReserveView(ledger, leaders)
-    explainer = Explainer(ledger, asker, lambda _: [], steering, reserved, traced=0.0)
-    questions = Questions(ledger, asker, explainer, steering, lambda: now)
+    steering = SteeringView(cache, OperatorWords(), leaders)
+    reserved = ReserveView(cache, leaders)
+    explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0.0)
+    questions = Questions(cache, asker, explainer, steering, lambda: now)
     subject = subjects.ask("explain", None)
 
     def asked(question: msgspec.Struct) -> Asked:

@@ -32,7 +32,7 @@ from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.query.fitting import misfit_of
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_node, a_pool, a_queue
 
 MODELS = ("A30", "H100")
@@ -49,11 +49,11 @@ def a_card(uuid: str, gib: int = 24, **more: object) -> CardState:
     return msgspec.structs.replace(plain, **more)
 
 
-def a_ledger(document: PolicyDocument, *states: State) -> Ledger:
-    ledger = Ledger()
-    ledger.adopt(document, 1)
-    ledger.learn({subject_of(state): state for state in states})
-    return ledger
+def a_cache(document: PolicyDocument, *states: State) -> ClusterCache:
+    cache = ClusterCache()
+    cache.adopt(document, 1)
+    cache.learn({subject_of(state): state for state in states})
+    return cache
 
 
 def asking(name: str, gpus: int = 1, *, pods: int = 1, scope: str = "a", **parts: int) -> JobState:
@@ -66,8 +66,8 @@ def asking(name: str, gpus: int = 1, *, pods: int = 1, scope: str = "a", **parts
     return a_job(name, scope=scope, demand=demand, pods=pods, shapes=[shape] if parts else [])
 
 
-def weighs(ledger: Ledger, uid: str) -> dict[str, int]:
-    place = ledger.pools["c1/gpu"].place(uid, NOW)
+def weighs(cache: ClusterCache, uid: str) -> dict[str, int]:
+    place = cache.pools["c1/gpu"].place(uid, NOW)
     assert place is not None
     return place.demand
 
@@ -78,42 +78,42 @@ FOUR = a_node(name="n1", allocatable={VGPUS: 40_000}, cards=[a_card(f"GPU-{n}") 
 
 def test_half_a_card_weighs_half_a_card_and_the_pool_has_what_its_cards_are() -> None:
     half = asking("half", mib=12 * GIB, cores=50)
-    ledger = a_ledger(APART, QUOTA, a_queue(), FOUR, half, asking("whole"))
-    assert ledger.pools["c1/gpu"].shape.capacity == {
+    cache = a_cache(APART, QUOTA, a_queue(), FOUR, half, asking("whole"))
+    assert cache.pools["c1/gpu"].shape.capacity == {
         "cpu": 64_000,
         VGPUS: 4000,
         CARD_MEMORY: 4 * 24 * GIB * 1000,
         CARD_CORES: 400_000,
     }
-    assert weighs(ledger, half.uid) == {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000, CARD_CORES: 50_000}
-    assert weighs(ledger, "a/whole") == {VGPUS: 1000, CARD_MEMORY: 24 * GIB * 1000, CARD_CORES: 100_000}
+    assert weighs(cache, half.uid) == {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000, CARD_CORES: 50_000}
+    assert weighs(cache, "a/whole") == {VGPUS: 1000, CARD_MEMORY: 24 * GIB * 1000, CARD_CORES: 100_000}
 
 
 def test_without_cards_and_when_they_vanish_jobs_weigh_what_is_stated() -> None:
     half = asking("half", mib=12 * GIB)
-    ledger = a_ledger(APART, QUOTA, a_queue(), half)
-    assert weighs(ledger, half.uid) == half.demand
-    pool = ledger.pools["c1/gpu"]
+    cache = a_cache(APART, QUOTA, a_queue(), half)
+    assert weighs(cache, half.uid) == half.demand
+    pool = cache.pools["c1/gpu"]
     for known, demand in ((FOUR, {VGPUS: 100, CARD_MEMORY: 12 * GIB * 1000}), (None, half.demand)):
         pool.dirty.clear()
-        ledger.learn({subject_of(FOUR): known})
-        assert weighs(ledger, half.uid) == demand
+        cache.learn({subject_of(FOUR): known})
+        assert weighs(cache, half.uid) == demand
         assert pool.dirty == {0, 1, 2, 3}, "every tag changes with it"
     assert pool.shape.capacity == QUOTA.capacity
 
 
 def test_what_pods_hold_of_cards_changes_no_weight() -> None:
-    ledger = a_ledger(APART, QUOTA, a_queue(), FOUR, asking("half", mib=12 * GIB))
-    pool = ledger.pools["c1/gpu"]
+    cache = a_cache(APART, QUOTA, a_queue(), FOUR, asking("half", mib=12 * GIB))
+    pool = cache.pools["c1/gpu"]
     pool.dirty.clear()
     held = [a_card("GPU-0", used_count=1, used_memory=9 * GIB), *FOUR.cards[1:]]
-    ledger.learn({subject_of(FOUR): a_node(name="n1", allocatable=FOUR.allocatable, cards=held, rev=2)})
+    cache.learn({subject_of(FOUR): a_node(name="n1", allocatable=FOUR.allocatable, cards=held, rev=2)})
     assert not pool.dirty
 
 
 def test_what_hami_does_not_take_weighs_what_is_stated() -> None:
     odd = asking("odd", percent=150)
-    assert weighs(a_ledger(APART, QUOTA, a_queue(), FOUR, odd), odd.uid) == odd.demand
+    assert weighs(a_cache(APART, QUOTA, a_queue(), FOUR, odd), odd.uid) == odd.demand
 
 
 @pytest.mark.parametrize("half_way", [False, True], ids=["over at once", "stopped by and by"])
@@ -126,13 +126,13 @@ def test_past_use_counts_what_hami_gave(first: str, half_way: bool) -> None:  # 
         asking("half", mib=12 * GIB, cores=50), phase=Phase.RUNNING, started=NOW - 2 * hour
     )
     over = msgspec.structs.replace(runs, phase=Phase.ENDED, ended=NOW - hour, rev=2)
-    ledger = a_ledger(document, QUOTA, a_queue(), *([FOUR] if first == "cards" else []))
-    pool = ledger.pools["c1/gpu"]
+    cache = a_cache(document, QUOTA, a_queue(), *([FOUR] if first == "cards" else []))
+    pool = cache.pools["c1/gpu"]
     for shard in range(pool.shards):
         pool.let_pass(shard, NOW - 3 * hour)
     for state in [runs, over] if half_way else [over]:
-        ledger.learn({subject_of(state): state})
-    ledger.learn({subject_of(FOUR): FOUR})
+        cache.learn({subject_of(state): state})
+    cache.learn({subject_of(FOUR): FOUR})
     for shard in range(pool.shards):
         pool.let_pass(shard, NOW)
     [past] = [one.past for one in pool.standings(["a"])]
@@ -142,7 +142,7 @@ def test_past_use_counts_what_hami_gave(first: str, half_way: bool) -> None:  # 
         CARD_MEMORY: pytest.approx(12 * GIB * 1000 / 4, rel=0.1),
         CARD_CORES: pytest.approx(50_000 / 4, rel=0.1),
     }
-    ledger.learn({subject_of(FOUR): None})
+    cache.learn({subject_of(FOUR): None})
     for shard in range(pool.shards):
         pool.let_pass(shard, NOW)
     assert pool.past is not None
@@ -168,17 +168,17 @@ def test_a_job_takes_its_cards_of_one_flavor(
     ]
     waits = asking("waits", 2, scope="b")
     document = msgspec.structs.replace(HDRF, pools=[])
-    ledger = a_ledger(document, pool, a_queue(), FOUR, *held, waits)
+    cache = a_cache(document, pool, a_queue(), FOUR, *held, waits)
     expected = {VGPUS, CARD_MEMORY, CARD_CORES} if used_up else set()
-    assert ledger.pools["c1/gpu"].rules.saturated == expected
+    assert cache.pools["c1/gpu"].rules.saturated == expected
 
 
 @pytest.mark.parametrize("taken", [40, 39])
 def test_quota_is_counted_as_the_frontend_does(taken: int) -> None:
     runs = a_job("runs", demand={VGPUS: 1000 * taken}, pods=taken, phase=Phase.RUNNING, started=NOW)
     wants = asking("wants", mib=GIB)
-    ledger = a_ledger(APART, a_pool(capacity={VGPUS: 40_000}), a_queue(), FOUR, runs, wants)
-    found = misfit_of(wants, ledger, ledger.pools["c1/gpu"])
+    cache = a_cache(APART, a_pool(capacity={VGPUS: 40_000}), a_queue(), FOUR, runs, wants)
+    found = misfit_of(wants, cache, cache.pools["c1/gpu"])
     assert bool(found.no_quota) == (taken == 40)
 
 
@@ -280,7 +280,7 @@ def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
 ) -> None:
     rng = random.Random(seed)
     states = facts_of(rng)
-    whole, steps = a_ledger(document, *states), a_ledger(document)
+    whole, steps = a_cache(document, *states), a_cache(document)
     told = [rng.choice([state, _otherwise(state, rng)]) for state in rng.sample(states, len(states))]
     for state in [*told, *rng.sample(states, len(states))]:
         steps.learn({subject_of(state): state})

@@ -9,22 +9,22 @@ from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_scorer.decide.decision import Content, Stamp, decide, same, write
-from fairlead_scorer.state.cluster_cache import Ledger
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 
-def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> Pool:
-    ledger = Ledger()
-    ledger.adopt(
+def a_single_shard(*jobs: JobState, window: int = 100, cap_hours: float | None = None) -> ScoredPool:
+    cache = ClusterCache()
+    cache.adopt(
         a_document(
             shards=1, window=window, aging=Aging(cap_days=None if cap_hours is None else cap_hours / 24)
         ),
         7,
     )
     states: list[State] = [a_pool(), a_queue(), a_queue(name="side"), *jobs]
-    ledger.learn({subject_of(state): state for state in states})
-    return ledger.pools["c1/gpu"]
+    cache.learn({subject_of(state): state for state in states})
+    return cache.pools["c1/gpu"]
 
 
 def names(content: Content) -> dict[str, list[str]]:
@@ -57,7 +57,7 @@ def test_keys_that_rise_with_the_clock_are_no_difference_but_places_are() -> Non
     assert not same(before, decide(pool, 0, NOW))
 
 
-def a_waiting(pool: Pool) -> WaitingJob:
+def a_waiting(pool: ScoredPool) -> WaitingJob:
     place = decide(pool, 0, NOW).fronts[0].places[0]
     return WaitingJob(
         uid=place.uid,

@@ -1,4 +1,4 @@
-"""Past use in the ledger: whoever owns a shard, after whatever went wrong, has the same integers of it."""
+"""Past use in the cluster cache: whoever owns a shard, after whatever went wrong, has the same integers of it."""
 
 import copy
 import math
@@ -16,8 +16,8 @@ from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
 from fairlead_scorer.decide.decision import Content, decide, same
-from fairlead_scorer.state.cluster_cache import Ledger
-from fairlead_scorer.state.past import SETTLE_AFTER, Over, over
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.past import SETTLE_AFTER, FinishedRun, finished_run
 from fairlead_testkit.builders import NOW, a_document, a_job, a_mark, a_pool, a_queue
 from fairlead_testkit.cases import cases
 
@@ -38,15 +38,15 @@ def facts(*states: State) -> dict[str, State | None]:
     return {subject_of(state): state for state in states}
 
 
-def a_ledger(document: PolicyDocument, *states: State) -> Ledger:
-    ledger = Ledger()
-    ledger.adopt(document, 1)
-    ledger.learn(facts(a_pool(), a_queue(), *states))
-    return ledger
+def a_cache(document: PolicyDocument, *states: State) -> ClusterCache:
+    cache = ClusterCache()
+    cache.adopt(document, 1)
+    cache.learn(facts(a_pool(), a_queue(), *states))
+    return cache
 
 
-def decided(ledger: Ledger, now: Micros) -> list[Content]:
-    pool = ledger.pools[POOL]
+def decided(cache: ClusterCache, now: Micros) -> list[Content]:
+    pool = cache.pools[POOL]
     return [decide(pool, shard, now) for shard in range(pool.shards)]
 
 
@@ -54,7 +54,7 @@ def past_of(contents: Iterable[Content]) -> dict[str, dict[str, int]]:
     return {one.tenant: one.past for content in contents for one in content.standings if one.past}
 
 
-def keepings(contents: Iterable[Content]) -> list[Keeping]:
+def persisted(contents: Iterable[Content]) -> list[Keeping]:
     return [
         Keeping(pool=POOL, shard=shard, basis=content.basis, kept=content.kept)
         for shard, content in enumerate(contents)
@@ -77,8 +77,8 @@ def ended(job: JobState, at: Micros) -> JobState:
     return msgspec.structs.replace(job, phase=Phase.ENDED, ended=at, rev=9)
 
 
-def told(job: JobState, at: Micros) -> Over:
-    found = over(ended(job, at))
+def told(job: JobState, at: Micros) -> FinishedRun:
+    found = finished_run(ended(job, at))
     assert found is not None
     return found
 
@@ -91,11 +91,11 @@ class World:
         self.now = NOW
         self.document = document
         self.state: dict[str, State | None] = facts(a_pool(), a_queue())
-        self.events: list[Over] = []
+        self.events: list[FinishedRun] = []
         self.open: list[JobState] = []
-        self.true: list[Over] = []
+        self.true: list[FinishedRun] = []
         self.count = 0
-        self.owner = a_ledger(document)
+        self.owner = a_cache(document)
         self.contents = decided(self.owner, self.now)
 
     def live(self) -> None:
@@ -128,14 +128,14 @@ class World:
     def _say(self, state: State) -> None:
         self.state |= facts(state)
         self.owner.learn(facts(state))
-        if isinstance(state, JobState) and (run := over(state)) is not None:
+        if isinstance(state, JobState) and (run := finished_run(state)) is not None:
             self._hear(run)
 
     def _forget(self, state: State) -> None:
         self.state.pop(subject_of(state), None)
         self.owner.learn({subject_of(state): None})
 
-    def _hear(self, run: Over) -> None:
+    def _hear(self, run: FinishedRun) -> None:
         self.events.append(run)
         self.owner.hear([run])
         if self.dice.random() < 0.2:
@@ -145,36 +145,36 @@ class World:
         self.contents = decided(self.owner, self.now)
         return self.contents
 
-    def successor(self) -> Ledger:
+    def successor(self) -> ClusterCache:
         """A scorer that starts now: it has the last decisions, the last state, and all events, some of them twice."""
-        ledger = Ledger()
+        cache = ClusterCache()
         heard = [*self.events, *self.dice.choices(self.events, k=len(self.events))] if self.events else []
         self.dice.shuffle(heard)
 
         def follow() -> None:
-            ledger.follow(keepings(self.contents), others, LATE)
+            cache.follow(persisted(self.contents), others, LATE)
 
         steps: list[Callable[[], None]] = [
-            lambda: ledger.adopt(self.document, 1),
-            lambda: ledger.learn(self.state),
-            lambda: ledger.hear(heard),
+            lambda: cache.adopt(self.document, 1),
+            lambda: cache.learn(self.state),
+            lambda: cache.hear(heard),
             follow,
         ]
         self.dice.shuffle(steps)
         for step in steps:
             step()
-        return ledger
+        return cache
 
 
-def a_busy_while(ledger: Ledger, hours: int, queue: str = "main") -> Micros:
+def a_busy_while(cache: ClusterCache, hours: int, queue: str = "main") -> Micros:
     """So many hours of a hundred short runs each, while one pool alone is decided; gives the instant after."""
     for number in range(100 * hours):
         at = NOW + number * HOUR // 100
         run = msgspec.structs.replace(told(a_run("team-a", number, at), at + SECOND), queue=queue)
-        ledger.hear([run])
+        cache.hear([run])
         if number % 100 == 0:
-            decided(ledger, at)
-    decided(ledger, NOW + hours * HOUR)
+            decided(cache, at)
+    decided(cache, NOW + hours * HOUR)
     return NOW + hours * HOUR
 
 
@@ -209,111 +209,108 @@ def test_an_order_moves_by_what_a_tenant_used_yesterday() -> None:
         a_job("new", scope="team-b", gpu=2, submitted=NOW),
         a_job("old", scope="team-a", gpu=2, submitted=NOW - 1),
     ]
-    ledger = a_ledger(a_policy(24.0), *jobs)
-    decided(ledger, NOW - 24 * HOUR)
+    cache = a_cache(a_policy(24.0), *jobs)
+    decided(cache, NOW - 24 * HOUR)
     run = a_run("team-a", 1, NOW - 24 * HOUR, 8)
-    ledger.hear([told(run, NOW - 12 * HOUR)])
+    cache.hear([told(run, NOW - 12 * HOUR)])
     first = min(
-        (place.key, place.id)
-        for one in decided(ledger, NOW)
-        for front in one.fronts
-        for place in front.places
+        (place.key, place.id) for one in decided(cache, NOW) for front in one.fronts for place in front.places
     )
     assert first[1] == "new"
-    [standing] = [one for content in decided(ledger, NOW) for one in content.standings if one.past]
+    [standing] = [one for content in decided(cache, NOW) for one in content.standings if one.past]
     assert (standing.tenant, standing.use) == ("team-a", {})
     assert standing.past[GPU] == pytest.approx(8000 * (2**-0.5 - 0.5), rel=0.01)
     assert standing.share == pytest.approx(standing.past[GPU] / 16_000)
 
 
 def test_only_a_tick_or_news_changes_a_decision() -> None:
-    ledger = a_ledger(a_policy(), a_run("team-a", 1, NOW - HOUR))
-    decided(ledger, NOW)
+    cache = a_cache(a_policy(), a_run("team-a", 1, NOW - HOUR))
+    decided(cache, NOW)
     tick = tick_of(HOUR)
     at = (NOW // tick + 2) * tick
-    pool = ledger.pools[POOL]
+    pool = cache.pools[POOL]
     assert pool.next_flip(0, at) == at + tick
-    before = decided(ledger, at)
-    assert all(same(*pair) for pair in zip(before, decided(ledger, at + tick - 1), strict=True))
-    after = decided(ledger, at + tick)
+    before = decided(cache, at)
+    assert all(same(*pair) for pair in zip(before, decided(cache, at + tick - 1), strict=True))
+    after = decided(cache, at + tick)
     assert {content.basis.past for content in before} == {at // tick}
     assert {content.basis.past for content in after} == {at // tick + 1}
 
 
 def test_it_begins_with_nothing_when_it_is_switched_on_and_ends_with_it() -> None:
-    ledger = a_ledger(a_policy(None), a_run("team-a", 1, NOW - 100 * HOUR))
-    [*contents] = decided(ledger, NOW)
+    cache = a_cache(a_policy(None), a_run("team-a", 1, NOW - 100 * HOUR))
+    [*contents] = decided(cache, NOW)
     assert {(content.basis.past, content.kept) for content in contents} == {(0, None)}
-    ledger.adopt(a_policy(), 2)
-    assert past_of(decided(ledger, NOW)).get("team-a", {}).get(GPU, 0) < 50, (
+    cache.adopt(a_policy(), 2)
+    assert past_of(decided(cache, NOW)).get("team-a", {}).get(GPU, 0) < 50, (
         "a minute or two of an hour's half-life"
     )
-    assert past_of(decided(ledger, NOW + HOUR))["team-a"][GPU] == pytest.approx(500, rel=0.05)
-    ledger.adopt(a_policy(None), 3)
-    assert past_of(decided(ledger, NOW + HOUR)) == {}
-    ledger.adopt(a_policy(), 4)
-    assert past_of(decided(ledger, NOW + HOUR)).get("team-a", {}).get(GPU, 0) < 50
+    assert past_of(decided(cache, NOW + HOUR))["team-a"][GPU] == pytest.approx(500, rel=0.05)
+    cache.adopt(a_policy(None), 3)
+    assert past_of(decided(cache, NOW + HOUR)) == {}
+    cache.adopt(a_policy(), 4)
+    assert past_of(decided(cache, NOW + HOUR)).get("team-a", {}).get(GPU, 0) < 50
 
 
 def test_another_half_life_and_another_parent_keep_what_was_used() -> None:
-    ledger = a_ledger(a_policy(), a_run("team-a", 1, NOW, 8))
-    decided(ledger, NOW)
-    ledger.learn(facts(ended(a_run("team-a", 1, NOW, 8), NOW + HOUR)))
+    cache = a_cache(a_policy(), a_run("team-a", 1, NOW, 8))
+    decided(cache, NOW)
+    cache.learn(facts(ended(a_run("team-a", 1, NOW, 8), NOW + HOUR)))
     at = NOW + HOUR + 10 * MINUTE
-    before = past_of(decided(ledger, at))["team-a"][GPU]
+    before = past_of(decided(cache, at))["team-a"][GPU]
     tenants = [Tenant(name="org", weight=2.0), *(Tenant(name=name, parent="org") for name in TENANTS)]
-    ledger.adopt(msgspec.structs.replace(a_policy(10.0), tenants=tenants), 2)
-    contents = decided(ledger, at)
+    cache.adopt(msgspec.structs.replace(a_policy(10.0), tenants=tenants), 2)
+    contents = decided(cache, at)
     assert past_of(contents)["team-a"][GPU] == pytest.approx(before, rel=0.05)
     assert past_of(contents)["org"] == past_of(contents)["team-a"]
-    later = past_of(decided(ledger, at + 10 * HOUR))["team-a"][GPU]
+    later = past_of(decided(cache, at + 10 * HOUR))["team-a"][GPU]
     assert later == pytest.approx(before / 2, rel=0.05)
 
 
 def test_the_past_of_a_tenant_that_is_no_more_counts_for_nobody_and_fades() -> None:
-    ledger = a_ledger(a_policy(), a_run("team-a", 1, NOW))
-    decided(ledger, NOW)
-    ledger.learn(facts(ended(a_run("team-a", 1, NOW), NOW + HOUR)))
+    cache = a_cache(a_policy(), a_run("team-a", 1, NOW))
+    decided(cache, NOW)
+    cache.learn(facts(ended(a_run("team-a", 1, NOW), NOW + HOUR)))
     renamed = msgspec.structs.replace(a_policy(), tenants=[Tenant(name="team-b")])
-    decided(ledger, NOW + HOUR + 2 * MINUTE)
-    ledger.adopt(renamed, 2)
-    past = past_of(decided(ledger, NOW + HOUR + 3 * MINUTE))
+    decided(cache, NOW + HOUR + 2 * MINUTE)
+    cache.adopt(renamed, 2)
+    past = past_of(decided(cache, NOW + HOUR + 3 * MINUTE))
     assert set(past) == {"team-a"}
-    assert past_of(decided(ledger, NOW + 80 * HOUR)) == {}
+    assert past_of(decided(cache, NOW + 80 * HOUR)) == {}
     assert all(
-        content.kept is not None and not content.kept.tenants for content in decided(ledger, NOW + 200 * HOUR)
+        content.kept is not None and not content.kept.tenants for content in decided(cache, NOW + 200 * HOUR)
     )
 
 
 def test_what_another_owner_settled_later_counts_and_what_it_settled_earlier_does_not() -> None:
-    ledger = a_ledger(a_policy())
-    shard = ledger.pools[POOL].shard_of("team-a")
+    cache = a_cache(a_policy())
+    shard = cache.pools[POOL].shard_of("team-a")
     tick = tick_of(HOUR)
     parts = str(5000 * 2**32)
     late = KeptPast(
         at=NOW // tick * tick, half_life=HOUR, tenants={"team-a": {GPU: parts}, "nobody": {GPU: parts}}
     )
     early = msgspec.structs.replace(late, at=late.at - tick, tenants={})
-    basis = ledger.pools[POOL].basis_of(shard)
+    basis = cache.pools[POOL].basis_of(shard)
     for kept, whose in (
         (late, others),
         (early, others),
         (msgspec.structs.replace(late, at=late.at + tick, tenants={}), ours),
     ):
-        ledger.follow([Keeping(pool=POOL, shard=shard, basis=basis, kept=kept)], whose, LATE)
-    assert past_of(decided(ledger, NOW))["team-a"] == {GPU: 5000}
-    ledger.follow([Keeping(pool="elsewhere", shard=99, kept=late)], others, LATE)
+        cache.follow([Keeping(pool=POOL, shard=shard, basis=basis, kept=kept)], whose, LATE)
+    assert past_of(decided(cache, NOW))["team-a"] == {GPU: 5000}
+    cache.follow([Keeping(pool="elsewhere", shard=99, kept=late)], others, LATE)
 
 
 def test_runs_that_are_settled_are_forgotten() -> None:
-    ledger = a_ledger(a_policy())
+    cache = a_cache(a_policy())
     for number in range(5000):
         at = NOW + number * SECOND
-        ledger.hear([told(a_run("team-a", number, at), at + SECOND)])
+        cache.hear([told(a_run("team-a", number, at), at + SECOND)])
         if number % 100 == 0:
-            decided(ledger, at)
-    assert len(ledger._over) < 2500
-    assert past_of(decided(ledger, NOW + 5001 * SECOND))["team-a"][GPU] == pytest.approx(
+            decided(cache, at)
+    assert len(cache._over) < 2500
+    assert past_of(decided(cache, NOW + 5001 * SECOND))["team-a"][GPU] == pytest.approx(
         1000 * (1 - 2 ** -(5000 / 3600)), rel=0.03
     )
 
@@ -322,35 +319,35 @@ def test_runs_that_are_settled_are_forgotten() -> None:
 def test_an_owner_whose_clock_is_wrong_by_less_than_a_minute_leaves_what_another_would_have_had(
     ahead: Micros,
 ) -> None:
-    right, wrong = a_ledger(a_policy()), a_ledger(a_policy())
+    right, wrong = a_cache(a_policy()), a_cache(a_policy())
     decided(right, NOW)
     left = decided(wrong, NOW)
     for minute in range(1, 30):
         now = NOW + minute * MINUTE
         before = a_run("team-a", minute - 1, now - MINUTE, 2)
-        for ledger in (right, wrong):
-            ledger.learn(facts(a_run("team-a", minute, now, 2), ended(before, now)))
+        for cache in (right, wrong):
+            cache.learn(facts(a_run("team-a", minute, now, 2), ended(before, now)))
         decided(right, now)
         left = decided(wrong, now + ahead)
-    heir = a_ledger(a_policy())
+    heir = a_cache(a_policy())
     heir.learn(facts(*right._jobs))
-    heir.follow(keepings(left), others, LATE)
+    heir.follow(persisted(left), others, LATE)
     later = NOW + 31 * MINUTE
     assert past_of(decided(heir, later)) == past_of(decided(right, later)) != {}
 
 
 def test_a_shard_of_too_many_tenants_goes_on_deciding_and_says_that_it_keeps_nothing() -> None:
-    ledger = a_ledger(a_policy())
-    decided(ledger, NOW)
+    cache = a_cache(a_policy())
+    decided(cache, NOW)
     for number in range(2000):
-        ledger.learn(
+        cache.learn(
             facts(
                 a_run(f"scope-{number}", number, NOW),
                 ended(a_run(f"scope-{number}", number, NOW), NOW + HOUR),
             )
         )
-    decided(ledger, NOW + HOUR + 10 * MINUTE)
-    pool = ledger.pools[POOL]
+    decided(cache, NOW + HOUR + 10 * MINUTE)
+    pool = cache.pools[POOL]
     whole, cut = (decide(pool, 0, NOW + HOUR + 10 * MINUTE, limit=limit) for limit in (900_000, 16_384))
     assert whole.kept is not None
     assert len(whole.kept.tenants) > 300
@@ -363,39 +360,39 @@ def test_of_two_words_on_an_end_the_earlier_counts_whichever_comes_first() -> No
     early, late = told(run, NOW + MINUTE), told(run, NOW + 9 * MINUTE)
     found = []
     for words in ([early, late], [late, early]):
-        ledger = a_ledger(a_policy())
-        decided(ledger, NOW)
+        cache = a_cache(a_policy())
+        decided(cache, NOW)
         for word in words:
-            ledger.hear([word])
-        found.append(past_of(decided(ledger, NOW + 10 * MINUTE)))
-        ledger.adopt(a_policy(), 2)
-        found.append(past_of(decided(ledger, NOW + 10 * MINUTE)))
+            cache.hear([word])
+        found.append(past_of(decided(cache, NOW + 10 * MINUTE)))
+        cache.adopt(a_policy(), 2)
+        found.append(past_of(decided(cache, NOW + 10 * MINUTE)))
     assert found[0]["team-a"][GPU] == pytest.approx(8000 * (1 - 2 ** (-1 / 60)), rel=0.15)
     assert all(one == found[0] for one in found)
 
 
 def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_again() -> None:
-    ledger = a_ledger(a_policy(1000.0))
+    cache = a_cache(a_policy(1000.0))
     tick = tick_of(1000 * HOUR)
     at = NOW // tick * tick - 20 * tick + SECOND
-    ledger.follow([Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others, LATE)
-    past = ledger.pools[POOL].past
+    cache.follow([Keeping(pool=POOL, shard=0, kept=KeptPast(at=at, half_life=HOUR))], others, LATE)
+    past = cache.pools[POOL].past
     assert past is not None
     assert past[0].settled == at // tick + 1
 
 
-def used_for_two_hours(ledger: Ledger) -> dict[str, dict[str, int]]:
+def used_for_two_hours(cache: ClusterCache) -> dict[str, dict[str, int]]:
     """What both scorers of the tests below have seen: half a pool, used by one tenant."""
-    ledger.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
-    ledger.follow(keepings(decided(ledger, NOW)), ours, LATE)
-    contents = decided(ledger, NOW + 2 * HOUR)
-    ledger.follow(keepings(contents), ours, LATE)
+    cache.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
+    cache.follow(persisted(decided(cache, NOW)), ours, LATE)
+    contents = decided(cache, NOW + 2 * HOUR)
+    cache.follow(persisted(contents), ours, LATE)
     return past_of(contents)
 
 
 @pytest.mark.parametrize("shards", [8, 2])
 def test_decisions_by_a_policy_that_is_not_heard_of_yet_are_laid_by_until_it_is(shards: int) -> None:
-    first, other = a_ledger(a_policy()), a_ledger(a_policy())
+    first, other = a_cache(a_policy()), a_cache(a_policy())
     before = used_for_two_hours(first)
     assert used_for_two_hours(other) == before
     moved = msgspec.structs.replace(a_policy(), shards=shards)
@@ -404,7 +401,7 @@ def test_decisions_by_a_policy_that_is_not_heard_of_yet_are_laid_by_until_it_is(
     assert first.pools[POOL].shard_of("team-a") != shard, "or the test shows nothing"
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = decided(first, later)
-    other.follow(keepings(stated), others, LATE)
+    other.follow(persisted(stated), others, LATE)
     assert past_of(decided(other, later)) == past_of(stated), "still by the old policy"
     other.adopt(moved, 2)
     assert decided(other, later) == stated
@@ -412,22 +409,22 @@ def test_decisions_by_a_policy_that_is_not_heard_of_yet_are_laid_by_until_it_is(
 
 
 def test_a_decision_by_the_policy_before_erases_nothing_of_what_moved() -> None:
-    slow, quick = a_ledger(a_policy()), a_ledger(a_policy())
+    slow, quick = a_cache(a_policy()), a_cache(a_policy())
     used_for_two_hours(slow)
     used_for_two_hours(quick)
     quick.adopt(msgspec.structs.replace(a_policy(), shards=2), 2)
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = past_of(decided(slow, later))
-    quick.follow(keepings(decided(slow, later)), others, LATE)
+    quick.follow(persisted(decided(slow, later)), others, LATE)
     assert past_of(decided(quick, later)) == stated
 
 
 def test_who_starts_right_after_shards_changed_takes_them_from_the_old_ones() -> None:
-    old, heir = a_ledger(a_policy()), Ledger()
+    old, heir = a_cache(a_policy()), ClusterCache()
     used_for_two_hours(old)
     later = NOW + 2 * HOUR + 10 * MINUTE
     stated = decided(old, later)
-    heir.follow(keepings(stated), others, LATE)
+    heir.follow(persisted(stated), others, LATE)
     heir.adopt(msgspec.structs.replace(a_policy(), shards=8), 2)
     heir.learn(facts(a_pool(), a_queue(), a_run("team-a", 1, NOW - 3 * HOUR, 4)))
     assert past_of(decided(heir, later)) == past_of(stated)
@@ -435,73 +432,73 @@ def test_who_starts_right_after_shards_changed_takes_them_from_the_old_ones() ->
 
 @pytest.mark.parametrize("decided_meanwhile", [True, False])
 def test_what_was_switched_off_does_not_come_back_with_who_ran_on(decided_meanwhile: bool) -> None:
-    ledger, late = a_ledger(a_policy()), a_ledger(a_policy())
-    used_for_two_hours(ledger)
-    before = decided(ledger, NOW + 2 * HOUR)
+    cache, late = a_cache(a_policy()), a_cache(a_policy())
+    used_for_two_hours(cache)
+    before = decided(cache, NOW + 2 * HOUR)
     assert past_of(before)
-    ledger.adopt(a_policy(None), 2)
+    cache.adopt(a_policy(None), 2)
     late.adopt(a_policy(None), 2)
-    ledger.learn(facts(ended(a_run("team-a", 1, NOW - 3 * HOUR, 4), NOW + 2 * HOUR + MINUTE)))
+    cache.learn(facts(ended(a_run("team-a", 1, NOW - 3 * HOUR, 4), NOW + 2 * HOUR + MINUTE)))
     at = NOW + 2 * HOUR + 10 * MINUTE
-    off = decided(ledger, at)
-    for one in (ledger, late):
+    off = decided(cache, at)
+    for one in (cache, late):
         one.adopt(a_policy(), 3)
-        one.follow(keepings(off if decided_meanwhile else before), others, LATE)
+        one.follow(persisted(off if decided_meanwhile else before), others, LATE)
         assert past_of(decided(one, at)) == {}
 
 
 def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_later() -> None:
-    ledger = Ledger()
-    ledger.adopt(a_policy(None), 2)
-    ledger.adopt(a_policy(), 3)
-    other = a_ledger(a_policy())
+    cache = ClusterCache()
+    cache.adopt(a_policy(None), 2)
+    cache.adopt(a_policy(), 3)
+    other = a_cache(a_policy())
     used_for_two_hours(other)
-    ledger.follow(keepings(decided(other, NOW + 2 * HOUR)), others, LATE)
-    ledger.learn(facts(a_pool(), a_queue()))
-    assert past_of(decided(ledger, NOW + 2 * HOUR)) == {}
+    cache.follow(persisted(decided(other, NOW + 2 * HOUR)), others, LATE)
+    cache.learn(facts(a_pool(), a_queue()))
+    assert past_of(decided(cache, NOW + 2 * HOUR)) == {}
 
 
-def with_a_pool_that_is_gone(half_life_hours: float = 1.0) -> Ledger:
+def with_a_pool_that_is_gone(half_life_hours: float = 1.0) -> ClusterCache:
     """Of two pools, one whose cluster is away: it was decided once and cannot be any more."""
     gone: list[State] = [
         a_pool(name="gpu", cluster="c2"),
         a_queue(name="side", cluster="c2"),
         a_mark(cluster="c1"),
     ]
-    ledger = a_ledger(a_policy(half_life_hours), *gone)
-    for pool in ledger.pools.values():
+    cache = a_cache(a_policy(half_life_hours), *gone)
+    for pool in cache.pools.values():
         for shard in range(pool.shards):
             decide(pool, shard, NOW)
-    assert len(ledger.pools) == 2
-    return ledger
+    assert len(cache.pools) == 2
+    return cache
 
 
 def test_a_pool_that_cannot_be_decided_keeps_no_runs_of_other_pools() -> None:
-    ledger = with_a_pool_that_is_gone()
-    a_busy_while(ledger, 60)
-    assert len(ledger._over) < 2500
+    cache = with_a_pool_that_is_gone()
+    a_busy_while(cache, 60)
+    assert len(cache._over) < 2500
 
 
 def test_events_are_read_from_where_pools_that_can_be_decided_need_them() -> None:
-    ledger = with_a_pool_that_is_gone()
+    cache = with_a_pool_that_is_gone()
     incarnation = a_mark().incarnation
-    later = a_busy_while(ledger, 10)
-    horizon = ledger.horizon(incarnation)
+    later = a_busy_while(cache, 10)
+    horizon = cache.horizon(incarnation)
     assert horizon is not None
     assert horizon > later - 5 * MINUTE
-    ledger.learn(facts(a_mark(cluster="c2")))
-    horizon = ledger.horizon(incarnation)
+    cache.learn(facts(a_mark(cluster="c2")))
+    horizon = cache.horizon(incarnation)
     assert horizon is not None
     assert horizon < NOW, "it is back, and needs what has been since"
 
 
 def test_a_pool_that_cannot_be_decided_keeps_its_runs_for_as_long_as_the_events_are_there() -> None:
-    ledger = with_a_pool_that_is_gone(200.0)
-    [name] = ledger.pools.keys() - {POOL}
-    away = ledger.pools[name]
+    cache = with_a_pool_that_is_gone(200.0)
+    [name] = cache.pools.keys() - {POOL}
+    away = cache.pools[name]
     for number in range(2001):
         at = NOW + number * HOUR // 100
-        ledger.hear(
+        cache.hear(
             [
                 msgspec.structs.replace(
                     told(a_run("team-a", 20_000 + number, at, 16), at + 20 * SECOND),
@@ -510,28 +507,28 @@ def test_a_pool_that_cannot_be_decided_keeps_its_runs_for_as_long_as_the_events_
                 )
             ]
         )
-    decided(ledger, NOW + 20 * HOUR)
-    a_busy_while(ledger, 25)
+    decided(cache, NOW + 20 * HOUR)
+    a_busy_while(cache, 25)
     assert away.past is not None
-    assert sum(run.cluster == "c2" for run in ledger._over.values()) == 2001
+    assert sum(run.cluster == "c2" for run in cache._over.values()) == 2001
     shard = away.shard_of("team-a")
     expected = decide(copy.deepcopy(away), shard, NOW + 400 * HOUR).standings
     assert expected[0].past
-    decided(ledger, NOW + 400 * HOUR)
+    decided(cache, NOW + 400 * HOUR)
     for number in range(6000):
         at = NOW + 399 * HOUR + number
-        ledger.hear([told(a_run("team-b", 9000 + number, at), at + 1)])
-    assert not any(run.cluster == "c2" for run in ledger._over.values())
+        cache.hear([told(a_run("team-b", 9000 + number, at), at + 1)])
+    assert not any(run.cluster == "c2" for run in cache._over.values())
     assert decide(away, shard, NOW + 400 * HOUR).standings == expected
     assert (away.past.horizon() or 0) > NOW + 200 * HOUR
 
 
 def test_a_clock_that_was_ahead_for_a_moment_leaves_all_shards_at_one_tick() -> None:
-    right, wrong = a_ledger(a_policy()), a_ledger(a_policy())
+    right, wrong = a_cache(a_policy()), a_cache(a_policy())
     runs = [a_run(name, number, NOW - 3 * HOUR, 4) for number, name in enumerate(TENANTS)]
-    for ledger in (right, wrong):
-        ledger.learn(facts(*runs))
-        decided(ledger, NOW)
+    for cache in (right, wrong):
+        cache.learn(facts(*runs))
+        decided(cache, NOW)
     pool = wrong.pools[POOL]
     glitch = decide(pool, pool.shard_of("team-a"), NOW + HOUR)
     assert glitch.kept is not None
@@ -544,14 +541,14 @@ def test_a_clock_that_was_ahead_for_a_moment_leaves_all_shards_at_one_tick() -> 
 
 
 def test_what_is_settled_beyond_our_clock_is_not_followed_where_we_know_better() -> None:
-    ledger, wrong = a_ledger(a_policy()), a_ledger(a_policy())
-    before = used_for_two_hours(ledger)
+    cache, wrong = a_cache(a_policy()), a_cache(a_policy())
+    before = used_for_two_hours(cache)
     used_for_two_hours(wrong)
     now = NOW + 2 * HOUR
-    said = keepings(decided(wrong, now + 3 * HOUR))
-    assert ledger.follow(said, others, now) == said
-    assert past_of(decided(ledger, now)) == before
-    heir = a_ledger(a_policy())
+    said = persisted(decided(wrong, now + 3 * HOUR))
+    assert cache.follow(said, others, now) == said
+    assert past_of(decided(cache, now)) == before
+    heir = a_cache(a_policy())
     assert heir.follow(said, others, now) == []
     assert past_of(decided(heir, now)) != {}, "better than nothing"
-    assert ledger.follow(said, others, now + 3 * HOUR) == []
+    assert cache.follow(said, others, now + 3 * HOUR) == []

@@ -16,7 +16,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.query.counterfactuals import concealed
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
@@ -87,10 +87,10 @@ async def explain(arena: Arena, job: str, tenant: str | None = None) -> tuple[Ex
 
 async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, PolicyDocument]) -> None:
     opened, document = arena
-    ledger = Ledger()
-    ledger.adopt(document, 1)
-    ledger.learn({subject_of(state): state for state in FACTS})
-    order = ledger.pools["c1/gpu"].order
+    cache = ClusterCache()
+    cache.adopt(document, 1)
+    cache.learn({subject_of(state): state for state in FACTS})
+    order = cache.pools["c1/gpu"].order
     causes = set()
     for job in [*(f"a{number}" for number in range(5)), *(f"b{number}" for number in range(3))]:
         found, at = await explain(opened, job)
@@ -113,10 +113,10 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
         a_job("b", scope="team-b", submitted=NOW + 2),
     ]
     async with scored(nats_server, tmp_path, terms(), facts) as opened:
-        ledger = Ledger()
-        ledger.adopt(terms(), 1)
-        ledger.learn({subject_of(state): state for state in facts})
-        order = ledger.pools["c1/gpu"].order
+        cache = ClusterCache()
+        cache.adopt(terms(), 1)
+        cache.learn({subject_of(state): state for state in facts})
+        order = cache.pools["c1/gpu"].order
         found, at = await explain(opened, "b")
         assert found.prospects == prospects_in(order, found.uid, at)
         assert found.rank == 2

@@ -7,7 +7,7 @@ from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import subject_of
 from fairlead_scorer.query.reservations import ReserveView
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job
 
 HEAD = a_job(uid="head", id="gang")
@@ -28,10 +28,10 @@ class Leader:
 
 
 def told(uid: str, reserved: Reserved | None, *, open_names: bool = True, phase: str = "waiting") -> str:
-    ledger = Ledger()
-    ledger.learn({subject_of(HEAD): HEAD})
+    cache = ClusterCache()
+    cache.learn({subject_of(HEAD): HEAD})
     asked = Explanation(cluster="c1", scope="team-a", id=uid, uid=uid, phase=phase, queue="main", pool="gpu")
-    return " ".join(ReserveView(ledger, Leader(reserved)).reasons(asked, open_names=open_names))
+    return " ".join(ReserveView(cache, Leader(reserved)).reasons(asked, open_names=open_names))
 
 
 PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])

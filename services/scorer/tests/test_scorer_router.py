@@ -15,9 +15,9 @@ from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnsw
 from fairlead_contracts.topology import ROUTES, SUBMIT, Topology, submit_durable, topology
 from fairlead_runtime import Lifecycle, Metrics
 from fairlead_scorer import ScorerSettings, main
-from fairlead_scorer.report.record import Record
+from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer, eventually, people
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
@@ -207,7 +207,7 @@ def counted(lifecycle: Lifecycle, what: str) -> float:
 
 
 async def test_without_a_policy_a_submission_waits_and_has_all_its_attempts(arena: Arena) -> None:
-    router = Router(arena.bus, Ledger(), Record(Metrics("scorer")), lambda: 0)
+    router = Router(arena.bus, ClusterCache(), ScorerRecord(Metrics("scorer")), lambda: 0)
     delivery = Delivery(
         subject=subjects.submit("any", "team-a"),
         payload=a_body(id="train-1"),

@@ -8,7 +8,7 @@ from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Tenant
 from fairlead_scorer.route.choice import choose
 from fairlead_scorer.route.router import with_id
-from fairlead_scorer.state.cluster_cache import Ledger, Stated
+from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
 from fairlead_testkit.builders import (
     a_demand,
     a_document,
@@ -30,11 +30,11 @@ def chosen(
     sent: dict[Stated, dict[str, int]] | None = None,
     document: PolicyDocument | None = None,
 ) -> str:
-    ledger = Ledger()
-    ledger.adopt(document or a_document(), 1)
-    ledger.learn({subject_of(state): state for state in states})
-    assert ledger.rulebook is not None
-    return choose(ledger, ledger.rulebook, submission or a_submission(), sent or {}).cluster
+    cache = ClusterCache()
+    cache.adopt(document or a_document(), 1)
+    cache.learn({subject_of(state): state for state in states})
+    assert cache.rulebook is not None
+    return choose(cache, cache.rulebook, submission or a_submission(), sent or {}).cluster
 
 
 def refusal(*states: State, **changes: object) -> FieldError:

@@ -12,7 +12,7 @@ from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_scorer.decide.decision import decide
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue
 
 DOCUMENT = PolicyDocument(
@@ -29,11 +29,11 @@ DOCUMENT = PolicyDocument(
 TWO = {"gpu": 2000}
 
 
-def a_ledger(*states: State) -> Ledger:
-    ledger = Ledger()
-    ledger.adopt(DOCUMENT, 1)
-    ledger.learn({subject_of(state): state for state in states})
-    return ledger
+def a_cache(*states: State) -> ClusterCache:
+    cache = ClusterCache()
+    cache.adopt(DOCUMENT, 1)
+    cache.learn({subject_of(state): state for state in states})
+    return cache
 
 
 def of_clusters(**gpus: int) -> list[State]:
@@ -51,12 +51,12 @@ def of_clusters(**gpus: int) -> list[State]:
 def test_all_shards_are_decided_anew_when_a_resource_is_used_up_or_no_more() -> None:
     waiting = [a_job(f"w{number}", scope="cards", demand=TWO) for number in range(20)]
     held = a_job("held", scope="cards", demand={"gpu": 7000}, phase=Phase.RUNNING)
-    ledger = a_ledger(*of_clusters(c1=10_000), *waiting, held)
-    pool = ledger.pools["both"]
+    cache = a_cache(*of_clusters(c1=10_000), *waiting, held)
+    pool = cache.pools["both"]
 
     def after(job: JobState) -> list[str]:
         pool.dirty.clear()
-        ledger.learn({subject_of(job): job})
+        cache.learn({subject_of(job): job})
         found = {tuple(decide(pool, shard, NOW).basis.saturated) for shard in range(4)}
         assert len(found) == 1, "one set for all shards"
         return list(found.pop())
@@ -78,11 +78,11 @@ def test_all_shards_are_decided_anew_when_a_resource_is_used_up_or_no_more() -> 
 def test_cards_that_are_free_in_another_cluster_are_no_use_to_who_waits_here() -> None:
     waiting = [a_job(f"w{number}", scope="cards", demand=TWO) for number in range(9)]
     held = a_job("held", scope="cards", demand={"gpu": 10_000}, phase=Phase.RUNNING)
-    ledger = a_ledger(*of_clusters(c1=10_000, c2=10_000), *waiting, held)
-    assert decide(ledger.pools["both"], 0, NOW).basis.saturated == ["gpu"]
+    cache = a_cache(*of_clusters(c1=10_000, c2=10_000), *waiting, held)
+    assert decide(cache.pools["both"], 0, NOW).basis.saturated == ["gpu"]
     there = a_job("there", scope="cards", demand=TWO, cluster="c2", uid="there")
-    ledger.learn({subject_of(there): there})
-    assert decide(ledger.pools["both"], 0, NOW).basis.saturated == []
+    cache.learn({subject_of(there): there})
+    assert decide(cache.pools["both"], 0, NOW).basis.saturated == []
 
 
 def facts_of(seed: int) -> list[State]:
@@ -116,8 +116,8 @@ def facts_of(seed: int) -> list[State]:
 def test_step_by_step_from_scratch_and_on_paper_the_same_is_used_up(seed: int) -> None:
     states = facts_of(seed)
     rng = random.Random(seed)
-    whole = a_ledger(*states)
-    steps = Ledger()
+    whole = a_cache(*states)
+    steps = ClusterCache()
     steps.adopt(DOCUMENT, 1)
     told = [rng.choice([state, _otherwise(state, rng)]) for state in rng.sample(states, len(states))]
     for state in [*told, *rng.sample(states, len(states))]:

@@ -11,10 +11,10 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.decide.shard_ownership import ShardName
-from fairlead_scorer.report.record import Record
+from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router
 from fairlead_scorer.scorer import Scorer
-from fairlead_scorer.state.state_view import Scene
+from fairlead_scorer.state.state_view import StateView
 from fairlead_testkit import NatsServer
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_pool, a_queue
@@ -27,13 +27,13 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
 ) -> None:
     async with Arena.open(nats_server, tmp_path) as arena:
         lifecycle = Lifecycle("scorer", "s1")
-        wake, record = asyncio.Event(), Record(lifecycle.metrics)
-        scene = Scene(arena.bus, wake, record, wall_clock)
+        wake, record = asyncio.Event(), ScorerRecord(lifecycle.metrics)
+        state_view = StateView(arena.bus, wake, record, wall_clock)
         scorer = Scorer(
             arena.bus,
-            scene,
+            state_view,
             Roster(arena.bus, wake=wake),
-            Router(arena.bus, scene.ledger, record, lambda: NOW),
+            Router(arena.bus, state_view.cache, record, lambda: NOW),
             record,
             settings=ScorerSettings(),
             replica="s1",
@@ -42,10 +42,10 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
             spans=lifecycle.spans,
         )
         held = ShardName("c1/gpu", 12)
-        scene.ledger.adopt(PolicyDocument(tenants=[], shards=16), 1)
-        scene.ledger.learn({subject_of(state): state for state in (a_pool(), a_queue())})
+        state_view.cache.adopt(PolicyDocument(tenants=[], shards=16), 1)
+        state_view.cache.learn({subject_of(state): state for state in (a_pool(), a_queue())})
         assert scorer.is_behind(held)
-        scene.ledger.adopt(PolicyDocument(tenants=[], shards=4), 2)
+        state_view.cache.adopt(PolicyDocument(tenants=[], shards=4), 2)
         scorer.put_back(held)
         assert not scorer.is_behind(held)
-        assert scene.ledger.pools["c1/gpu"].dirty == set(range(4))
+        assert state_view.cache.pools["c1/gpu"].dirty == set(range(4))

@@ -6,7 +6,7 @@ from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.state import subject_of
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.query.steering import SteeringView
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_document, a_pool, a_queue
 
 
@@ -22,9 +22,9 @@ class Leader:
 
 
 def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_pool_alone() -> None:
-    ledger = Ledger()
-    ledger.adopt(a_document(), 1)
-    ledger.learn({subject_of(state): state for state in (a_pool(), a_queue())})
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    cache.learn({subject_of(state): state for state in (a_pool(), a_queue())})
     for preemptions, told in (({"c1/gpu": 2, "c1/cpu": 1}, 2), ({"c1/cpu": 1}, 0)):
-        [steering] = SteeringView(ledger, OperatorWords(), Leader(preemptions)).of("c1/gpu")
+        [steering] = SteeringView(cache, OperatorWords(), Leader(preemptions)).of("c1/gpu")
         assert steering.preemptions_by_left_levels == told

@@ -10,7 +10,7 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import ANSWER_REPLY, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import topology
 from fairlead_scorer.query import past_answers as told
-from fairlead_scorer.query.past_answers import ToldAnswers
+from fairlead_scorer.query.past_answers import PastAnswers
 from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration
@@ -24,7 +24,7 @@ async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
         for number in range(9):
             await opened.publish(subjects.answer("lab.1", f"s{number % 3}"), b'{"n":%d}' % number)
             await opened.publish(subjects.answer("lab", f"s{number % 3}"), b'{"n":-1}')
-        await opened.serve(subjects.ask_filter("answer"), ToldAnswers(opened).answer)
+        await opened.serve(subjects.ask_filter("answer"), PastAnswers(opened).answer)
         yield opened
 
 

@@ -6,43 +6,45 @@ from contextlib import AsyncExitStack
 from fairlead_bus import Bus, ConnectionSettings, Roster, connect, require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_runtime import Lifecycle, wall_clock
-from fairlead_scorer.dry_run import Rehearsal
+from fairlead_scorer.dry_run import DryRun
 from fairlead_scorer.query.explaining import Explainer
-from fairlead_scorer.query.past_answers import ToldAnswers
-from fairlead_scorer.query.query_server import Desk
+from fairlead_scorer.query.past_answers import PastAnswers
+from fairlead_scorer.query.query_server import QueryServer
 from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.report.fairness_metrics import FairnessMetrics
-from fairlead_scorer.report.record import Record
+from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
-from fairlead_scorer.state.state_view import Scene
+from fairlead_scorer.state.state_view import StateView
 
 
 async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
     """Runs one replica until it is asked to stop."""
-    record = Record(lifecycle.metrics)
+    record = ScorerRecord(lifecycle.metrics)
     wake = asyncio.Event()
     async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:
-        scene = Scene(bus, wake, record, wall_clock)
-        lifecycle.readiness.add("state", scene.why_no_state)
-        lifecycle.readiness.add("policy", scene.why_no_policy)
+        state_view = StateView(bus, wake, record, wall_clock)
+        lifecycle.readiness.add("state", state_view.why_no_state)
+        lifecycle.readiness.add("policy", state_view.why_no_policy)
         if settings.dry_run:
-            await _rehearse(
-                bus, scene=scene, record=record, settings=settings, lifecycle=lifecycle, wake=wake
+            await _run_dry(
+                bus, state_view=state_view, record=record, settings=settings, lifecycle=lifecycle, wake=wake
             )
         else:
-            await _score(bus, scene=scene, record=record, settings=settings, lifecycle=lifecycle, wake=wake)
+            await _score(
+                bus, state_view=state_view, record=record, settings=settings, lifecycle=lifecycle, wake=wake
+            )
 
 
 async def _score(
     bus: Bus,
     *,
-    scene: Scene,
-    record: Record,
+    state_view: StateView,
+    record: ScorerRecord,
     settings: ScorerSettings,
     lifecycle: Lifecycle,
     wake: asyncio.Event,
@@ -50,10 +52,10 @@ async def _score(
     if settings.route:
         await require_durables(bus, (topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)))
     roster = Roster(bus, wake=wake)
-    router = Router(bus, scene.ledger, record, wall_clock)
+    router = Router(bus, state_view.cache, record, wall_clock)
     scorer = Scorer(
         bus,
-        scene,
+        state_view,
         roster,
         router,
         record,
@@ -63,43 +65,43 @@ async def _score(
         now=wall_clock,
         spans=lifecycle.spans,
     )
-    fairness = FairnessMetrics(scorer.decided, lambda: scene.ledger.pools, wall_clock)
+    fairness = FairnessMetrics(scorer.decided, lambda: state_view.cache.pools, wall_clock)
     lifecycle.metrics.registry.register(fairness)
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
-    steering = SteeringView(scene.ledger, scene.words, roster)
-    reserved = ReserveView(scene.ledger, roster)
+    steering = SteeringView(state_view.cache, state_view.words, roster)
+    reserved = ReserveView(state_view.cache, roster)
     explainer = Explainer(
-        scene.ledger, asker, scene.unmarked, steering, reserved, traced=lifecycle.spans.ratio
+        state_view.cache, asker, state_view.unmarked, steering, reserved, traced=lifecycle.spans.ratio
     )
-    questions = Questions(scene.ledger, asker, explainer, steering, wall_clock)
-    why_not = lambda: scene.why_no_state() or scene.why_no_policy()  # noqa: E731 # one line of wiring
-    desk = Desk(bus, questions, ToldAnswers(bus), record, why_not)
+    questions = Questions(state_view.cache, asker, explainer, steering, wall_clock)
+    why_not = lambda: state_view.why_no_state() or state_view.why_no_policy()  # noqa: E731 # one line of wiring
+    server = QueryServer(bus, questions, PastAnswers(bus), record, why_not)
     lifecycle.readiness.add(
         "members", lambda: None if roster.complete else "the live scorers are not known yet"
     )
     async with AsyncExitStack() as until:
-        await desk.open(until)
+        await server.open(until)
         async with lifecycle.supervise() as tasks:
             # Ended last first: no decision leaves, then the lease is given back, and others take the shards at once.
             tasks.start("connection", bus.wait_closed())
-            tasks.start("scene", scene.run())
+            tasks.start("state", state_view.run())
             tasks.start("roster", roster.run())
             tasks.start("membership", scorer.take_part())
             tasks.start("score", scorer.run())
             tasks.start("route", router.run())
 
 
-async def _rehearse(
+async def _run_dry(
     bus: Bus,
     *,
-    scene: Scene,
-    record: Record,
+    state_view: StateView,
+    record: ScorerRecord,
     settings: ScorerSettings,
     lifecycle: Lifecycle,
     wake: asyncio.Event,
 ) -> None:
-    rehearsal = Rehearsal(scene, record, wake=wake, pace=settings.pace_seconds, now=wall_clock)
+    dry_run = DryRun(state_view, record, wake=wake, pace=settings.pace_seconds, now=wall_clock)
     async with lifecycle.supervise() as tasks:
         tasks.start("connection", bus.wait_closed())
-        tasks.start("scene", scene.run())
-        tasks.start("rehearse", rehearsal.run())
+        tasks.start("state", state_view.run())
+        tasks.start("dry-run", dry_run.run())

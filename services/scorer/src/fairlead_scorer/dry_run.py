@@ -7,15 +7,15 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_runtime import wake_or_timeout
 from fairlead_scorer.decide.decision import Content, decide, same
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
-from fairlead_scorer.report.record import Record
-from fairlead_scorer.state.state_view import Scene
+from fairlead_scorer.report.record import ScorerRecord
+from fairlead_scorer.state.state_view import StateView
 
 
-class Rehearsal:
+class DryRun:
     """The scorer's loop without its effects.
 
     Args:
-        scene: what is known.
+        state_view: what is known.
         record: says what would be published.
         wake: set whenever something changed.
         pace: the shortest time between two passes, in seconds.
@@ -23,9 +23,15 @@ class Rehearsal:
     """
 
     def __init__(
-        self, scene: Scene, record: Record, *, wake: asyncio.Event, pace: float, now: Callable[[], Micros]
+        self,
+        state_view: StateView,
+        record: ScorerRecord,
+        *,
+        wake: asyncio.Event,
+        pace: float,
+        now: Callable[[], Micros],
     ) -> None:
-        self._scene = scene
+        self._state_view = state_view
         self._record = record
         self._wake = wake
         self._pace = pace
@@ -36,20 +42,20 @@ class Rehearsal:
         """Observes, decides and says, until cancelled."""
         while True:
             await wake_or_timeout(self._wake, None)
-            await self._scene.observe()
-            for name, pool in self._scene.ledger.pools.items():
-                if self._scene.is_current(name):
+            await self._state_view.observe()
+            for name, pool in self._state_view.cache.pools.items():
+                if self._state_view.is_current(name):
                     for number in sorted(pool.dirty):
                         self._say(ShardName(name, number))
                     pool.dirty.clear()
             await asyncio.sleep(self._pace)
 
     def _say(self, shard: ShardName) -> None:
-        pool = self._scene.ledger.pools[shard.pool]
+        pool = self._state_view.cache.pools[shard.pool]
         content = decide(pool, shard.number, self._now())
         said = self._said.get(shard)
         if said is None or not same(said, content):
             self._said[shard] = content
             clusters = tuple(sorted(pool.shape.clusters))
-            decided = Decided(content=content, state_seq=self._scene.seq, clusters=clusters)
+            decided = Decided(content=content, state_seq=self._state_view.seq, clusters=clusters)
             self._record.would_publish(shard, decided)

@@ -1,7 +1,7 @@
-"""The scorer's loop: observe, arrange, decide, record; applying is each tenure's own, side by side.
+"""The scorer's loop: observe, arrange, decide, record; applying is each owned shard's own, side by side.
 
 Observe: take in what changed. Arrange: see which shards are ours now. Decide: every owned shard that is behind is
-decided from what is known then and published by its tenure. Record: say how things stand.
+decided from what is known then and published by its ownership. Record: say how things stand.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from fairlead_contracts.topology import DECISION
 from fairlead_runtime import Spans, wake_or_timeout
 from fairlead_scorer.decide import decision as decisions
 from fairlead_scorer.decide.decision import Content, Stamp
-from fairlead_scorer.decide.shard_assignment import Rota
-from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, Tenure
+from fairlead_scorer.decide.shard_assignment import ShardAssignment
+from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, ShardOwnership
 from fairlead_scorer.query import shard_answers
 from fairlead_scorer.report.pass_traces import PassTraces
-from fairlead_scorer.report.record import Record
+from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router
 from fairlead_scorer.settings import ScorerSettings
-from fairlead_scorer.state.pool import Pool
-from fairlead_scorer.state.state_view import Scene
+from fairlead_scorer.state.pool import ScoredPool
+from fairlead_scorer.state.state_view import StateView
 
 ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
@@ -41,7 +41,7 @@ class Scorer:
 
     Args:
         bus: the connection.
-        scene: what is known.
+        state_view: what is known.
         roster: who lives.
         router: takes submissions for any cluster while we own a shard 0.
         record: counts and logs.
@@ -55,10 +55,10 @@ class Scorer:
     def __init__(
         self,
         bus: Bus,
-        scene: Scene,
+        state_view: StateView,
         roster: Roster,
         router: Router,
-        record: Record,
+        record: ScorerRecord,
         *,
         settings: ScorerSettings,
         replica: str,
@@ -67,17 +67,17 @@ class Scorer:
         spans: Spans,
     ) -> None:
         self._bus = bus
-        self._scene = scene
+        self._state_view = state_view
         self._roster = roster
         self._router = router
         self._record = record
-        self._traces = PassTraces(record, spans, scene.ledger.job, replica, now)
+        self._traces = PassTraces(record, spans, state_view.cache.job, replica, now)
         self._settings = settings
         self._replica = replica
         self._wake = wake
         self._now = now
-        self._rota = Rota(replica)
-        self._tenures: dict[ShardName, Tenure] = {}
+        self._assignment = ShardAssignment(replica)
+        self._ownerships: dict[ShardName, ShardOwnership] = {}
         self._flips: dict[ShardName, Micros] = {}
         self._withheld: dict[str, list[str]] = {}
         self._holdings: list[Holding] = []
@@ -91,11 +91,11 @@ class Scorer:
         """Scores until cancelled."""
         forget = self._bus.on_connection(self._on_connection)
         try:
-            async with asyncio.TaskGroup() as tenures:
+            async with asyncio.TaskGroup() as tasks:
                 while True:
                     await wake_or_timeout(self._wake, self._until_next_flip())
                     await self._observe()
-                    self._arrange(tenures)
+                    self._arrange(tasks)
                     self._decide()
                     self._report()
         finally:
@@ -111,8 +111,8 @@ class Scorer:
         await self.membership.run()
 
     async def _observe(self) -> None:
-        await self._scene.observe(lambda pool, number: self.owns(ShardName(pool, number)))
-        if self._scene.known:
+        await self._state_view.observe(lambda pool, number: self.owns(ShardName(pool, number)))
+        if self._state_view.known:
             self._fit.set()
         now = self._now()
         for shard in [shard for shard, flip in self._flips.items() if flip <= now]:
@@ -120,34 +120,34 @@ class Scorer:
             self.put_back(shard)
         if self._doubtful:
             self._doubtful = False
-            for tenure in self._tenures.values():
-                tenure.doubt()
+            for ownership in self._ownerships.values():
+                ownership.doubt()
 
-    def _arrange(self, tenures: asyncio.TaskGroup) -> None:
+    def _arrange(self, tasks: asyncio.TaskGroup) -> None:
         """Takes up and gives up shards, as the assignment says; while it cannot be trusted, all stays as it is."""
         if not (self.membership.trusted and self._roster.complete and self.membership.visible):
             return
-        pools = {name: pool.shards for name, pool in self._scene.ledger.pools.items()}
-        ours = self._rota.ours(pools, self._roster.members(ROLE))
-        gained, given_up = sorted(ours - self._tenures.keys()), sorted(self._tenures.keys() - ours)
+        pools = {name: pool.shards for name, pool in self._state_view.cache.pools.items()}
+        ours = self._assignment.ours(pools, self._roster.members(ROLE))
+        gained, given_up = sorted(ours - self._ownerships.keys()), sorted(self._ownerships.keys() - ours)
         for shard in given_up:
-            self._tenures.pop(shard).give_up()
+            self._ownerships.pop(shard).give_up()
             self._flips.pop(shard, None)
         for shard in gained:
-            self._tenures[shard] = self._new_tenure(shard)
-            tenures.create_task(self._hold(self._tenures[shard]), name=f"tenure of {shard}")
+            self._ownerships[shard] = self._new_ownership(shard)
+            tasks.create_task(self._hold(self._ownerships[shard]), name=f"ownership of {shard}")
         if gained or given_up:
             self._record.arranged(gained, given_up)
 
     def _decide(self) -> None:
-        """Each tenure that has work does it in its own task: shards are decided and published side by side."""
-        for tenure in self._tenures.values():
-            tenure.look()
+        """Each owned shard that has work does it in its own task: shards are decided and published side by side."""
+        for ownership in self._ownerships.values():
+            ownership.look()
 
     def _report(self) -> None:
-        pools = self._scene.ledger.pools
-        dirty = sum(self.is_behind(shard) for shard in self._tenures)
-        owned = [shard for shard, tenure in self._tenures.items() if tenure.owned]
+        pools = self._state_view.cache.pools
+        dirty = sum(self.is_behind(shard) for shard in self._ownerships)
+        owned = [shard for shard, ownership in self._ownerships.items() if ownership.owned]
         past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
         self._record.stands(pools.values(), len(owned), dirty, past)
         self._report_withheld(pools)
@@ -157,14 +157,14 @@ class Scorer:
             self.membership.renew_soon()
         self._router.want(
             self._settings.route
-            and any(shard.number == 0 and tenure.owned for shard, tenure in self._tenures.items())
+            and any(shard.number == 0 and ownership.owned for shard, ownership in self._ownerships.items())
         )
 
     def _report_withheld(self, pools: Iterable[str]) -> None:
         """Says once of each pool that its order is withheld, and once that it is not any more."""
-        if not self._scene.complete:
+        if not self._state_view.complete:
             return
-        withheld = {pool: clusters for pool in pools if (clusters := self._scene.unmarked(pool))}
+        withheld = {pool: clusters for pool in pools if (clusters := self._state_view.unmarked(pool))}
         for pool, clusters in withheld.items():
             if self._withheld.get(pool) != clusters:
                 self._record.withheld(pool, clusters)
@@ -182,13 +182,13 @@ class Scorer:
         self._doubtful = self._doubtful or up
         self._wake.set()
 
-    # What a tenure asks -------------------------------------------------------------------------------------------
+    # What an ownership asks ---------------------------------------------------------------------------------------
 
     def may_publish(self, shard: ShardName) -> bool:
         """Whether a decision of this shard may leave: we are counted in, and the pool's state can be relied on."""
         return (
             self.membership.trusted
-            and self._scene.is_current(shard.pool)
+            and self._state_view.is_current(shard.pool)
             and self._pool_with(shard) is not None
         )
 
@@ -200,7 +200,7 @@ class Scorer:
     def decide(self, shard: ShardName, limit: int) -> Decided:
         """The shard's content now; it is not behind any more."""
         started = time.perf_counter()
-        pool, now = self._scene.ledger.pools[shard.pool], self._now()
+        pool, now = self._state_view.cache.pools[shard.pool], self._now()
         pool.dirty.discard(shard.number)
         content = decisions.decide(pool, shard.number, now, limit=limit)
         flip = pool.next_flip(shard.number, now)
@@ -213,7 +213,7 @@ class Scorer:
             self._wake.set()
         self._record.decided(time.perf_counter() - started)
         return Decided(
-            content=content, state_seq=self._scene.seq, clusters=tuple(sorted(pool.shape.clusters))
+            content=content, state_seq=self._state_view.seq, clusters=tuple(sorted(pool.shape.clusters))
         )
 
     def put_back(self, shard: ShardName) -> None:
@@ -237,50 +237,50 @@ class Scorer:
         )
         return decisions.write(decided.content, stamp)
 
-    def _pool_with(self, shard: ShardName) -> Pool | None:
+    def _pool_with(self, shard: ShardName) -> ScoredPool | None:
         """The shard's pool; None where a new policy has taken the pool, or this shard of it, away."""
-        pool = self._scene.ledger.pools.get(shard.pool)
+        pool = self._state_view.cache.pools.get(shard.pool)
         return pool if pool is not None and shard.number < pool.shards else None
 
     # What others ask ----------------------------------------------------------------------------------------------
 
     def owns(self, shard: ShardName) -> bool:
         """Whether we have claimed the shard and know of no other claim."""
-        tenure = self._tenures.get(shard)
-        return tenure is not None and tenure.owned
+        ownership = self._ownerships.get(shard)
+        return ownership is not None and ownership.owned
 
     def decided(self) -> Iterator[tuple[ShardName, Content]]:
         """What stands as our word on each shard that we own."""
-        for shard, tenure in self._tenures.items():
-            if tenure.owned and tenure.published is not None:
-                yield shard, tenure.published
+        for shard, ownership in self._ownerships.items():
+            if ownership.owned and ownership.published is not None:
+                yield shard, ownership.published
 
     def lease(self) -> MemberLease:
         """Our lease as it is renewed: alive, with these shards, decided up to there."""
-        behind = [tenure.decided_seq for tenure in self._tenures.values() if not tenure.caught_up]
+        behind = [ownership.decided_seq for ownership in self._ownerships.values() if not ownership.caught_up]
         return MemberLease(
             role=ROLE,
             replica=self._replica,
             renewed=self._now(),
             holdings=self._new_holdings(),
-            state_seq=min(behind, default=self._scene.seq),
+            state_seq=min(behind, default=self._state_view.seq),
         )
 
     def _new_holdings(self) -> list[Holding]:
         held: dict[str, list[int]] = {}
-        for shard, tenure in self._tenures.items():
-            if tenure.owned:
+        for shard, ownership in self._ownerships.items():
+            if ownership.owned:
                 held.setdefault(shard.pool, []).append(shard.number)
         return [
-            Holding(pool=pool, shards=sorted(shards), current=self._scene.is_current(pool))
+            Holding(pool=pool, shards=sorted(shards), current=self._state_view.is_current(pool))
             for pool, shards in sorted(held.items())
         ]
 
-    # Tenures ------------------------------------------------------------------------------------------------------
+    # Owned shards -------------------------------------------------------------------------------------------------
 
-    def _new_tenure(self, shard: ShardName) -> Tenure:
+    def _new_ownership(self, shard: ShardName) -> ShardOwnership:
         subject = subjects.decision(shard.pool, shard.number)
-        return Tenure(
+        return ShardOwnership(
             shard,
             lambda: OwnedSubject(self._bus, stream=DECISION, subject=subject, owner=self._replica),
             self,
@@ -292,30 +292,30 @@ class Scorer:
         )
 
     def _confirm_after(self) -> float:
-        """So that all quiet tenures together ask the server a bounded number of times a second."""
-        return max(CONFIRM_SECONDS, len(self._tenures) / _CONFIRMS_PER_SECOND)
+        """So that all quiet owners together ask the server a bounded number of times a second."""
+        return max(CONFIRM_SECONDS, len(self._ownerships) / _CONFIRMS_PER_SECOND)
 
-    async def _hold(self, tenure: Tenure) -> None:
-        """Runs the tenure, and answers the questions of other scorers about its shard meanwhile."""
+    async def _hold(self, ownership: ShardOwnership) -> None:
+        """Runs the ownership, and answers the questions of other scorers about its shard meanwhile."""
 
         async def answer(asked: Asked) -> bytes:
-            return self._answer(tenure, asked)
+            return self._answer(ownership, asked)
 
-        endpoint = await self._bus.serve(subjects.shard_questions(*tenure.shard), answer)
+        endpoint = await self._bus.serve(subjects.shard_questions(*ownership.shard), answer)
         try:
-            await tenure.run()
+            await ownership.run()
         finally:
             await endpoint.close()
 
-    def _answer(self, tenure: Tenure, asked: Asked) -> bytes:
-        pool = self._pool_with(tenure.shard)
+    def _answer(self, ownership: ShardOwnership, asked: Asked) -> bytes:
+        pool = self._pool_with(ownership.shard)
         kind = _KINDS.get(asked.subject.rsplit(".", 1)[1])
         if kind is None:
             raise Rejected(404, "no such question")
-        if pool is None or not tenure.owned or not self._scene.complete:
+        if pool is None or not ownership.owned or not self._state_view.complete:
             raise Rejected(503, "this scorer does not own the shard now")
         try:
             question = SHARD_QUESTION.decode(asked.payload)
         except ContractError as error:
             raise Rejected(400, str(error)) from error
-        return to_packed(shard_answers.answer(pool, tenure.shard.number, kind, question))
+        return to_packed(shard_answers.answer(pool, ownership.shard.number, kind, question))

@@ -8,7 +8,7 @@ import msgspec
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Basis, Decision, Front, KeptPast, Place, Standing
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.pool import ScoredPool
 
 PAYLOAD_LIMIT = 900_000
 """Bytes of a decision: below the server's default limit of 1 MiB, with room for headers."""
@@ -41,7 +41,7 @@ class Stamp(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
 
 
-def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
+def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -> Content:
     """The shard's content at an instant.
 
     A front that would break the payload limit is halved until it fits: readers see by `waiting` that it goes on.
@@ -60,7 +60,7 @@ def decide(pool: Pool, shard: int, now: Micros, *, limit: int = PAYLOAD_LIMIT) -
     return content
 
 
-def _content(pool: Pool, shard: int, now: Micros, window: int) -> Content:
+def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
     tenants = pool.tenants_of(shard)
     places = pool.fronts(tenants, now, window)
     return Content(

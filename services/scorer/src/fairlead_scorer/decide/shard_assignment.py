@@ -1,4 +1,4 @@
-"""The rota: which shards are ours, by bounded rendezvous hashing over the live scorers."""
+"""The assignment: which shards are ours, by bounded rendezvous hashing over the live scorers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ from fairlead_bus import assign
 from fairlead_scorer.decide.shard_ownership import ShardName
 
 
-class Rota:
+class ShardAssignment:
     """Remembers the last assignment: it is asked for in every pass and changes with pools and replicas alone.
 
     Args:

@@ -1,6 +1,6 @@
-"""A tenure: our hold on one shard, from the claim until the shard is somebody else's.
+"""The ownership of a shard: our hold on one shard, from the claim until the shard is somebody else's.
 
-Level-triggered: a tenure is told that its shard is behind, never what changed. It decides from what is known then, and
+Level-triggered: an owner is told that its shard is behind, never what changed. It decides from what is known then, and
 what changes while a decision is on its way makes the shard behind again. So a slow publish loses no later state, and
 of a burst only the newest state is published.
 """
@@ -39,7 +39,7 @@ class ShardName(NamedTuple):
         return cls(pool, int(number))
 
 
-class Hold(Protocol):
+class ShardClaim(Protocol):
     """The decision subject, owned by compare-and-swap."""
 
     @property
@@ -64,8 +64,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[str, ...]
 
 
-class Judge(Protocol):
-    """What decides for a tenure."""
+class ShardDecider(Protocol):
+    """What decides for the owner of a shard."""
 
     def may_publish(self, shard: ShardName) -> bool:
         """Whether a decision of this shard may leave now."""
@@ -83,8 +83,8 @@ class Judge(Protocol):
         """The decision as it is published."""
 
 
-class Diary(Protocol):
-    """What is counted and logged of tenures."""
+class ShardObserver(Protocol):
+    """What is counted and logged of owned shards."""
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
         """We own the shard."""
@@ -99,14 +99,14 @@ class Diary(Protocol):
         """A decision could not be published now."""
 
 
-class Tenure:
+class ShardOwnership:
     """One shard that the assignment gives us.
 
     Args:
         shard: which one.
         hold: makes a fresh hold on its decision subject.
-        judge: decides.
-        diary: hears of what became of it.
+        decider: decides.
+        observer: hears of what became of it.
         pace: the shortest time between two decisions, in seconds.
         rest: how long a lost shard is left alone, in seconds.
         confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
@@ -116,9 +116,9 @@ class Tenure:
     def __init__(
         self,
         shard: ShardName,
-        hold: Callable[[], Hold],
-        judge: Judge,
-        diary: Diary,
+        hold: Callable[[], ShardClaim],
+        decider: ShardDecider,
+        observer: ShardObserver,
         *,
         pace: float,
         rest: float,
@@ -130,8 +130,8 @@ class Tenure:
         """The state-stream sequence that the last acknowledged decision holds for."""
         self._new_hold = hold
         self._hold = hold()
-        self._judge = judge
-        self._diary = diary
+        self._decider = decider
+        self._observer = observer
         self._pace = pace
         self._rest = rest
         self._confirm_after = confirm_after
@@ -151,7 +151,7 @@ class Tenure:
     @property
     def caught_up(self) -> bool:
         """Whether the last acknowledged decision holds for the state of now."""
-        return self.owned and not self._busy and not self._judge.is_behind(self.shard)
+        return self.owned and not self._busy and not self._decider.is_behind(self.shard)
 
     @property
     def published(self) -> Content | None:
@@ -171,7 +171,7 @@ class Tenure:
     def doubt(self) -> None:
         """The connection was down: the server may have lost the last decision, so the next is published anyway."""
         self._published = None
-        self._judge.put_back(self.shard)
+        self._decider.put_back(self.shard)
 
     async def run(self) -> None:
         """Claims the shard and keeps its decision up to date, until it is given up."""
@@ -183,13 +183,13 @@ class Tenure:
                 await asyncio.sleep(await self._confirm())
 
     def _has_work(self) -> bool:
-        behind = self._hold.epoch is None or self._judge.is_behind(self.shard)
-        return self._kept and behind and self._judge.may_publish(self.shard)
+        behind = self._hold.epoch is None or self._decider.is_behind(self.shard)
+        return self._kept and behind and self._decider.may_publish(self.shard)
 
     async def _act(self) -> float:
         """Claims or publishes once; returns how long to rest before the next time, in seconds."""
         self._busy = True
-        decided = self._judge.decide(self.shard, self._limit)
+        decided = self._decider.decide(self.shard, self._limit)
         try:
             if self._hold.epoch is None:
                 await self._claim(decided)
@@ -221,31 +221,31 @@ class Tenure:
             self._settled()
             return self._rest
         except RetryableBusError as error:
-            self._diary.failed(self.shard, error)
+            self._observer.failed(self.shard, error)
         return 0.0
 
     async def _claim(self, decided: Decided) -> None:
         """The claim itself holds the content: a reader that starts now must not find the shard empty."""
-        epoch = await self._hold.claim(lambda: self._judge.written(self.shard, decided, 0, 0))
+        epoch = await self._hold.claim(lambda: self._decider.written(self.shard, decided, 0, 0))
         self._turn = 0
         self._published = None
-        self._diary.claimed(self.shard, epoch)
+        self._observer.claimed(self.shard, epoch)
 
     async def _publish(self, decided: Decided) -> None:
         epoch = self._hold.epoch
         if epoch is None or (self._published is not None and same(self._published, decided.content)):
             return
         self._turn += 1
-        await self._hold.publish(self._judge.written(self.shard, decided, epoch, self._turn))
+        await self._hold.publish(self._decider.written(self.shard, decided, epoch, self._turn))
         self._published = decided.content
-        self._diary.published(self.shard, decided)
+        self._observer.published(self.shard, decided)
 
     def _step_down(self) -> None:
         self._hold = self._new_hold()
-        self._judge.put_back(self.shard)
-        self._diary.lost(self.shard)
+        self._decider.put_back(self.shard)
+        self._observer.lost(self.shard)
 
     def _try_again(self, error: Exception) -> float:
-        self._judge.put_back(self.shard)
-        self._diary.failed(self.shard, error)
+        self._decider.put_back(self.shard)
+        self._observer.failed(self.shard, error)
         return _RETRY_SECONDS

@@ -9,12 +9,12 @@ from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import NEIGHBOURS, Found, prospects_of, targets_of
 from fairlead_policy.explain.neighbourhood import join_around
 from fairlead_scorer.query.shard_asking import Part, ShardAsker
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.pool import ScoredPool
 
 _SOME_JOB = "another job"
 
 
-class Foreseer:
+class Counterfactuals:
     """Says what would move a waiting job.
 
     Args:
@@ -24,7 +24,7 @@ class Foreseer:
     def __init__(self, asker: ShardAsker) -> None:
         self._asker = asker
 
-    async def foresee(self, pool: Pool, own: ShardReply, part: Part, at: Micros) -> Prospects:
+    async def foresee(self, pool: ScoredPool, own: ShardReply, part: Part, at: Micros) -> Prospects:
         """What would move the job whose place its own shard gave, all else being equal.
 
         Args:
@@ -51,7 +51,7 @@ class Foreseer:
         return prospects_of(found, rules, at)
 
     async def _ends(
-        self, pool: Pool, place: Place, targets: list[Place], at: Micros
+        self, pool: ScoredPool, place: Place, targets: list[Place], at: Micros
     ) -> tuple[list[dict[str, int] | None], list[Promoted | None]]:
         """What of its tenant's running jobs has to end before it passes each of these; None where nobody knows.
 
@@ -65,7 +65,7 @@ class Foreseer:
                 return reply.ends, reply.ended if len(reply.ended) == len(targets) else unknown
         return [None for _ in targets], unknown
 
-    async def _ranks(self, pool: Pool, ended: list[Promoted | None], at: Micros) -> list[int | None]:
+    async def _ranks(self, pool: ScoredPool, ended: list[Promoted | None], at: Micros) -> list[int | None]:
         """The ranks of places that the job would have; None where none is told, or an owner does not count."""
         told = [one for one in ended if one is not None]
         if not told:

@@ -9,14 +9,14 @@ from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_scorer.query import words
-from fairlead_scorer.query.counterfactuals import Foreseer, concealed, concealed_place
+from fairlead_scorer.query.counterfactuals import Counterfactuals, concealed, concealed_place
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_answers import most_first
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
-from fairlead_scorer.state.cluster_cache import Ledger
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.pool import ScoredPool
 
 _MOST_FOUND = 10
 """Jobs explained for one name; names are rarely shared by more than a few clusters."""
@@ -27,7 +27,7 @@ class Explainer:
     """Says of jobs why they stand where they stand.
 
     Args:
-        ledger: what is known.
+        cache: what is known.
         asker: asks the owners of shards.
         unmarked: the clusters that hold a pool's order up.
         steering: where levels are written.
@@ -37,7 +37,7 @@ class Explainer:
 
     def __init__(
         self,
-        ledger: Ledger,
+        cache: ClusterCache,
         asker: ShardAsker,
         unmarked: Callable[[str], list[str]],
         steering: SteeringView,
@@ -46,12 +46,12 @@ class Explainer:
         traced: float,
     ) -> None:
         self._traced = traced
-        self._ledger = ledger
+        self._cache = cache
         self._asker = asker
         self._unmarked = unmarked
         self._steering = steering
         self._reserved = reserved
-        self._foreseer = Foreseer(asker)
+        self._counterfactuals = Counterfactuals(asker)
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
         """The jobs of that name, those that wait first.
@@ -61,7 +61,7 @@ class Explainer:
             tenant: whose jobs alone; the names of others' jobs are then left out.
             at: the instant.
         """
-        known = [self._facts(job, at) for job in sorted(self._ledger.find(name), key=_shown_first)]
+        known = [self._facts(job, at) for job in sorted(self._cache.find(name), key=_shown_first)]
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
         found = [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
         return [self._with_reservation(fact, open_names=tenant is None) for fact in found]
@@ -72,11 +72,11 @@ class Explainer:
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
         until = job.started or job.ended or at
-        rulebook = self._ledger.rulebook
+        rulebook = self._cache.rulebook
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
-        pool = self._ledger.queue_leads_to(job.cluster, job.queue)
-        misfit = misfit_of(job, self._ledger, None if pool is None else self._ledger.pools.get(pool))
+        pool = self._cache.queue_leads_to(job.cluster, job.queue)
+        misfit = misfit_of(job, self._cache, None if pool is None else self._cache.pools.get(pool))
         trace = trace_of_job(job.uid, job.traceparent, self._traced)
         return Explanation(
             cluster=job.cluster,
@@ -95,7 +95,7 @@ class Explainer:
             steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
-            approved=self._ledger.approval_of(job),
+            approved=self._cache.approval_of(job),
             reasons=_reasons(job),
             never=misfit.never,
             no_quota=misfit.no_quota,
@@ -106,7 +106,7 @@ class Explainer:
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
         """Adds the standing in the pool and, of a waiting job, the place and the rank."""
-        pool = None if fact.pool is None else self._ledger.pools.get(fact.pool)
+        pool = None if fact.pool is None else self._cache.pools.get(fact.pool)
         if pool is None or fact.tenant is None:
             return fact
         shard = pool.shard_of(fact.tenant)
@@ -123,13 +123,13 @@ class Explainer:
         return fact
 
     async def _ranked(
-        self, fact: Explanation, pool: Pool, own: ShardReply, at: Micros, *, open_names: bool
+        self, fact: Explanation, pool: ScoredPool, own: ShardReply, at: Micros, *, open_names: bool
     ) -> Explanation:
         place = own.places[0]
         higher = [one.place for one in own.promoted]
         question = ShardQuestion(at=at, below=place, prospects=True, higher=higher)
         part = await self._asker.ask(pool, "explain", question)
-        prospects = await self._foreseer.foresee(pool, own, part, at)
+        prospects = await self._counterfactuals.foresee(pool, own, part, at)
         counts = {line.tenant: line.jobs for reply in part.replies for line in reply.ahead}
         fact = msgspec.structs.replace(
             fact,

@@ -19,15 +19,15 @@ from fairlead_policy.fit.unschedulable import (
 )
 from fairlead_policy.fit.words import in_words
 from fairlead_scorer.query.shortfalls import shortfalls_of
-from fairlead_scorer.state.cluster_cache import Ledger
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.pool import ScoredPool
 
 _LISTED = 3
 """Reasons told of one job, and nodes that a sentence names; the first are the plainest."""
 _OF_CARDS = (CardShort, CardRefusals, NoCards, TooFewCards)
 
 
-class Misfit(NamedTuple):
+class JobMisfit(NamedTuple):
     """Why a waiting job does not fit, in words and as numbers; at most one of the three has any words."""
 
     never: list[str] = []
@@ -36,30 +36,32 @@ class Misfit(NamedTuple):
     shortfalls: list[Shortfall] = []
 
 
-FITS = Misfit()
+FITS = JobMisfit()
 """As far as anybody knows."""
 
 
-def misfit_of(job: JobState, ledger: Ledger, pool: Pool | None) -> Misfit:
+def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> JobMisfit:
     """What is known to keep a waiting job from starting, its place in the order apart.
 
     Args:
         job: in any phase.
-        ledger: what is known.
+        cache: what is known.
         pool: that it waits in.
     """
     if job.phase not in {Phase.WAITING, Phase.HELD}:
         return FITS
-    packed = not ledger.starts_by_quota_alone(job.cluster, job.queue)
-    nodes, sizes = ledger.nodes_of(job.cluster) if packed else [], ledger.sizes_of(job.cluster)
+    packed = not cache.starts_by_quota_alone(job.cluster, job.queue)
+    nodes, sizes = cache.nodes_of(job.cluster) if packed else [], cache.sizes_of(job.cluster)
     if obstacles := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
-        return Misfit(never=_told(said, obstacles, nodes), shortfalls=shortfalls_of("never", obstacles))
-    if pool is not None and (short := list(_lacking(job, pool, ledger))):
-        return Misfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
+        return JobMisfit(never=_told(said, obstacles, nodes), shortfalls=shortfalls_of("never", obstacles))
+    if pool is not None and (short := list(_lacking(job, pool, cache))):
+        return JobMisfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
     if obstacles := sizes.crowded_out(job, nodes):
         said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
-        return Misfit(no_room=_told(said, obstacles, nodes), shortfalls=shortfalls_of("no-room", obstacles))
+        return JobMisfit(
+            no_room=_told(said, obstacles, nodes), shortfalls=shortfalls_of("no-room", obstacles)
+        )
     return FITS
 
 
@@ -78,9 +80,9 @@ def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
         yield f"Not counted: the cards of {named}{more}, whose register cannot be read."
 
 
-def _lacking(job: JobState, pool: Pool, ledger: Ledger) -> Iterator[PoolFull]:
+def _lacking(job: JobState, pool: ScoredPool, cache: ClusterCache) -> Iterator[PoolFull]:
     """What quota has too little left of. More than the pool has at all is among the reasons of the job's place."""
-    quota = ledger.quota_of(pool.name)
+    quota = cache.quota_of(pool.name)
     for resource, amount in sorted(job.demand.items()):
         has, used = quota.get(resource, (0, 0))
         if amount <= has < amount + used:

@@ -16,7 +16,7 @@ MOST_BYTES = 256 * 1024
 """Of answers in one reply, the last of them not counted: a server takes messages of a megabyte."""
 
 
-class ToldAnswers:
+class PastAnswers:
     """Answers `ask.answer` from the stream of answers.
 
     Args:

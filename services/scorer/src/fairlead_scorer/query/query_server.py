@@ -1,18 +1,18 @@
-"""The desk: where people's questions come in, on a queue group of all scorers."""
+"""The query server: where people's questions come in, on a queue group of all scorers."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from fairlead_bus import Asked, Bus, Rejected
 from fairlead_contracts import subjects
-from fairlead_scorer.query.past_answers import ToldAnswers
+from fairlead_scorer.query.past_answers import PastAnswers
 from fairlead_scorer.query.questions import Questions
-from fairlead_scorer.report.record import Record
+from fairlead_scorer.report.record import ScorerRecord
 
 GROUP = "scorer"
 
 
-class Desk:
+class QueryServer:
     """Hands questions to those who answer them, once there is something to answer from.
 
     Args:
@@ -27,8 +27,8 @@ class Desk:
         self,
         bus: Bus,
         questions: Questions,
-        told: ToldAnswers,
-        record: Record,
+        told: PastAnswers,
+        record: ScorerRecord,
         why_not: Callable[[], str | None],
     ) -> None:
         self._bus = bus

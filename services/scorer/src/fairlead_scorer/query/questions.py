@@ -38,8 +38,8 @@ from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.shard_answers import MOST_PLACES
 from fairlead_scorer.query.shard_asking import Part, ShardAsker
 from fairlead_scorer.query.steering import SteeringView
-from fairlead_scorer.state.cluster_cache import Ledger
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.pool import ScoredPool
 
 _SPARE_PLACES = 8
 """That each shard tells beyond twice its even part."""
@@ -53,7 +53,7 @@ class Questions:
     """Answers `ask.queue`, `ask.tenants` and `ask.explain`.
 
     Args:
-        ledger: what is known.
+        cache: what is known.
         asker: asks the owners of shards.
         explainer: answers about single jobs.
         steering: where levels are written.
@@ -62,13 +62,13 @@ class Questions:
 
     def __init__(
         self,
-        ledger: Ledger,
+        cache: ClusterCache,
         asker: ShardAsker,
         explainer: Explainer,
         steering: SteeringView,
         now: Callable[[], Micros],
     ) -> None:
-        self._ledger = ledger
+        self._cache = cache
         self._asker = asker
         self._explainer = explainer
         self._steering = steering
@@ -78,7 +78,7 @@ class Questions:
         """Who waits, in order."""
         question = read_question(QUEUE_QUESTION, asked)
         tenant = tenant_asked(asked, question.tenant)
-        if tenant is not None and not self._ledger.knows_tenant(tenant):
+        if tenant is not None and not self._cache.knows_tenant(tenant):
             refuse("tenant", tenant, "is not in the policy, and has no job and no queue")
         at = self._now()
         pools = [
@@ -121,7 +121,7 @@ class Questions:
         found = await self._explainer.explain(question.job, tenant, at)
         return to_json(ExplainReply(at=to_datetime(at), found=found))
 
-    async def _order(self, pool: Pool, at: Micros, limit: int) -> PoolQueue:
+    async def _order(self, pool: ScoredPool, at: Micros, limit: int) -> PoolQueue:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)
         part, places = await self._first_places(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
@@ -135,7 +135,7 @@ class Questions:
             silent_shards=part.silent,
         )
 
-    async def _first_places(self, pool: Pool, at: Micros, wanted: int) -> tuple[Part, list[Place]]:
+    async def _first_places(self, pool: ScoredPool, at: Micros, wanted: int) -> tuple[Part, list[Place]]:
         """The first places of the pool, and what its shards said.
 
         Each shard tells a little more than its part of them. Where that leaves the merge uncertain, as with a tenant
@@ -147,7 +147,7 @@ class Questions:
             part, merged = await self._merged(pool, at, wanted)
         return part, merged[:wanted]
 
-    async def _merged(self, pool: Pool, at: Micros, of_each: int) -> tuple[Part, list[Place]]:
+    async def _merged(self, pool: ScoredPool, at: Micros, of_each: int) -> tuple[Part, list[Place]]:
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
         # Of values that do not change. Thousands take 50 ms, and decisions must not wait for that.
         parts = [reply.places for reply in part.replies]
@@ -162,7 +162,7 @@ class Questions:
                 await asyncio.sleep(0)
             yield self._ranked(rank, place, rules, _why_behind(places, rank, rules, at))
 
-    async def _order_of_tenant(self, pool: Pool, at: Micros, limit: int, tenant: str) -> PoolQueue:
+    async def _order_of_tenant(self, pool: ScoredPool, at: Micros, limit: int, tenant: str) -> PoolQueue:
         """The tenant's places with their ranks in the whole pool: its own shard lists them, all shards count."""
         wanted = min(limit or _MOST_RANKED, _MOST_RANKED)
         own = await self._asker.ask(
@@ -186,24 +186,24 @@ class Questions:
 
     def _ranked(self, rank: int, place: Place, rules: PoolRules, why: str = "") -> RankedPlace:
         share, entitled = quotient_of(place, rules)
-        owner = self._ledger.owner_of(place.uid)
+        owner = self._cache.owner_of(place.uid)
         return RankedPlace(
             rank=rank,
             place=place,
             share=share,
             entitled=entitled,
             owner=owner,
-            approved=self._ledger.approved(place.uid),
+            approved=self._cache.approved(place.uid),
             why=why,
         )
 
-    def _pools(self, name: str | None) -> list[Pool]:
+    def _pools(self, name: str | None) -> list[ScoredPool]:
         if name is None:
-            return [self._ledger.pools[known] for known in sorted(self._ledger.pools)]
-        if name not in self._ledger.pools:
-            known = ", ".join(sorted(self._ledger.pools)) or "none yet"
+            return [self._cache.pools[known] for known in sorted(self._cache.pools)]
+        if name not in self._cache.pools:
+            known = ", ".join(sorted(self._cache.pools)) or "none yet"
             refuse("pool", name, f"is not a pool; pools are {known}")
-        return [self._ledger.pools[name]]
+        return [self._cache.pools[name]]
 
 
 def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:

@@ -6,7 +6,7 @@ from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 
 ADMITTER = "admitter"
 """The role whose leader's lease says it."""
@@ -26,12 +26,12 @@ class ReserveView:
     """Says of jobs what was promised to them.
 
     Args:
-        ledger: what is known.
+        cache: what is known.
         leaders: who leads, with what they say.
     """
 
-    def __init__(self, ledger: Ledger, leaders: Leaders) -> None:
-        self._ledger = ledger
+    def __init__(self, cache: ClusterCache, leaders: Leaders) -> None:
+        self._cache = cache
         self._leaders = leaders
 
     def reasons(self, job: Explanation, *, open_names: bool) -> list[str]:
@@ -63,7 +63,7 @@ class ReserveView:
         return []
 
     def _job(self, uid: str) -> JobState | None:
-        return next((job for job in self._ledger.find(uid) if job.uid == uid), None)
+        return next((job for job in self._cache.find(uid) if job.uid == uid), None)
 
 
 def _clock(at: Micros) -> str:

@@ -12,20 +12,22 @@ from fairlead_policy.explain.surroundings import around_place, count_others_befo
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_order import PoolOrder
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.pool import ScoredPool
 
 MOST_PLACES = 2000
 """Places in one reply or answer: about half a megabyte, under the server's limit for a message."""
 
 
-def answer(pool: Pool, shard: int, kind: Question, asked: ShardQuestion) -> ShardReply:
+def answer(pool: ScoredPool, shard: int, kind: Question, asked: ShardQuestion) -> ShardReply:
     """What the shard says to a question, for the question's own instant."""
     tenants = pool.tenants_of(shard)
     reply = _reply(pool, shard, kind, asked, tenants)
     return _foreseen(reply, pool, asked, tenants) if asked.prospects or asked.passing else reply
 
 
-def _reply(pool: Pool, shard: int, kind: Question, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
+def _reply(
+    pool: ScoredPool, shard: int, kind: Question, asked: ShardQuestion, tenants: list[str]
+) -> ShardReply:
     if asked.tenant is not None:
         tenants = [asked.tenant] if asked.tenant in tenants else []
     return ShardReply(
@@ -41,7 +43,7 @@ def _reply(pool: Pool, shard: int, kind: Question, asked: ShardQuestion, tenants
     )
 
 
-def _foreseen(reply: ShardReply, pool: Pool, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
+def _foreseen(reply: ShardReply, pool: ScoredPool, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
     """The reply with what is asked of a job's prospects."""
     order, at = pool.order, asked.at
     own = reply.places[0] if reply.places else None
@@ -71,7 +73,7 @@ def _wants_standings(kind: Question, asked: ShardQuestion) -> bool:
     return kind == "tenants" or (kind == "explain" and asked.tenant is not None)
 
 
-def _places(pool: Pool, tenants: list[str], asked: ShardQuestion) -> list[Place]:
+def _places(pool: ScoredPool, tenants: list[str], asked: ShardQuestion) -> list[Place]:
     if asked.among or not tenants:
         return []
     limit = min(asked.limit or MOST_PLACES, MOST_PLACES)
@@ -79,16 +81,16 @@ def _places(pool: Pool, tenants: list[str], asked: ShardQuestion) -> list[Place]
     return merge_places(fronts.values(), pool.rules, asked.at)[:limit]
 
 
-def _one_place(pool: Pool, asked: ShardQuestion) -> list[Place]:
+def _one_place(pool: ScoredPool, asked: ShardQuestion) -> list[Place]:
     place = None if asked.uid is None else pool.place(asked.uid, asked.at)
     return [] if place is None else [place]
 
 
-def _before(pool: Pool, shard: int, place: Place, asked: ShardQuestion) -> dict[str, int]:
+def _before(pool: ScoredPool, shard: int, place: Place, asked: ShardQuestion) -> dict[str, int]:
     return pool.count_before(place, asked.at, pool.tenants_of(shard))
 
 
-def _ahead(pool: Pool, shard: int, place: Place, asked: ShardQuestion) -> list[AheadOf]:
+def _ahead(pool: ScoredPool, shard: int, place: Place, asked: ShardQuestion) -> list[AheadOf]:
     return most_first(_before(pool, shard, place, asked))
 
 

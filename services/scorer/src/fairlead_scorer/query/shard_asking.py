@@ -14,7 +14,7 @@ from fairlead_contracts.messages.questions import SHARD_REPLY, ShardQuestion, Sh
 from fairlead_contracts.subjects import Question
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.query import shard_answers
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.pool import ScoredPool
 
 _AGAIN_SECONDS = 0.05
 """Between two tries: a shard that changes hands has no owner for a few of these."""
@@ -49,7 +49,7 @@ class ShardAsker:
         self._patience = patience
 
     async def ask(
-        self, pool: Pool, kind: Question, question: ShardQuestion, shards: list[int] | None = None
+        self, pool: ScoredPool, kind: Question, question: ShardQuestion, shards: list[int] | None = None
     ) -> Part:
         """What the owners of these shards, or of all, say to one question."""
         asked = list(range(pool.shards)) if shards is None else shards
@@ -62,7 +62,7 @@ class ShardAsker:
         )
 
     async def _one(
-        self, pool: Pool, shard: int, kind: Question, question: ShardQuestion
+        self, pool: ScoredPool, shard: int, kind: Question, question: ShardQuestion
     ) -> ShardReply | None:
         if self._owns(ShardName(pool.name, shard)):
             return shard_answers.answer(pool, shard, kind, question)
@@ -77,7 +77,7 @@ class ShardAsker:
             return None
 
     async def _try(
-        self, pool: Pool, shard: int, kind: Question, question: ShardQuestion
+        self, pool: ScoredPool, shard: int, kind: Question, question: ShardQuestion
     ) -> ShardReply | None:
         """One try; None where the shard has no owner just now, or one that scores by another policy or capacity."""
         subject = subjects.shard_question(pool.name, shard, kind)

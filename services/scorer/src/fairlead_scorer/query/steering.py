@@ -7,7 +7,7 @@ from fairlead_contracts.messages.state import PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding
 from fairlead_scorer.query.reservations import ADMITTER, Leaders
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 
 _FIRMNESS = ("exact", "within-queue", "tie-break")
 """What a pool's enforcement may be, the firmest first."""
@@ -17,20 +17,20 @@ class SteeringView:
     """Says of pools where their levels are written.
 
     Args:
-        ledger: what is known.
+        cache: what is known.
         words: what operators said.
         leaders: who leads, with what admitters saw.
     """
 
-    def __init__(self, ledger: Ledger, words: OperatorWords, leaders: Leaders) -> None:
-        self._ledger = ledger
+    def __init__(self, cache: ClusterCache, words: OperatorWords, leaders: Leaders) -> None:
+        self._cache = cache
         self._words = words
         self._leaders = leaders
 
     def of(self, pool: str) -> list[Steering]:
         """Of each cluster that is joined into the pool and has queues there, by name."""
         queues: dict[str, list[QueueState]] = {}
-        for queue in self._ledger.queues_of(pool):
+        for queue in self._cache.queues_of(pool):
             queues.setdefault(queue.cluster, []).append(queue)
         return [self._of_cluster(pool, cluster, queues[cluster]) for cluster in sorted(queues)]
 
@@ -39,9 +39,9 @@ class SteeringView:
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
     def _of_cluster(self, pool: str, cluster: str, queues: list[QueueState]) -> Steering:
-        stated = [one for one in self._ledger.stated_in(pool) if one.cluster == cluster]
+        stated = [one for one in self._cache.stated_in(pool) if one.cluster == cluster]
         loosest = max(stated, key=_looseness, default=None)
-        judged = self._judge(pool, cluster, queues)
+        judged = self._decider(pool, cluster, queues)
         going = judged.unsafe or judged.fate is Fate.GO
         lease = self._leaders.leader(ADMITTER, cluster)
         return Steering(
@@ -50,13 +50,13 @@ class SteeringView:
             enforcement=_FIRMNESS[0] if loosest is None else loosest.enforcement,
             enforcement_why="" if loosest is None else loosest.enforcement_why,
             withheld=judged.why,
-            levels_left=sum(map(self._ledger.levels_in, queues)) if going else 0,
+            levels_left=sum(map(self._cache.levels_in, queues)) if going else 0,
             preemptions_by_left_levels=0 if lease is None else lease.preemptions_by_left_levels.get(pool, 0),
             adherence=None if lease is None else _adherence(lease, pool),
         )
 
-    def _judge(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:
-        rulebook, words = self._ledger.rulebook, self._words
+    def _decider(self, pool: str, cluster: str, queues: list[QueueState]) -> Withholding:
+        rulebook, words = self._cache.rulebook, self._words
         if rulebook is None:
             return Withholding(why="there is no policy", fate=Fate.STAND)
         return judge_withholding(
@@ -64,7 +64,7 @@ class SteeringView:
             queues,
             words.clearance(cluster),
             control=words.control(pool),
-            values=self._ledger.class_values(cluster),
+            values=self._cache.class_values(cluster),
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),
         )

@@ -10,7 +10,7 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.pool import ScoredPool
 
 LABELLED_TENANTS = 200
 """Tenants of a scorer with labels of their own, those that hold most first; the others are counted."""
@@ -30,7 +30,7 @@ class FairnessMetrics(Collector):
     def __init__(
         self,
         decided: Callable[[], Iterable[tuple[ShardName, Content]]],
-        pools: Callable[[], Mapping[str, Pool]],
+        pools: Callable[[], Mapping[str, ScoredPool]],
         clock: Callable[[], Micros],
     ) -> None:
         self._decided = decided

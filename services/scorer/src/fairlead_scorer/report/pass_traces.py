@@ -21,13 +21,13 @@ from fairlead_contracts.messages.job_traces import (
 from fairlead_contracts.messages.state import JobState
 from fairlead_runtime import Spans
 from fairlead_scorer.decide.decision import Content
-from fairlead_scorer.decide.shard_ownership import Decided, Diary, ShardName
+from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardObserver
 
 _LINKS = 32
 """Jobs that a pass is linked to: more than that nobody looks through."""
 
 
-class _Pass(NamedTuple):
+class _PendingPass(NamedTuple):
     """A decision that is on its way."""
 
     context: TraceContext
@@ -42,18 +42,18 @@ class _Pass(NamedTuple):
     """Jobs that stood at the front before, and stand elsewhere among each other now."""
 
 
-class PassDiary(Diary, Protocol):
-    """A diary that counts moves, too."""
+class PassObserver(ShardObserver, Protocol):
+    """An observer that counts moves, too."""
 
     def moved(self, shard: ShardName, jobs: int) -> None:
         """So many jobs stand elsewhere among each other."""
 
 
 class PassTraces:
-    """Tells passes as they are published; hears of tenures in the place of the diary, and hands everything on.
+    """Tells passes as they are published; hears of owned shards in the place of the record, and hands everything on.
 
     Args:
-        diary: counts and logs.
+        observer: counts and logs.
         spans: where spans are told.
         job: a waiting job, by its uid.
         replica: our name.
@@ -62,20 +62,20 @@ class PassTraces:
 
     def __init__(
         self,
-        diary: PassDiary,
+        observer: PassObserver,
         spans: Spans,
         job: Callable[[str], JobState | None],
         replica: str,
         clock: Callable[[], Micros],
     ) -> None:
-        self._diary = diary
+        self._observer = observer
         self._spans = spans
         self._job = job
         self._replica = replica
         self._clock = clock
         self._fronts: dict[ShardName, Mapping[str, Place]] = {}
         """What each shard's last decision placed: as much as a decision holds, and no more shards than were ours."""
-        self._passes: dict[ShardName, _Pass] = {}
+        self._passes: dict[ShardName, _PendingPass] = {}
 
     def begin(self, shard: ShardName, content: Content, epoch: int, turn: int) -> str | None:
         """A decision is about to be published; gives the trace that it carries: None where it is not kept."""
@@ -87,7 +87,7 @@ class PassTraces:
         moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
         context = new_trace("pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio)
         context = context._replace(kept=context.kept or bool(entered))
-        self._passes[shard] = _Pass(
+        self._passes[shard] = _PendingPass(
             context, self._clock(), epoch, turn, places, entered, moved[:_LINKS], len(overtaken)
         )
         return context.traceparent if context.kept and self._spans.on else None
@@ -99,38 +99,38 @@ class PassTraces:
         root = trace_of_job(uid, job.traceparent, self._spans.ratio)
         return (job, root) if root.kept else None
 
-    # The diary ----------------------------------------------------------------------------------------------------
+    # The observer --------------------------------------------------------------------------------------------------
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
         """We own the shard; whoever owned it before may have died before it told its last passes."""
-        self._diary.claimed(shard, epoch)
+        self._observer.claimed(shard, epoch)
         begun = self._passes.get(shard)
         said = self._about(shard) | {"fairlead.epoch": epoch, "fairlead.role": "scorer"}
         self._spans.trouble("take over", said, links=() if begun is None else begun.moved)
 
     def lost(self, shard: ShardName) -> None:
         """Somebody else has claimed it."""
-        self._diary.lost(shard)
+        self._observer.lost(shard)
         self._fronts.pop(shard, None)
         self._passes.pop(shard, None)
 
     def published(self, shard: ShardName, decided: Decided) -> None:
         """A decision was acknowledged."""
-        self._diary.published(shard, decided)
+        self._observer.published(shard, decided)
         done = self._passes.pop(shard, None)
         if done is not None:
             self._fronts[shard] = done.places
-            self._diary.moved(shard, done.overtaken)
+            self._observer.moved(shard, done.overtaken)
             self._spans.tell(self._told(shard, done))
 
     def failed(self, shard: ShardName, error: Exception) -> None:
         """A decision could not be published now."""
-        self._diary.failed(shard, error)
+        self._observer.failed(shard, error)
         begun = self._passes.get(shard)
         links = () if begun is None else (begun.context, *begun.moved)
         self._spans.trouble("publish", self._about(shard), links=links, error=str(error))
 
-    def _told(self, shard: ShardName, done: _Pass) -> Iterator[Span]:
+    def _told(self, shard: ShardName, done: _PendingPass) -> Iterator[Span]:
         now = self._clock()
         about = self._about(shard) | {"fairlead.epoch": done.epoch, "fairlead.turn": done.turn}
         yield Span(

@@ -6,7 +6,7 @@ import structlog
 
 from fairlead_runtime import Metrics
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
-from fairlead_scorer.state.pool import Pool
+from fairlead_scorer.state.pool import ScoredPool
 
 _LABELLED_POOLS = 50
 """Pools with a label of their own in metrics; the waiting jobs of further ones are summed under `other`."""
@@ -14,7 +14,7 @@ _OTHER = "other"
 _SCORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
-class Record:
+class ScorerRecord:
     """The scorer's metrics and log lines.
 
     Args:
@@ -55,7 +55,7 @@ class Record:
         self._past = metrics.gauge("past", "Tenants of owned shards that have past use.", unit="tenants")
         self._policies = metrics.counter("policies", "Policy documents read.", labels=["outcome"])
 
-    # Tenures ------------------------------------------------------------------------------------------------------
+    # Owned shards -------------------------------------------------------------------------------------------------
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
         """We own the shard."""
@@ -113,7 +113,7 @@ class Record:
             given_up=[str(shard) for shard in given_up],
         )
 
-    def stands(self, pools: Iterable[Pool], owned: int, dirty: int, past: int) -> None:
+    def stands(self, pools: Iterable[ScoredPool], owned: int, dirty: int, past: int) -> None:
         """How things stand after a pass."""
         self._past.set(past)
         self._owned.set(owned)

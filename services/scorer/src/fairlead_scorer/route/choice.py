@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_scorer.state.cluster_cache import Ledger, Stated
+from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
 
 
 class Choice(NamedTuple):
@@ -26,7 +26,7 @@ class _Option(NamedTuple):
 
 
 def choose(
-    ledger: Ledger, rulebook: Rulebook, submission: Submission, sent: Mapping[Stated, Mapping[str, int]]
+    cache: ClusterCache, rulebook: Rulebook, submission: Submission, sent: Mapping[Stated, Mapping[str, int]]
 ) -> Choice:
     """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name.
 
@@ -34,18 +34,18 @@ def choose(
     where more waits than fits.
 
     Args:
-        ledger: what is known of the clusters.
+        cache: what is known of the clusters.
         rulebook: the policy.
         submission: as checked by the contracts.
-        sent: base units of what went to each pool and does not show in the ledger yet.
+        sent: base units of what went to each pool and does not show in the cluster cache yet.
 
     Raises:
         FieldError: no cluster takes it; says why, of each cluster that was considered.
     """
     options: list[_Option] = []
     problems: dict[str, FieldError] = {}
-    for cluster, queue in sorted(set(_queues(ledger, submission))):
-        pool = ledger.stated_pool(cluster, queue)
+    for cluster, queue in sorted(set(_queues(cache, submission))):
+        pool = cache.stated_pool(cluster, queue)
         if pool is None:
             continue
         try:
@@ -54,7 +54,7 @@ def choose(
             problems.setdefault(cluster, error)
             continue
         stated = (cluster, pool.name)
-        room = _room(submission.demand, pool.capacity, [ledger.taken(*stated), sent.get(stated, {})])
+        room = _room(submission.demand, pool.capacity, [cache.taken(*stated), sent.get(stated, {})])
         options.append(_Option(-room, *stated))
     if not options:
         raise _nowhere(submission, problems)
@@ -62,9 +62,9 @@ def choose(
     return Choice(best.cluster, (best.cluster, best.pool))
 
 
-def _queues(ledger: Ledger, submission: Submission) -> Iterator[Stated]:
+def _queues(cache: ClusterCache, submission: Submission) -> Iterator[Stated]:
     """The (cluster, queue) pairs that the submission could stand in: it enters by the account of its tenant's name."""
-    for account in ledger.tenants():
+    for account in cache.tenants():
         if account.scope == submission.tenant:
             yield account.cluster, submission.queue or account.queue
 

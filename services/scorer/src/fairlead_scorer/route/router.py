@@ -26,9 +26,9 @@ from fairlead_contracts.messages.submissions import (
     read_submission,
 )
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
-from fairlead_scorer.report.record import Record
+from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route import choice as routing
-from fairlead_scorer.state.cluster_cache import Ledger, Stated
+from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
 
 _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""
@@ -51,14 +51,16 @@ class Router:
 
     Args:
         bus: the connection.
-        ledger: what is known of the clusters.
+        cache: what is known of the clusters.
         record: hears of routes.
         now: the wall clock.
     """
 
-    def __init__(self, bus: Bus, ledger: Ledger, record: Record, now: Callable[[], Micros]) -> None:
+    def __init__(
+        self, bus: Bus, cache: ClusterCache, record: ScorerRecord, now: Callable[[], Micros]
+    ) -> None:
         self._bus = bus
-        self._ledger = ledger
+        self._cache = cache
         self._record = record
         self._now = now
         self._routes = Bucket(bus, ROUTES)
@@ -120,10 +122,10 @@ class Router:
         known = await self._routes.get(key)
         if known is not None:
             return known.value.decode()
-        rulebook = self._ledger.rulebook
+        rulebook = self._cache.rulebook
         if rulebook is None:
             raise NotYetError("there is no policy to route by", seconds=_NO_POLICY_SECONDS)
-        choice = routing.choose(self._ledger, rulebook, submission, self._on_their_way())
+        choice = routing.choose(self._cache, rulebook, submission, self._on_their_way())
         # Before anything else is awaited: the submissions that are handled side by side must see each other.
         self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
         try:

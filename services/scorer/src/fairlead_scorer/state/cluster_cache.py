@@ -1,6 +1,6 @@
-"""The ledger: what the clusters state, read through the policy, as pools of jobs in order.
+"""The cluster cache: what the clusters state, read through the policy, as pools of jobs in order.
 
-Pure and incremental: after any sequence of changes it equals a ledger built from the last state alone. A job leads to
+Pure and incremental: after any sequence of changes it equals a cache built from the last state alone. A job leads to
 its queue, the queue to the pool that the cluster states, that to the policy's pool. Waiting jobs wait there, running
 ones count as use, held and ended ones do neither.
 """
@@ -31,10 +31,10 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
-from fairlead_scorer.state.past import Over, PoolPast, over
-from fairlead_scorer.state.persisted_usage import Keepings, revision_of
-from fairlead_scorer.state.pool import Counted, Pool, RunningJob
-from fairlead_scorer.state.runs_over import RunsOver, needed_from
+from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
+from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
+from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
+from fairlead_scorer.state.pool import Counted, RunningJob, ScoredPool
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
@@ -43,7 +43,7 @@ type Stated = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Where a job is counted, and as what."""
 
     pool: str
@@ -53,11 +53,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What its frontend counts of its quota; what it weighs may be another thing, where cards are known."""
 
 
-class Ledger:
+class ClusterCache:
     """All facts of all clusters, and the pools that the policy makes of them."""
 
     def __init__(self) -> None:
-        self.pools: dict[str, Pool] = {}
+        self.pools: dict[str, ScoredPool] = {}
         """By policy name."""
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
@@ -76,13 +76,13 @@ class Ledger:
         self._jobs_of: dict[Stated, dict[str, None]] = {}
         """By queue, the uids of its jobs."""
         self._pool_of: dict[Stated, Stated] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, JobEntry] = {}
         """By uid, the jobs that count."""
         self._use: dict[Stated, dict[str, int]] = {}
         self._held: dict[Stated, dict[str, int]] = {}
         """Of that, what runs."""
-        self._over = RunsOver()
-        self._keepings = Keepings()
+        self._over = FinishedRuns()
+        self._persisted = PersistedUsage()
         self._past_before: dict[str, PoolPast] = {}
         """By pool, under the policy before: of use while another one is taken on."""
 
@@ -94,12 +94,12 @@ class Ledger:
             pass
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
-        """As `adopt`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
+        """As `adopt`, in steps of a few milliseconds; between them the cluster cache is not fit to decide from."""
         self._past_before = self._pasts()
         self._forget_places()
         self.rulebook = Rulebook(document, revision)
         if self.rulebook.half_life is None:
-            self._keepings.forget(revision)
+            self._persisted.forget(revision)
         self._reshape()
         self._past_before.clear()
         for run in self._over.values():
@@ -126,7 +126,7 @@ class Ledger:
             pass
 
     def learning(self, changes: Mapping[str, State | None]) -> Iterator[None]:
-        """As `learn`, in steps of a few milliseconds; between them the ledger is not fit to decide from."""
+        """As `learn`, in steps of a few milliseconds; between them the cluster cache is not fit to decide from."""
         jobs: list[str] = []
         reshaped = False
         for subject, state in changes.items():
@@ -144,18 +144,18 @@ class Ledger:
             if number % _STEP == 0:
                 yield
 
-    def hear(self, runs: Iterable[Over]) -> None:
+    def hear(self, runs: Iterable[FinishedRun]) -> None:
         """Takes in runs that are over; told again, they change nothing."""
         for run in runs:
             self._end(run)
 
     def follow(
-        self, keepings: Iterable[Keeping], ours: Callable[[str, int], bool], now: Micros
+        self, persisted: Iterable[Keeping], ours: Callable[[str, int], bool], now: Micros
     ) -> list[Keeping]:
         """Takes in what the owners of shards stated of past use.
 
         Args:
-            keepings: what they stated.
+            persisted: what they stated.
             ours: whether a shard of a pool is ours: what is our own word we know better.
             now: the clock.
 
@@ -164,8 +164,8 @@ class Ledger:
         """
         strange: set[str] = set()
         beyond: list[Keeping] = []
-        for keeping in keepings:
-            self._keepings.note(keeping)
+        for keeping in persisted:
+            self._persisted.note(keeping)
             pool = self.pools.get(keeping.pool)
             if pool is None or keeping.kept is None:
                 continue
@@ -178,7 +178,7 @@ class Ledger:
             else:
                 pool.follow(keeping.shard, keeping.kept)
         for name in strange:
-            self.pools[name].suppose(self._keepings.not_under(name, self.pools[name].policy))
+            self.pools[name].suppose(self._persisted.not_under(name, self.pools[name].policy))
         return beyond
 
     def _note(self, subject: str, state: State | None) -> bool:
@@ -257,7 +257,7 @@ class Ledger:
             if name in self.pools:
                 self.pools[name].reshape(shape)
             else:
-                self.pools[name] = Pool(name, shape, self._policy())
+                self.pools[name] = ScoredPool(name, shape, self._policy())
                 self._take_up_past(self.pools[name])
         before, self._pool_of = (
             self._pool_of,
@@ -289,7 +289,7 @@ class Ledger:
 
     def _settle(self, uid: str, job: JobState | None) -> None:
         """Counts the job where it belongs now; what is already so stays untouched and clean."""
-        run = None if job is None else over(job)
+        run = None if job is None else finished_run(job)
         if run is not None:
             self._end(run)
         before = self._entries.get(uid)
@@ -308,7 +308,7 @@ class Ledger:
         self.pools[entry.pool].discount(entry.job)
         self._charge(entry, -1)
 
-    def _entry(self, job: JobState) -> Entry | None:
+    def _entry(self, job: JobState) -> JobEntry | None:
         stated = self._pool_of.get((job.cluster, job.queue))
         if stated is None or self.rulebook is None or job.phase not in {Phase.WAITING, Phase.RUNNING}:
             return None
@@ -330,21 +330,21 @@ class Ledger:
             )
         else:
             counted = self.rulebook.waiting_job(weighs)
-        return Entry(pool=pool, stated=stated, job=counted, asked=job.demand)
+        return JobEntry(pool=pool, stated=stated, job=counted, asked=job.demand)
 
     # Past use -----------------------------------------------------------------------------------------------------
 
-    def _take_up_past(self, pool: Pool) -> None:
+    def _take_up_past(self, pool: ScoredPool) -> None:
         """A pool is there: what was settled of its tenants is what we knew, or what the owners of its shards stated."""
         before = self._past_before.get(pool.name)
         if pool.past is not None and before is not None:
             pool.past.take_over(before)
-        for keeping in self._keepings.under(pool.name, pool.policy):
+        for keeping in self._persisted.under(pool.name, pool.policy):
             if keeping.kept is not None:
                 pool.follow(keeping.shard, keeping.kept)
-        pool.suppose(self._keepings.not_under(pool.name, pool.policy))
+        pool.suppose(self._persisted.not_under(pool.name, pool.policy))
 
-    def _end(self, run: Over) -> None:
+    def _end(self, run: FinishedRun) -> None:
         if self.rulebook is not None and self.rulebook.half_life is None:
             self._over.clear()
             return
@@ -353,7 +353,7 @@ class Ledger:
         if self._over.many:
             self._over.tidy(self._pasts(), lambda one: self.queue_leads_to(one.cluster, one.queue))
 
-    def _remember(self, run: Over) -> None:
+    def _remember(self, run: FinishedRun) -> None:
         name = self.queue_leads_to(run.cluster, run.queue)
         if name is not None and self.rulebook is not None:
             cards = self._cards.get(name)
@@ -367,7 +367,7 @@ class Ledger:
         """The instant from which on runs that are over must be known; None where nothing is settled yet."""
         return needed_from(self._pasts(), lambda pool: not self.unmarked(pool, incarnation))
 
-    def _charge(self, entry: Entry, step: int) -> None:
+    def _charge(self, entry: JobEntry, step: int) -> None:
         """What is taken or asked for in each stated pool: the router sends new jobs where most is left."""
         kept = [self._use, self._held] if isinstance(entry.job, RunningJob) else [self._use]
         for use in (amounts.setdefault(entry.stated, {}) for amounts in kept):

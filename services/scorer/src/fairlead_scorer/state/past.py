@@ -25,7 +25,7 @@ type Kept = dict[str, dict[str, int]]
 """Parts of base units by tenant and resource, as `PastUse` keeps them."""
 
 
-class Over(Run, frozen=True, kw_only=True, gc=False):
+class FinishedRun(Run, frozen=True, kw_only=True, gc=False):
     """A run that is over, and whose it was."""
 
     cluster: str
@@ -33,7 +33,7 @@ class Over(Run, frozen=True, kw_only=True, gc=False):
     uid: str
 
     @classmethod
-    def of(cls, run: Run, *, cluster: str, scope: str, uid: str) -> "Over":
+    def of(cls, run: Run, *, cluster: str, scope: str, uid: str) -> "FinishedRun":
         """The run of that job."""
         return cls(**msgspec.structs.asdict(run), cluster=cluster, scope=scope, uid=uid)
 
@@ -43,12 +43,12 @@ class Over(Run, frozen=True, kw_only=True, gc=False):
         return self.uid, self.started
 
 
-def over(job: JobState) -> Over | None:
+def finished_run(job: JobState) -> FinishedRun | None:
     """The run of a job that ended; None of one that did not, or never ran."""
     if job.phase is not Phase.ENDED or job.started is None or job.ended is None:
         return None
     run = run_of(job, job.started, job.ended)
-    return Over.of(run, cluster=job.cluster, scope=job.scope, uid=job.uid)
+    return FinishedRun.of(run, cluster=job.cluster, scope=job.scope, uid=job.uid)
 
 
 class PoolPast:
@@ -121,20 +121,20 @@ class PoolPast:
         if use.settled != tick or use.kept() != own:
             use.begin(tick, own)
 
-    def suppose(self, keepings: Sequence[Keeping]) -> None:
+    def suppose(self, persisted: Sequence[Keeping]) -> None:
         """Begins from what was stated under other policies, where nothing is known under this one.
 
         A tenant may have been in another shard then. What is known already is never given up for it: the shard's
         tenants may be others now, and the runs since then are known as well.
 
         Args:
-            keepings: words on all shards; of two on one tenant the last counts.
+            persisted: words on all shards; of two on one tenant the last counts.
         """
         vague = {
             shard for shard, use in enumerate(self._shards) if use.settled is None or shard in self._supposed
         }
         found: dict[int, list[tuple[int, Kept]]] = {}
-        for keeping in keepings if vague else ():
+        for keeping in persisted if vague else ():
             if keeping.kept is not None:
                 tick = self._tick_at(keeping.kept.at)
                 for shard, own in self._by_shard(keeping.shard, keeping.kept).items():

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fairlead_contracts.messages.decisions import Keeping
 
 
-class Keepings:
+class PersistedUsage:
     """The last word on each shard.
 
     Which tenants a shard has depends on the policy. A word on a shard under one policy is none on the same shard under

@@ -39,7 +39,7 @@ type Counted = WaitingJob | RunningJob
 """A job as the order sees it. Held and ended jobs are not counted."""
 
 
-class Pool:
+class ScoredPool:
     """The waiting and running jobs of one pool."""
 
     def __init__(self, name: str, shape: PoolShape, rulebook: Rulebook) -> None:
@@ -156,10 +156,10 @@ class Pool:
         """Whether that was stated by a clock too far ahead of ours to go on from."""
         return self.past is not None and shard < self.shards and self.past.is_beyond(shard, kept, now)
 
-    def suppose(self, keepings: Sequence[Keeping]) -> None:
+    def suppose(self, persisted: Sequence[Keeping]) -> None:
         """Owners of shards stated what their tenants used, under other policies than this."""
         if self.past is not None:
-            self.past.suppose(keepings)
+            self.past.suppose(persisted)
 
     def remembered(self, shard: int) -> int:
         """How many tenants of the shard have past use."""

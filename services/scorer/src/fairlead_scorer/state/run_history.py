@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.events import EVENT, JobEnded, JobEvicted
 from fairlead_contracts.topology import EVENT as EVENT_STREAM
-from fairlead_scorer.state.past import Over
+from fairlead_scorer.state.past import FinishedRun
 
 _SLACK = 60 * SECOND
 """Read from so much earlier: the server's clock may be ahead of that by which an end is told."""
@@ -16,7 +16,7 @@ _TELLS_A_RUN = b'"run":{'
 """Most events tell none, and are not decoded."""
 
 
-class Journal:
+class RunHistory:
     """Runs that are over, from an instant on, each told at least once.
 
     Every connection reads again from the instant: a server that crashed may have given its last sequences anew.
@@ -32,7 +32,7 @@ class Journal:
         self._since: Micros | None = None
         self._asked = asyncio.Event()
         self._doubt = asyncio.Event()
-        self._found: list[Over] = []
+        self._found: list[FinishedRun] = []
         self._seq = 0
         self._end: int | None = None
         self.complete = False
@@ -46,7 +46,7 @@ class Journal:
         elif since < self._since:
             self._begin_again()
 
-    def take(self) -> list[Over]:
+    def take(self) -> list[FinishedRun]:
         """What was read since the last take."""
         found, self._found = self._found, []
         return found
@@ -113,6 +113,6 @@ class Journal:
             self._bus.observer.note("journal.malformed", subject=delivery.subject, error=str(error))
             return
         if isinstance(event, JobEvicted | JobEnded) and event.run is not None:
-            found = Over.of(event.run, cluster=event.cluster, scope=event.scope, uid=event.uid)
+            found = FinishedRun.of(event.run, cluster=event.cluster, scope=event.scope, uid=event.uid)
             self._found.append(found)
             self._wake.set()

@@ -1,4 +1,4 @@
-"""The scene: what is known now of all clusters and of the policy, and whether it may be decided from."""
+"""The state view: what is known now of all clusters and of the policy, and whether it may be decided from."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -13,10 +13,10 @@ from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import STATE as STATE_STREAM
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.usage.past import tick_of
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.past import SETTLE_AFTER
 from fairlead_scorer.state.policy_reader import PolicyObserver, PolicyReader
-from fairlead_scorer.state.run_history import Journal
+from fairlead_scorer.state.run_history import RunHistory
 
 
 class StateObserver(PolicyObserver, Protocol):
@@ -35,8 +35,8 @@ class StateObserver(PolicyObserver, Protocol):
         """Events told of so many runs that are over."""
 
 
-class Scene:
-    """Mirrors of state and policy, read into a ledger.
+class StateView:
+    """Mirrors of state and policy, read into a cache.
 
     Args:
         bus: the connection.
@@ -71,15 +71,15 @@ class Scene:
             wake=self._heard,
             belongs=is_decided_at,
         )
-        self._journal = Journal(bus, wake)
+        self._history = RunHistory(bus, wake)
         self._past_counts = asyncio.Event()
         """Set once a policy says that past use counts: who needs no decisions and no events does not read them."""
         self._past_known = False
         self._adopted: int | None = None
         self._taking_in = False
-        self.ledger = Ledger()
+        self.cache = ClusterCache()
         self.seq = 0
-        """The state-stream sequence that the ledger has taken in."""
+        """The state-stream sequence that the cluster cache has taken in."""
 
     async def run(self) -> None:
         """Follows state and policy until cancelled."""
@@ -89,7 +89,7 @@ class Scene:
             await self._past_counts.wait()
             group.create_task(self._kept.run(), name="mirror of what is kept")
             group.create_task(self._hear_of_kept(), name="what is kept is known")
-            group.create_task(self._journal.run(), name="journal")
+            group.create_task(self._history.run(), name="journal")
 
     async def observe(self, ours: Callable[[str, int], bool] = lambda _pool, _shard: False) -> None:
         """Takes in all that changed since the last time, several changes of an object as one.
@@ -99,7 +99,7 @@ class Scene:
         """
         changes = self._state.take()
         self._taking_in = True
-        await _step_by_step(self.ledger.learning(changes.changed))
+        await _step_by_step(self.cache.learning(changes.changed))
         await self._follow_policy()
         self._follow_past(ours)
         self._taking_in = False
@@ -109,10 +109,10 @@ class Scene:
     async def _follow_policy(self) -> None:
         policy = self._policy.current
         if policy is None and self._adopted is not None:
-            self.ledger.abandon()
+            self.cache.abandon()
             self._adopted = None
         elif policy is not None and policy.revision != self._adopted:
-            await _step_by_step(self.ledger.adopting(policy.document, policy.revision))
+            await _step_by_step(self.cache.adopting(policy.document, policy.revision))
             self._adopted = policy.revision
             self._record.adopted(policy.revision)
 
@@ -127,28 +127,28 @@ class Scene:
                 self._wake.set()
 
     def _follow_past(self, ours: Callable[[str, int], bool]) -> None:
-        rulebook = self.ledger.rulebook
+        rulebook = self.cache.rulebook
         if rulebook is None or rulebook.half_life is None:
             return
         self._past_counts.set()
         stated = self._kept.take().changed.values()
         told = (keeping for keeping in stated if keeping is not None)
-        for keeping in self.ledger.follow(told, ours, self._now()):
+        for keeping in self.cache.follow(told, ours, self._now()):
             self._record.clock_ahead(keeping.pool, keeping.shard, ours=False)
         if self._kept.complete and self._state.complete:
-            horizon = self.ledger.horizon(self._bus.incarnation)
+            horizon = self.cache.horizon(self._bus.incarnation)
             fresh = self._now() - SETTLE_AFTER - 2 * tick_of(rulebook.half_life)
-            self._journal.want(fresh if horizon is None else horizon)
-        self._past_known = self._kept.complete and self._journal.complete
-        runs = self._journal.take()
-        self.ledger.hear(runs)
+            self._history.want(fresh if horizon is None else horizon)
+        self._past_known = self._kept.complete and self._history.complete
+        runs = self._history.take()
+        self.cache.hear(runs)
         self._record.heard(len(runs))
 
     def _knows_past(self, pool: str) -> bool:
         """Whether past use is known as far as it counts there."""
-        if self.ledger.pools[pool].past is None:
+        if self.cache.pools[pool].past is None:
             return True
-        return self._past_known and self._kept.complete and self._journal.complete
+        return self._past_known and self._kept.complete and self._history.complete
 
     @property
     def words(self) -> OperatorWords:
@@ -163,11 +163,11 @@ class Scene:
     @property
     def known(self) -> bool:
         """Whether state and policy are known and taken in."""
-        return self.complete and self.ledger.rulebook is not None
+        return self.complete and self.cache.rulebook is not None
 
     def unmarked(self, pool: str) -> list[str]:
         """The clusters whose word on their state a pool still lacks."""
-        return self.ledger.unmarked(pool, self._bus.incarnation)
+        return self.cache.unmarked(pool, self._bus.incarnation)
 
     def is_current(self, pool: str) -> bool:
         """Whether the pool may be decided from what is known.
@@ -176,7 +176,7 @@ class Scene:
         since this server started.
         """
         return (
-            self.complete and pool in self.ledger.pools and not self.unmarked(pool) and self._knows_past(pool)
+            self.complete and pool in self.cache.pools and not self.unmarked(pool) and self._knows_past(pool)
         )
 
     def why_no_state(self) -> str | None:

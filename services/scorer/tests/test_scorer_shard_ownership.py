@@ -1,4 +1,4 @@
-"""A tenure against a scripted subject: level-triggered, one publish at a time, stepping down, trying again."""
+"""The ownership of a shard against a scripted subject: level-triggered, one publish at a time, stepping down, trying again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +10,7 @@ from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncert
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_scorer.decide import decision as deciding
 from fairlead_scorer.decide.decision import Content, Stamp
-from fairlead_scorer.decide.shard_ownership import Decided, ShardName, Tenure
+from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_basis, a_standing
 
@@ -60,7 +60,7 @@ class Subject:
             raise LostOwnershipError("taken")
 
 
-class Judge:
+class Decider:
     """Decides the version that it has; keeps the limits it was given."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Judge:
         return deciding.write(decided.content, stamp)
 
 
-class Diary:
+class Observer:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -122,16 +122,16 @@ class Diary:
 
 
 class Stand:
-    """A tenure and all that it deals with."""
+    """An ownership and all that it deals with."""
 
     def __init__(self) -> None:
-        self.subject, self.judge, self.diary = Subject(), Judge(), Diary()
+        self.subject, self.decider, self.observer = Subject(), Decider(), Observer()
         self.settled = asyncio.Event()
-        self.tenure = Tenure(
+        self.ownership = ShardOwnership(
             SHARD,
             lambda: self.subject,
-            self.judge,
-            self.diary,
+            self.decider,
+            self.observer,
             pace=0.0,
             rest=0.01,
             confirm_after=lambda: 0.02,
@@ -153,8 +153,8 @@ class Stand:
 async def a_stand() -> AsyncIterator[Stand]:
     stand = Stand()
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(stand.tenure.run())
-        stand.tenure.look()
+        running = group.create_task(stand.ownership.run())
+        stand.ownership.look()
         yield stand
         running.cancel()
 
@@ -162,42 +162,42 @@ async def a_stand() -> AsyncIterator[Stand]:
 async def test_the_claim_holds_the_decision_and_the_decision_follows_under_its_epoch() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
-        assert stand.tenure.owned
-        assert stand.diary.lines == ["claimed c1/gpu/3 100", "published c1/gpu/3 1"]
+        assert stand.ownership.owned
+        assert stand.observer.lines == ["claimed c1/gpu/3 100", "published c1/gpu/3 1"]
 
 
 async def test_what_changes_during_a_slow_publish_is_published_after_it_the_newest_alone() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
         stand.subject.gate.clear()
-        stand.judge.change()
-        stand.tenure.look()
+        stand.decider.change()
+        stand.ownership.look()
         await eventually(lambda: stand.subject.under_way == 1)
         for _ in range(5):
-            stand.judge.change()
-            stand.tenure.look()
-        assert not stand.tenure.caught_up
+            stand.decider.change()
+            stand.ownership.look()
+        assert not stand.ownership.caught_up
         stand.subject.gate.set()
         await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 2), (100, 3, 7))
-        assert stand.tenure.decided_seq == 7
+        assert stand.ownership.decided_seq == 7
 
 
 async def test_equal_content_is_not_published_again_but_counts_as_decided() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
         stand.settled.clear()
-        stand.judge.behind = True
-        stand.tenure.look()
+        stand.decider.behind = True
+        stand.ownership.look()
         await stand.settled.wait()
-        assert stand.tenure.caught_up
+        assert stand.ownership.caught_up
         assert len(stand.subject.written) == 2
 
 
 async def test_after_a_doubt_equal_content_is_published_again() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
-        stand.tenure.doubt()
-        stand.tenure.look()
+        stand.ownership.doubt()
+        stand.ownership.look()
         await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 1))
 
 
@@ -205,20 +205,20 @@ async def test_a_lost_shard_is_claimed_again_under_a_new_epoch() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
         stand.subject.failures.append(LostOwnershipError("somebody else"))
-        stand.judge.change()
-        stand.tenure.look()
+        stand.decider.change()
+        stand.ownership.look()
         await stand.wrote((0, 0, 1), (100, 1, 1), (0, 0, 2), (200, 1, 2))
-        assert "lost c1/gpu/3" in stand.diary.lines
+        assert "lost c1/gpu/3" in stand.observer.lines
 
 
 async def test_a_lost_shard_that_was_given_up_is_not_claimed_again() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
         stand.subject.failures.append(LostOwnershipError("somebody else"))
-        stand.judge.change()
-        stand.tenure.look()
-        stand.tenure.give_up()
-        await eventually(lambda: not stand.tenure.owned)
+        stand.decider.change()
+        stand.ownership.look()
+        stand.ownership.give_up()
+        await eventually(lambda: not stand.ownership.owned)
         assert stand.subject.claims == 1
 
 
@@ -227,8 +227,8 @@ async def test_a_publish_that_failed_is_tried_again(error: Exception) -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
         stand.subject.failures.append(error)
-        stand.judge.change()
-        stand.tenure.look()
+        stand.decider.change()
+        stand.ownership.look()
         await stand.wrote((0, 0, 1), (100, 1, 1), (100, 3, 2))
 
 
@@ -236,27 +236,27 @@ async def test_a_payload_that_was_too_large_is_decided_with_a_smaller_limit() ->
     async with a_stand() as stand:
         stand.subject.failures.append(PayloadTooLargeError(900_000, 500_000))
         await stand.wrote((0, 0, 1), (100, 2, 1))
-        assert stand.judge.limits == [deciding.PAYLOAD_LIMIT, deciding.PAYLOAD_LIMIT // 2]
+        assert stand.decider.limits == [deciding.PAYLOAD_LIMIT, deciding.PAYLOAD_LIMIT // 2]
 
 
 async def test_nothing_leaves_while_it_may_not() -> None:
     stand = Stand()
-    stand.judge.trusted = False
+    stand.decider.trusted = False
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(stand.tenure.run())
-        stand.tenure.look()
-        stand.judge.trusted = True
+        running = group.create_task(stand.ownership.run())
+        stand.ownership.look()
+        stand.decider.trusted = True
         assert stand.subject.written == []
-        stand.tenure.look()
+        stand.ownership.look()
         await stand.wrote((0, 0, 1), (100, 1, 1))
         running.cancel()
 
 
-async def test_a_shard_that_is_given_up_ends_its_tenure() -> None:
+async def test_a_shard_that_is_given_up_ends_its_ownership() -> None:
     stand = Stand()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        group.create_task(stand.tenure.run())
-        stand.tenure.give_up()
+        group.create_task(stand.ownership.run())
+        stand.ownership.give_up()
     assert stand.subject.claims == 0
 
 
@@ -264,7 +264,7 @@ async def test_a_quiet_owner_looks_whether_the_shard_is_its_own_and_claims_it_an
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
         await eventually(lambda: stand.subject.confirmed >= 2)
-        assert stand.tenure.owned
+        assert stand.ownership.owned
         stand.subject.taken = True
         await stand.wrote((0, 0, 1), (100, 1, 1), (0, 0, 1), (200, 1, 1))
-        assert "lost c1/gpu/3" in stand.diary.lines
+        assert "lost c1/gpu/3" in stand.observer.lines

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, ValuesView
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.topology import DAY
 from fairlead_policy.usage.past import RunKey
-from fairlead_scorer.state.past import Over, PoolPast
+from fairlead_scorer.state.past import FinishedRun, PoolPast
 
 _FEW = 1000
 """Fewer are not worth looking through."""
@@ -15,11 +15,11 @@ _IN_STEP = 3600 * SECOND
 """Pools that can be decided are settled to about the same instant: the longest tick is ten minutes."""
 
 
-class RunsOver:
+class FinishedRuns:
     """Runs that are over, each by the first end that was told."""
 
     def __init__(self) -> None:
-        self._known: dict[RunKey, Over] = {}
+        self._known: dict[RunKey, FinishedRun] = {}
         self._left = _FEW
 
     def __len__(self) -> int:
@@ -30,7 +30,7 @@ class RunsOver:
         """Whether it is time to tidy up: twice as many are known as were needed the last time."""
         return len(self._known) > 2 * self._left
 
-    def values(self) -> ValuesView[Over]:
+    def values(self) -> ValuesView[FinishedRun]:
         """All that are known."""
         return self._known.values()
 
@@ -38,7 +38,7 @@ class RunsOver:
         """None counts any more."""
         self._known.clear()
 
-    def note(self, run: Over) -> bool:
+    def note(self, run: FinishedRun) -> bool:
         """Whether that is news: another run, or an earlier end of one."""
         known = self._known.get(run.key)
         if known is not None and known.ended <= run.ended:
@@ -46,7 +46,7 @@ class RunsOver:
         self._known[run.key] = run
         return True
 
-    def tidy(self, pasts: Mapping[str, PoolPast], pool_of: Callable[[Over], str | None]) -> None:
+    def tidy(self, pasts: Mapping[str, PoolPast], pool_of: Callable[[FinishedRun], str | None]) -> None:
         """Forgets the runs that their own pool has settled.
 
         Of a pool that cannot be decided, and of queues that lead nowhere, runs are kept as long as the event stream has

@@ -1,4 +1,4 @@
-"""The ledger: facts and policy become pools; step by step equals from scratch; nothing changes unnoticed."""
+"""The cluster cache: facts and policy become pools; step by step equals from scratch; nothing changes unnoticed."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
-from fairlead_scorer.state.cluster_cache import Ledger
+from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import (
     NOW,
     a_demand,
@@ -51,23 +51,23 @@ def facts(*states: State) -> dict[str, State | None]:
     return {subject_of(state): state for state in states}
 
 
-def a_ledger(*states: State, document: PolicyDocument | None = None, revision: int = 1) -> Ledger:
-    ledger = Ledger()
-    ledger.adopt(document or a_document(), revision)
-    ledger.learn(facts(*states))
-    return ledger
+def a_cache(*states: State, document: PolicyDocument | None = None, revision: int = 1) -> ClusterCache:
+    cache = ClusterCache()
+    cache.adopt(document or a_document(), revision)
+    cache.learn(facts(*states))
+    return cache
 
 
-def contents(ledger: Ledger, now: int = NOW) -> dict[tuple[str, int], Content]:
+def contents(cache: ClusterCache, now: int = NOW) -> dict[tuple[str, int], Content]:
     return {
         (name, shard): decide(pool, shard, now)
-        for name, pool in ledger.pools.items()
+        for name, pool in cache.pools.items()
         for shard in range(pool.shards)
     }
 
 
-def order(ledger: Ledger, pool: str) -> list[str]:
-    found = ledger.pools[pool]
+def order(cache: ClusterCache, pool: str) -> list[str]:
+    found = cache.pools[pool]
     return [
         place.id
         for shard in range(found.shards)
@@ -76,8 +76,8 @@ def order(ledger: Ledger, pool: str) -> list[str]:
     ]
 
 
-def tenants_waiting(ledger: Ledger, pool: str = "c1/gpu") -> list[str]:
-    found = ledger.pools[pool]
+def tenants_waiting(cache: ClusterCache, pool: str = "c1/gpu") -> list[str]:
+    found = cache.pools[pool]
     return [
         place.tenant
         for shard in range(found.shards)
@@ -86,64 +86,64 @@ def tenants_waiting(ledger: Ledger, pool: str = "c1/gpu") -> list[str]:
     ]
 
 
-def use(ledger: Ledger, pool: str, tenant: str) -> dict[str, int]:
-    return ledger.pools[pool].standings([tenant])[0].use
+def use(cache: ClusterCache, pool: str, tenant: str) -> dict[str, int]:
+    return cache.pools[pool].standings([tenant])[0].use
 
 
 CLUSTER = (a_pool(), a_queue(), a_mark())
 
 
 def test_waiting_jobs_wait_running_ones_count_as_use_held_and_ended_do_neither() -> None:
-    ledger = a_ledger(
+    cache = a_cache(
         *CLUSTER,
         a_job("waits"),
         a_job("runs", phase=Phase.RUNNING, gpu=2),
         a_job("held", phase=Phase.HELD),
         a_job("over", phase=Phase.ENDED),
     )
-    assert order(ledger, "c1/gpu") == ["waits"]
-    assert use(ledger, "c1/gpu", "team-a") == a_demand(cpu=8, memory_gib=32, gpu=2)
+    assert order(cache, "c1/gpu") == ["waits"]
+    assert use(cache, "c1/gpu", "team-a") == a_demand(cpu=8, memory_gib=32, gpu=2)
 
 
 def test_a_job_of_an_unknown_queue_is_nowhere_until_the_queue_is_stated() -> None:
-    ledger = a_ledger(a_pool(), a_job("early"))
-    assert order(ledger, "c1/gpu") == []
-    ledger.learn(facts(a_queue()))
-    assert order(ledger, "c1/gpu") == ["early"]
-    ledger.learn({subject_of(a_queue()): None})
-    assert order(ledger, "c1/gpu") == []
+    cache = a_cache(a_pool(), a_job("early"))
+    assert order(cache, "c1/gpu") == []
+    cache.learn(facts(a_queue()))
+    assert order(cache, "c1/gpu") == ["early"]
+    cache.learn({subject_of(a_queue()): None})
+    assert order(cache, "c1/gpu") == []
 
 
 def test_the_queue_leads_to_the_stated_pool_and_that_to_the_policys_pool() -> None:
-    ledger = a_ledger(*CLUSTER, a_job(), document=DOCUMENTS[1])
-    assert set(ledger.pools) == {"all"}
-    assert ledger.pools["all"].shape.clusters == {"c1", "c2"}
+    cache = a_cache(*CLUSTER, a_job(), document=DOCUMENTS[1])
+    assert set(cache.pools) == {"all"}
+    assert cache.pools["all"].shape.clusters == {"c1", "c2"}
 
 
 def test_a_policy_pools_capacity_is_the_sum_over_its_members() -> None:
-    ledger = a_ledger(
+    cache = a_cache(
         a_pool(capacity={"cpu": 1000}),
         a_pool(cluster="c2", capacity={"cpu": 500, "memory": 7}),
         document=DOCUMENTS[1],
     )
-    assert ledger.pools["all"].shape.capacity == {"cpu": 1500, "memory": 7}
+    assert cache.pools["all"].shape.capacity == {"cpu": 1500, "memory": 7}
 
 
 def test_a_pool_lacks_the_marks_of_every_cluster_that_the_policy_joins_even_one_never_stated() -> None:
-    ledger = a_ledger(*CLUSTER, document=DOCUMENTS[1])
-    assert ledger.unmarked("all", "server-1") == ["c2"]
-    ledger.learn(facts(a_mark(cluster="c2")))
-    assert ledger.unmarked("all", "server-1") == []
-    assert ledger.unmarked("all", "server-2") == ["c1", "c2"]
+    cache = a_cache(*CLUSTER, document=DOCUMENTS[1])
+    assert cache.unmarked("all", "server-1") == ["c2"]
+    cache.learn(facts(a_mark(cluster="c2")))
+    assert cache.unmarked("all", "server-1") == []
+    assert cache.unmarked("all", "server-2") == ["c1", "c2"]
 
 
 def test_of_shared_hardware_there_is_as_much_as_one_cluster_has() -> None:
-    ledger = a_ledger(
+    cache = a_cache(
         a_pool(capacity={"cpu": 1000, "memory": 3}),
         a_pool(cluster="c2", capacity={"cpu": 500, "memory": 7}),
         document=DOCUMENTS[2],
     )
-    assert ledger.pools["same"].shape.capacity == {"cpu": 1000, "memory": 7}
+    assert cache.pools["same"].shape.capacity == {"cpu": 1000, "memory": 7}
 
 
 SAME = (*CLUSTER, a_pool(cluster="c2"), a_queue(cluster="c2"))
@@ -154,14 +154,14 @@ def test_on_shared_hardware_a_job_and_the_one_that_carries_it_out_count_once() -
     carrier = a_job("pod", uid="p", cluster="c2", phase=Phase.RUNNING, gpu=2, carries="s")
     used = a_demand(cpu=8, memory_gib=32, gpu=2)
     for document, pool, sides in ((DOCUMENTS[2], "same", 1), (DOCUMENTS[1], "all", 2)):
-        ledger = a_ledger(*SAME, carrier, carried, document=document)
-        assert use(ledger, pool, "team-a") == {name: amount * sides for name, amount in used.items()}
-    ledger = a_ledger(*SAME, carrier, document=DOCUMENTS[2])
-    assert use(ledger, "same", "team-a") == used, "nobody knows the job that it names"
-    ledger.learn(facts(carried))
-    assert use(ledger, "same", "team-a") == used
-    ledger.learn({subject_of(carrier): None})
-    assert use(ledger, "same", "team-a") == used
+        cache = a_cache(*SAME, carrier, carried, document=document)
+        assert use(cache, pool, "team-a") == {name: amount * sides for name, amount in used.items()}
+    cache = a_cache(*SAME, carrier, document=DOCUMENTS[2])
+    assert use(cache, "same", "team-a") == used, "nobody knows the job that it names"
+    cache.learn(facts(carried))
+    assert use(cache, "same", "team-a") == used
+    cache.learn({subject_of(carrier): None})
+    assert use(cache, "same", "team-a") == used
 
 
 def a_carrier(**changes: object) -> State:
@@ -182,121 +182,121 @@ def a_carrier(**changes: object) -> State:
 )
 def test_who_only_says_that_it_carries_a_job_out_counts(carrier: State, phase: Phase) -> None:
     carried = a_job("slurm", uid="s", phase=phase, scope="team-a")
-    ledger = a_ledger(*SAME, carried, carrier, document=DOCUMENTS[2])
+    cache = a_cache(*SAME, carried, carrier, document=DOCUMENTS[2])
     tenants = {"team-a", "team-b"}
-    running = sum(bool(use(ledger, "same", tenant)) for tenant in tenants)
-    counted = sum(use(ledger, "same", tenant).get("nvidia.com/gpu", 0) for tenant in tenants)
+    running = sum(bool(use(cache, "same", tenant)) for tenant in tenants)
+    counted = sum(use(cache, "same", tenant).get("nvidia.com/gpu", 0) for tenant in tenants)
     assert running
     assert counted == (2000 if phase is Phase.RUNNING else 1000)
 
 
 def test_of_two_that_say_they_carry_one_job_out_one_counts_as_it() -> None:
-    ledger = a_ledger(
+    cache = a_cache(
         *SAME,
         a_job("slurm", uid="s", phase=Phase.RUNNING),
         *(a_job(n, uid=n, cluster="c2", phase=Phase.RUNNING, carries="s") for n in ("a", "b")),
         document=DOCUMENTS[2],
     )
-    assert use(ledger, "same", "team-a")["nvidia.com/gpu"] == 2000
+    assert use(cache, "same", "team-a")["nvidia.com/gpu"] == 2000
 
 
 def test_of_an_array_the_tasks_inside_its_window_have_a_place_each() -> None:
     array = a_job("7", uid="s-7", gpu=1, array=JobArray(tasks=200, window=[3, 4, 9]))
-    ledger = a_ledger(*CLUSTER, array, a_job("9", submitted=NOW + 1))
-    assert order(ledger, "c1/gpu") == ["7_3", "7_4", "7_9", "9"]
+    cache = a_cache(*CLUSTER, array, a_job("9", submitted=NOW + 1))
+    assert order(cache, "c1/gpu") == ["7_3", "7_4", "7_9", "9"]
     # One is split off, gets a level and starts; the window moves on.
-    ledger.learn(facts(a_job("7_3", uid="s-7_0000000003", rev=2, phase=Phase.RUNNING, gpu=1)))
-    assert order(ledger, "c1/gpu") == ["7_4", "7_9", "9"]
-    ledger.learn(facts(a_job("7", uid="s-7", rev=3, array=JobArray(tasks=199, window=[4, 9, 10]))))
-    assert order(ledger, "c1/gpu") == ["7_4", "7_9", "7_10", "9"]
-    assert use(ledger, "c1/gpu", "team-a")["nvidia.com/gpu"] == 1000
-    ledger.learn({subject_of(array): None})
-    assert order(ledger, "c1/gpu") == ["9"]
+    cache.learn(facts(a_job("7_3", uid="s-7_0000000003", rev=2, phase=Phase.RUNNING, gpu=1)))
+    assert order(cache, "c1/gpu") == ["7_4", "7_9", "9"]
+    cache.learn(facts(a_job("7", uid="s-7", rev=3, array=JobArray(tasks=199, window=[4, 9, 10]))))
+    assert order(cache, "c1/gpu") == ["7_4", "7_9", "7_10", "9"]
+    assert use(cache, "c1/gpu", "team-a")["nvidia.com/gpu"] == 1000
+    cache.learn({subject_of(array): None})
+    assert order(cache, "c1/gpu") == ["9"]
 
 
 def test_who_may_start_in_several_queues_is_ranked_in_the_first_and_runs_where_it_runs() -> None:
     side = a_queue(name="side", pool="cpu")
-    ledger = a_ledger(*CLUSTER, a_pool(name="cpu"), side, a_job("a", queue="main", queues=["side", "main"]))
-    assert (order(ledger, "c1/cpu"), order(ledger, "c1/gpu")) == (["a"], [])
-    ledger.learn(facts(a_job("a", rev=2, phase=Phase.RUNNING, queue="main", queues=["side", "main"])))
-    assert use(ledger, "c1/gpu", "team-a")
+    cache = a_cache(*CLUSTER, a_pool(name="cpu"), side, a_job("a", queue="main", queues=["side", "main"]))
+    assert (order(cache, "c1/cpu"), order(cache, "c1/gpu")) == (["a"], [])
+    cache.learn(facts(a_job("a", rev=2, phase=Phase.RUNNING, queue="main", queues=["side", "main"])))
+    assert use(cache, "c1/gpu", "team-a")
 
 
 def test_only_the_tenants_shard_is_dirty_after_its_jobs_change() -> None:
-    ledger = a_ledger(*CLUSTER, a_job("a"), a_job("b", scope="team-b"))
-    pool = ledger.pools["c1/gpu"]
+    cache = a_cache(*CLUSTER, a_job("a"), a_job("b", scope="team-b"))
+    pool = cache.pools["c1/gpu"]
     pool.dirty.clear()
-    ledger.learn(facts(a_job("c", scope="team-b")))
+    cache.learn(facts(a_job("c", scope="team-b")))
     assert pool.dirty == {pool.shard_of("team-b")}
 
 
 def test_a_level_written_to_a_job_makes_nothing_dirty() -> None:
-    ledger = a_ledger(*CLUSTER, a_job("a"))
-    pool = ledger.pools["c1/gpu"]
+    cache = a_cache(*CLUSTER, a_job("a"))
+    pool = cache.pools["c1/gpu"]
     pool.dirty.clear()
-    ledger.learn(facts(a_job("a", level=500, rev=2)))
+    cache.learn(facts(a_job("a", level=500, rev=2)))
     assert pool.dirty == set()
 
 
 def test_new_capacity_makes_every_shard_dirty() -> None:
-    ledger = a_ledger(*CLUSTER)
-    pool = ledger.pools["c1/gpu"]
+    cache = a_cache(*CLUSTER)
+    pool = cache.pools["c1/gpu"]
     pool.dirty.clear()
-    ledger.learn(facts(a_pool(capacity={"cpu": 1})))
+    cache.learn(facts(a_pool(capacity={"cpu": 1})))
     assert pool.dirty == set(range(pool.shards))
 
 
 def test_a_class_that_is_not_granted_is_not_had() -> None:
     urgent = a_job("u", requested_class="urgent", submitted=NOW + 1)
-    assert order(a_ledger(*CLUSTER, a_job("n"), urgent), "c1/gpu") == ["n", "u"]
+    assert order(a_cache(*CLUSTER, a_job("n"), urgent), "c1/gpu") == ["n", "u"]
     granted = a_document(grants=[a_grant()])
-    assert order(a_ledger(*CLUSTER, a_job("n"), urgent, document=granted), "c1/gpu") == ["u", "n"]
+    assert order(a_cache(*CLUSTER, a_job("n"), urgent, document=granted), "c1/gpu") == ["u", "n"]
 
 
 def test_a_job_that_comes_back_under_its_name_with_another_uid_is_another_job() -> None:
-    ledger = a_ledger(*CLUSTER, a_job("a", uid="1", phase=Phase.RUNNING))
-    ledger.learn(facts(a_job("a", uid="2")))
-    assert order(ledger, "c1/gpu") == ["a"]
-    assert use(ledger, "c1/gpu", "team-a") == {}
+    cache = a_cache(*CLUSTER, a_job("a", uid="1", phase=Phase.RUNNING))
+    cache.learn(facts(a_job("a", uid="2")))
+    assert order(cache, "c1/gpu") == ["a"]
+    assert use(cache, "c1/gpu", "team-a") == {}
 
 
 @pytest.mark.parametrize("scopes", [("team-a", "team-b"), ("team-b", "team-a")])
 def test_a_job_that_changed_its_account_counts_once_by_its_newer_statement(scopes: tuple[str, str]) -> None:
     before, after = (a_job("x", uid="1", scope=scope, rev=rev) for rev, scope in enumerate(scopes, start=1))
     for told in itertools.permutations((before, after)):
-        assert tenants_waiting(a_ledger(*CLUSTER, *told)) == [after.scope]
-    ledger = a_ledger(*CLUSTER, before, after)
-    ledger.learn({subject_of(after): None})
-    assert tenants_waiting(ledger) == [before.scope]
-    ledger.learn(facts(after) | {subject_of(before): None})
-    assert tenants_waiting(ledger) == [after.scope]
-    assert ledger.pools["c1/gpu"].waiting == 1
-    ledger.learn({subject_of(after): None})
-    assert tenants_waiting(ledger) == []
+        assert tenants_waiting(a_cache(*CLUSTER, *told)) == [after.scope]
+    cache = a_cache(*CLUSTER, before, after)
+    cache.learn({subject_of(after): None})
+    assert tenants_waiting(cache) == [before.scope]
+    cache.learn(facts(after) | {subject_of(before): None})
+    assert tenants_waiting(cache) == [after.scope]
+    assert cache.pools["c1/gpu"].waiting == 1
+    cache.learn({subject_of(after): None})
+    assert tenants_waiting(cache) == []
 
 
 def test_a_job_that_is_held_under_its_newer_account_does_not_wait_under_the_older() -> None:
     waits = a_job("x", uid="1", rev=1)
-    ledger = a_ledger(*CLUSTER, waits, a_job("x", uid="1", scope="team-b", rev=2, phase=Phase.HELD))
-    assert tenants_waiting(ledger) == []
+    cache = a_cache(*CLUSTER, waits, a_job("x", uid="1", scope="team-b", rev=2, phase=Phase.HELD))
+    assert tenants_waiting(cache) == []
 
 
 def test_jobs_are_found_by_id_uid_submission_and_scoped_name() -> None:
     job = a_job("train", uid="u-1", submission="s-1")
-    ledger = a_ledger(*CLUSTER, job)
+    cache = a_cache(*CLUSTER, job)
     for name in ("train", "u-1", "s-1", "team-a/train"):
-        assert ledger.find(name) == [job]
-    assert ledger.find("team-b/train") == []
+        assert cache.find(name) == [job]
+    assert cache.find("team-b/train") == []
 
 
 def test_without_a_policy_nothing_is_scored() -> None:
-    ledger = Ledger()
-    ledger.learn(facts(*CLUSTER, a_job()))
-    assert ledger.pools == {}
-    ledger.adopt(a_document(), 1)
-    assert order(ledger, "c1/gpu") == ["job-1"]
-    ledger.abandon()
-    assert ledger.pools == {}
+    cache = ClusterCache()
+    cache.learn(facts(*CLUSTER, a_job()))
+    assert cache.pools == {}
+    cache.adopt(a_document(), 1)
+    assert order(cache, "c1/gpu") == ["job-1"]
+    cache.abandon()
+    assert cache.pools == {}
 
 
 # Step by step equals from scratch ----------------------------------------------------------------------------------
@@ -334,38 +334,38 @@ steps = st.lists(st.one_of(batches, st.integers(0, len(DOCUMENTS) - 1)), max_siz
 
 
 class History:
-    """A ledger that takes in one thing after another, and what stands after it."""
+    """A cache that takes in one thing after another, and what stands after it."""
 
     def __init__(self) -> None:
-        self.ledger, self.document, self.revision = Ledger(), DOCUMENTS[0], 1
+        self.cache, self.document, self.revision = ClusterCache(), DOCUMENTS[0], 1
         self.known: dict[str, State] = {}
-        self.ledger.adopt(self.document, self.revision)
+        self.cache.adopt(self.document, self.revision)
         self._read: dict[tuple[str, int], Content] = {}
 
     def adopt(self, number: int) -> None:
         self.document, self.revision = DOCUMENTS[number], self.revision + 1
-        self.ledger.adopt(self.document, self.revision)
+        self.cache.adopt(self.document, self.revision)
 
     def learn(self, step: list[tuple[State, bool]]) -> None:
         batch = {subject_of(state): None if gone else state for state, gone in step}
-        self.ledger.learn(batch)
+        self.cache.learn(batch)
         self.known |= {subject: state for subject, state in batch.items() if state is not None}
         for subject in [subject for subject, state in batch.items() if state is None]:
             self.known.pop(subject, None)
 
     def read(self) -> None:
         """Reads every shard; what is not dirty must read as it was read last."""
-        last = contents(self.ledger)
+        last = contents(self.cache)
         for (name, shard), content in last.items():
-            if shard not in self.ledger.pools[name].dirty:
+            if shard not in self.cache.pools[name].dirty:
                 assert self._read[name, shard] == content
-        for pool in self.ledger.pools.values():
+        for pool in self.cache.pools.values():
             pool.dirty.clear()
         self._read = last
 
 
 @given(steps=steps)
-def test_any_sequence_of_changes_equals_a_ledger_built_from_what_stands(
+def test_any_sequence_of_changes_equals_a_cache_built_from_what_stands(
     steps: list[list[tuple[State, bool]] | int],
 ) -> None:
     history = History()
@@ -375,18 +375,18 @@ def test_any_sequence_of_changes_equals_a_ledger_built_from_what_stands(
         else:
             history.learn(step)
         history.read()
-    ledger, scratch = history.ledger, Ledger()
+    cache, scratch = history.cache, ClusterCache()
     scratch.learn(dict(reversed(history.known.items())))
     scratch.adopt(history.document, history.revision)
-    assert contents(ledger) == contents(scratch)
-    assert waiting(ledger) == waiting(scratch)
+    assert contents(cache) == contents(scratch)
+    assert waiting(cache) == waiting(scratch)
     for cluster, pool in itertools.product(["c1", "c2"], ["gpu", "cpu"]):
-        assert taken(ledger, cluster, pool) == taken(scratch, cluster, pool)
+        assert taken(cache, cluster, pool) == taken(scratch, cluster, pool)
 
 
-def waiting(ledger: Ledger) -> dict[str, int]:
-    return {name: pool.waiting for name, pool in ledger.pools.items()}
+def waiting(cache: ClusterCache) -> dict[str, int]:
+    return {name: pool.waiting for name, pool in cache.pools.items()}
 
 
-def taken(ledger: Ledger, cluster: str, pool: str) -> dict[str, int]:
-    return {resource: amount for resource, amount in ledger.taken(cluster, pool).items() if amount}
+def taken(cache: ClusterCache, cluster: str, pool: str) -> dict[str, int]:
+    return {resource: amount for resource, amount in cache.taken(cluster, pool).items() if amount}
