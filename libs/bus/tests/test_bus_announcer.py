@@ -19,7 +19,7 @@ from fairlead_bus import (
     Leadership,
     Mirror,
     Outgoing,
-    Step,
+    StateChange,
     Tally,
     connect,
     provision,
@@ -61,7 +61,7 @@ def value_of(state: State | None) -> int | None:
     return state.value if isinstance(state, ClassState) else None
 
 
-def story(step: Step) -> Iterable[Outgoing]:
+def story(step: StateChange) -> Iterable[Outgoing]:
     before, after = value_of(step.before), value_of(step.after)
     if before != after:
         name = subjects.parse_state(step.subject).name
@@ -103,7 +103,7 @@ class Owner:
         self.wake = asyncio.Event()
         self.missing: str | None = None
         revs = count(first_rev)
-        self.doors = Gate()
+        self.endpoints = Gate()
         self.leadership = Lapsing(bus, role="watcher", cluster=CLUSTER, replica=replica, wake=self.wake)
         self.announcer = Announcer(
             bus,
@@ -112,7 +112,7 @@ class Owner:
             wake=self.wake,
             next_rev=lambda: next(revs),
             clock=lambda: 7,
-            doors=self.doors,
+            endpoints=self.endpoints,
             story=story,
             missing=lambda: self.missing,
         )
@@ -177,7 +177,7 @@ async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bu
     for one in (right, wrong, unknown):
         await bus.publish(subject_of(one), encode_state(one))
     owner, audience = Owner(bus, "a", first_rev=100), Audience(bus)
-    owner.announcer.told(stated(a_class("right", 1), a_class("wrong", 2), a_class("new", 3)))
+    owner.announcer.update(stated(a_class("right", 1), a_class("wrong", 2), a_class("new", 3)))
     async with running(owner, audience):
         mark = await eventually(audience.mark)
         assert audience.values() == {"right": 1, "wrong": 2, "new": 3}
@@ -194,14 +194,14 @@ async def test_what_nats_says_is_made_equal_to_the_truth_and_only_then_marked(bu
 
 async def test_what_changes_later_is_said_with_its_story(bus: Bus) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told({})
+    owner.announcer.update({})
     async with running(owner, audience):
         await eventually(owner.agreed)
-        owner.announcer.told(stated(a_class("x", 1)))
+        owner.announcer.update(stated(a_class("x", 1)))
         await eventually(lambda: audience.values() == {"x": 1})
-        owner.announcer.told(stated(a_class("x", 2)))
+        owner.announcer.update(stated(a_class("x", 2)))
         await eventually(lambda: audience.values() == {"x": 2})
-        owner.announcer.told(gone("x"))
+        owner.announcer.update(gone("x"))
         await eventually(lambda: audience.values() == {})
         # They are acked before the state is, but come by a feed of their own.
         await eventually(lambda: len(audience.news) == 3)
@@ -213,18 +213,18 @@ async def test_nothing_is_reconciled_or_marked_while_the_owner_lacks_something(b
     await bus.publish(subject_of(stands), encode_state(stands))
     owner, audience = Owner(bus, "a", first_rev=2), Audience(bus)
     owner.missing = "the nodes"
-    owner.announcer.told({})
+    owner.announcer.update({})
     async with running(owner, audience):
         await eventually(lambda: owner.leadership.epoch)
         await eventually(lambda: audience.mirror.complete)
         # Whatever the announcer did on these words is on the stream before the next one of ours.
-        owner.announcer.told(stated(a_class("other", 1)))
+        owner.announcer.update(stated(a_class("other", 1)))
         await bus.publish(subjects.state(CLUSTER, "class", "ours"), encode_state(a_class("ours", 4)))
         await eventually(lambda: "ours" in audience.values())
         assert audience.values() == {"stands": 1, "ours": 4}
         assert audience.mark() is None
         owner.missing = None
-        owner.announcer.told({})
+        owner.announcer.update({})
         await eventually(audience.mark)
         assert audience.values() == {"other": 1}
 
@@ -234,13 +234,13 @@ async def test_a_step_during_a_change_of_leader_is_told_by_the_next(
 ) -> None:
     audience = Audience(bus)
     first = Owner(bus, "a")
-    first.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+    first.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(audience):
         async with running(first):
             await eventually(first.agreed)
         async with connect(settings, name="other") as line:
             second = Owner(line, "b")
-            second.announcer.told(stated(a_class("x", 5)))
+            second.announcer.update(stated(a_class("x", 5)))
             async with running(second):
                 await eventually(second.agreed)
         await eventually(lambda: len(audience.news) == 4)
@@ -251,14 +251,14 @@ async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_ste
     bus: Bus, nats_server: NatsServer, tally: Tally
 ) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told(stated(a_class("x", 1)))
+    owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner, audience):
         await eventually(owner.agreed)
-        owner.announcer.told(stated(a_class("x", 2)))
+        owner.announcer.update(stated(a_class("x", 2)))
         await eventually(lambda: audience.values() == {"x": 2})
         nats_server.kill()
         await eventually(lambda: not bus.connected, on=tally.heard)
-        owner.announcer.told(stated(a_class("z", 3)))
+        owner.announcer.update(stated(a_class("z", 3)))
         nats_server.start()
         await eventually(owner.agreed)
         repaired = owner.announcer.repaired
@@ -279,14 +279,14 @@ async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_ste
 
 async def test_what_was_told_while_trust_lapsed_is_said_when_it_is_back_in_the_same_epoch(bus: Bus) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+    owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(owner, audience):
         await eventually(owner.agreed)
         await eventually(lambda: audience.values() == {"x": 1, "y": 1})
         epoch = owner.leadership.epoch
         owner.leadership.lapse(lapsed=True)
-        await eventually(lambda: not owner.doors.is_open)
-        owner.announcer.told(gone("x") | stated(a_class("y", 2)))
+        await eventually(lambda: not owner.endpoints.is_open)
+        owner.announcer.update(gone("x") | stated(a_class("y", 2)))
         await eventually(lambda: not owner.wake.is_set())
         owner.leadership.lapse(lapsed=False)
         await eventually(lambda: audience.values() == {"y": 2})
@@ -299,11 +299,11 @@ async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: B
     size = bus.wire._client.max_payload
     huge = PoolState(cluster=CLUSTER, epoch=0, rev=0, name="p", capacity={}, enforcement_why="x" * size)
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told({subject_of(huge): huge} | stated(a_class("x", 1)))
+    owner.announcer.update({subject_of(huge): huge} | stated(a_class("x", 1)))
     async with running(owner, audience):
         await eventually(owner.agreed)
         await eventually(lambda: audience.values() == {"x": 1})
-        owner.announcer.told({subject_of(huge): huge} | stated(a_class("x", 2)))
+        owner.announcer.update({subject_of(huge): huge} | stated(a_class("x", 2)))
         await eventually(lambda: audience.values() == {"x": 2})
         assert owner.announcer.reconciled == 1, "the cluster does not stand still over it"
         [told] = tally.said("announcer.too_large")
@@ -311,9 +311,9 @@ async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: B
         assert tally.counts["announcer.too_large"] == 1
         # Another content is another matter: of one that is too large again, too, and of one that is not.
         still = msgspec.structs.replace(huge, enforcement_why="y" * size)
-        owner.announcer.told({subject_of(huge): still})
+        owner.announcer.update({subject_of(huge): still})
         await eventually(lambda: tally.counts["announcer.too_large"] == 2)
-        owner.announcer.told({subject_of(huge): msgspec.structs.replace(huge, enforcement_why="")})
+        owner.announcer.update({subject_of(huge): msgspec.structs.replace(huge, enforcement_why="")})
         await eventually(lambda: subject_of(huge) in audience.mirror.values)
         assert owner.announcer.reconciled == 1
 
@@ -348,7 +348,7 @@ async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
     bus: Bus, settings: ConnectionSettings, tally: Tally, what: str
 ) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told(stated(a_class("x", 1)))
+    owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner, audience), connect(settings, name="foreigner") as foreigner:
         await eventually(owner.agreed)
         await eventually(audience.mark)
@@ -361,7 +361,7 @@ async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
         assert (told["cluster"], told["subjects"]) == (CLUSTER, 1)
         assert tally.counts["announcer.put_back"] == 1
         # What is stated later is taken, too, whatever stamp was forged.
-        owner.announcer.told(stated(a_class("x", 2), a_class("y", 3)))
+        owner.announcer.update(stated(a_class("x", 2), a_class("y", 3)))
         await eventually(lambda: audience.values() == {"x": 2, "y": 3})
         assert owner.announcer.reconciled == 1
         await eventually(lambda: len(audience.news) == 3)
@@ -371,7 +371,7 @@ async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
 
 async def test_what_was_forged_while_nobody_owned_it_is_put_right_by_the_next(bus: Bus) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told(stated(a_class("x", 1), a_class("gone", 1), a_class("y", 1)))
+    owner.announcer.update(stated(a_class("x", 1), a_class("gone", 1), a_class("y", 1)))
     async with running(audience):
         async with running(owner):
             await eventually(owner.agreed)
@@ -381,11 +381,11 @@ async def test_what_was_forged_while_nobody_owned_it_is_put_right_by_the_next(bu
             await bus.publish(subject_of(a_class(name, 0)), b"x")
         await eventually(lambda: audience.mirror.values[AT_X].epoch == FORGED)
         next_owner = Owner(bus, "b")
-        next_owner.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+        next_owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
         async with running(next_owner):
             await eventually(next_owner.agreed)
             await eventually(lambda: audience.values() == {"x": 1, "y": 1})
-            next_owner.announcer.told(stated(a_class("x", 2)))
+            next_owner.announcer.update(stated(a_class("x", 2)))
             await eventually(lambda: audience.values() == {"x": 2, "y": 1})
 
 
@@ -393,7 +393,7 @@ async def test_who_writes_without_end_makes_a_few_writes_of_the_owner_and_has_no
     bus: Bus, settings: ConnectionSettings, tally: Tally
 ) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.told(stated(a_class("x", 1)))
+    owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner, audience), connect(settings, name="foreigner") as foreigner:
         await eventually(owner.agreed)
         loop = asyncio.get_running_loop()
@@ -423,21 +423,21 @@ async def test_an_owner_that_lost_its_lease_unawares_fights_nobody(
     monkeypatch.setitem(globals(), "Lapsing", Deluded)
     first, audience = Owner(bus, "a"), Audience(bus)
     monkeypatch.undo()
-    first.announcer.told(stated(a_class("x", 1)))
+    first.announcer.update(stated(a_class("x", 1)))
     async with running(first, audience), connect(settings, name="other") as line:
         await eventually(first.agreed)
         await Bucket(bus, topology.MEMBERS).delete(subjects.leader_key("watcher", CLUSTER))
         second = Owner(line, "b", first_rev=1000)
-        second.announcer.told(stated(a_class("x", 5)))
+        second.announcer.update(stated(a_class("x", 5)))
         async with running(second):
             await eventually(second.agreed)
             await eventually(lambda: audience.values() == {"x": 5})
             # It hears what the other says, and has had every chance to say its own over it.
-            first.announcer.told({})
-            second.announcer.told(stated(a_class("z", 6)))
+            first.announcer.update({})
+            second.announcer.update(stated(a_class("z", 6)))
             await eventually(lambda: audience.values() == {"x": 5, "z": 6})
             assert first.announcer.put_back == 0
-            first.announcer.told(stated(a_class("x", 2), a_class("late", 2)))
+            first.announcer.update(stated(a_class("x", 2), a_class("late", 2)))
             await eventually(lambda: second.announcer.put_back >= 2)
             await eventually(lambda: audience.values() == {"x": 5, "z": 6})
             assert first.announcer.put_back == 0
@@ -446,7 +446,7 @@ async def test_an_owner_that_lost_its_lease_unawares_fights_nobody(
 async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlead_bus.facts.announcer.LOOK_SECONDS", 0.2)
     owner = Owner(bus, "a")
-    owner.announcer.told(stated(a_class("x", 1)))
+    owner.announcer.update(stated(a_class("x", 1)))
     async with running(owner):
         await eventually(owner.agreed)
         await bus.jetstream.call("STREAM.PURGE.state", {"filter": subjects.state_filter(CLUSTER)})
@@ -463,7 +463,7 @@ async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
 ) -> None:
     monkeypatch.setattr("fairlead_bus.facts.audit.AUDIT_SECONDS", 0.2)
     owner = Owner(bus, "a")
-    owner.announcer.told(stated(a_class("x", 1), a_class("y", 1)))
+    owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(owner):
         await eventually(owner.agreed)
         await bus.jetstream.call("STREAM.PURGE.state", {"filter": AT_X})
@@ -473,7 +473,7 @@ async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
         assert tally.counts["announcer.purged"] > 0
         await asyncio.sleep(0.5)  # an audit that began before may find the same
         put_back = owner.announcer.put_back
-        owner.announcer.told(gone("y"))
+        owner.announcer.update(gone("y"))
         await asyncio.sleep(1.0)  # some audits: they take nothing for missing that is not
         assert owner.announcer.put_back == put_back
 
@@ -486,7 +486,7 @@ async def test_the_shipped_grants_let_a_watcher_put_its_state_back(tmp_path: Pat
             user = f"watcher.{CLUSTER}"
             async with connect(guarded.settings(user), name=user, observer=tally) as bus:
                 owner = Owner(bus, "a")
-                owner.announcer.told(stated(a_class("x", 1)))
+                owner.announcer.update(stated(a_class("x", 1)))
                 async with running(owner):
                     await eventually(owner.agreed)
                     await root.publish(AT_X, b"x")

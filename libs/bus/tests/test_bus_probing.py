@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_bus import ConnectionSettings, connect, provision
-from fairlead_bus.server.accounts import Account, Layout, User
+from fairlead_bus.server.accounts import Account, Layout, NatsUser
 from fairlead_bus.server.probing import Login, covers, find_faults, logins
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server
@@ -15,7 +15,7 @@ LAYOUT = Layout(clusters=["c1"], groups={"team-a": ["team-a"], "team-b": ["team-
 
 
 def everybody(guarded: GuardedServer, accounts: list[Account]) -> list[Login]:
-    def how(user: User) -> tuple[str, ConnectionSettings]:
+    def how(user: NatsUser) -> tuple[str, ConnectionSettings]:
         settings = guarded.settings(user.name)
         return settings.identity() or "", settings
 
@@ -25,7 +25,7 @@ def everybody(guarded: GuardedServer, accounts: list[Account]) -> list[Login]:
 def changed(accounts: list[Account], name: str, *, more: str = "", less: str = "") -> list[Account]:
     """The accounts as somebody would have them who grants this user so much more or less."""
 
-    def other(user: User) -> User:
+    def other(user: NatsUser) -> NatsUser:
         if user.name != name:
             return user
         publish = [one for one in user.grants.publish if one != less] + [more] * bool(more)

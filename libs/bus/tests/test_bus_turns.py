@@ -8,7 +8,7 @@ from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
 from fairlead_bus.streams.delivery import read_delivery
-from fairlead_bus.work.turns import Turns, Waiting
+from fairlead_bus.work.turns import QueuedMessage, Turns
 from fairlead_bus.work.worker import READ_AHEAD
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
@@ -18,14 +18,14 @@ FLOOD = READ_AHEAD // 2
 DURABLE = submit_durable("c1")
 
 
-def waiting(line: str, number: int, size: int = 1) -> Waiting:
+def waiting(line: str, number: int, size: int = 1) -> QueuedMessage:
     message = Msg(
         _client=None,  # type: ignore[arg-type] # nothing is sent
         subject=subjects.submit("c1", line),
         reply=f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0",
         data=b"x" * size,
     )
-    return Waiting(line, message, read_delivery(message))
+    return QueuedMessage(line, message, read_delivery(message))
 
 
 def served(turns: Turns) -> list[int]:

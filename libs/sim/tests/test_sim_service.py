@@ -205,7 +205,7 @@ def unstarted(tmp_path: Path) -> Iterator[SimService]:
 
 
 class Deaf:
-    def told(self, statements: Statements, outgoing: list[Outgoing]) -> None:
+    def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
         del statements, outgoing
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from fairlead_bus import Chronicle, Step
+from fairlead_bus import EventDiff, StateChange
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import (
@@ -74,10 +74,10 @@ class Scene:
     def __init__(self) -> None:
         self.view = ClusterView("c1", ended_stay=600 * SECOND)
         self.counted: list[Event] = []
-        self.chronicle = Chronicle(Memory(self.view), lambda: NOW, self.counted.append)
+        self.chronicle = EventDiff(Memory(self.view), lambda: NOW, self.counted.append)
 
     def told(self, before: State | None, after: State | None) -> list[AnyEvent]:
-        outgoing = list(self.chronicle.story(Step("subject", before, after)))
+        outgoing = list(self.chronicle.story(StateChange("subject", before, after)))
         events = [EVENT.decode(one.payload) for one in outgoing]
         assert [one.msg_id for one in outgoing] == [event.id for event in events]
         assert {one.subject for one in outgoing} <= {subjects.event("team-a", "c1", "one")}

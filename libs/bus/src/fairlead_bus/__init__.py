@@ -51,21 +51,21 @@ from fairlead_bus.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
-from fairlead_bus.facts.announcer import Announcer, Doors, Outgoing, Statements, Step
-from fairlead_bus.facts.event_diff import Chronicle, End, Eviction, Forgetful
+from fairlead_bus.facts.announcer import Announcer, Outgoing, RequestEndpoints, StateChange, Statements
+from fairlead_bus.facts.event_diff import EventDiff, LastEviction, NoMemory, RunEnd
 from fairlead_bus.observer import SILENT, BusObserver, Tally
 from fairlead_bus.ownership.assignment import assign
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.ownership.membership import Membership
 from fairlead_bus.ownership.owned_subject import OwnedSubject
 from fairlead_bus.ownership.roster import Roster
-from fairlead_bus.server.provision import Change, find_changes, make, provision, require_durables
+from fairlead_bus.server.provision import TopologyChange, find_changes, make, provision, require_durables
 from fairlead_bus.serving.discovery import Service
-from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints, Obedient
-from fairlead_bus.streams.bucket import Bucket, Entry, Readable, bucket_stream, writer_of
+from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints, FrontendVerbs
+from fairlead_bus.streams.bucket import Bucket, BucketEntry, Readable, bucket_stream, writer_of
 from fairlead_bus.streams.delivery import Delivery
 from fairlead_bus.streams.follower import Follower
-from fairlead_bus.streams.mirror import Changes, Mirror, is_deletion
+from fairlead_bus.streams.mirror import Mirror, MirrorChanges, is_deletion
 from fairlead_bus.streams.publisher import Publisher, PublishFailedError
 from fairlead_bus.streams.revisions import Revisions
 from fairlead_bus.work.worker import Worker
@@ -77,12 +77,10 @@ __all__ = [
     "AnswerTimeoutError",
     "Asked",
     "Bucket",
+    "BucketEntry",
     "Bus",
     "BusError",
     "BusObserver",
-    "Change",
-    "Changes",
-    "Chronicle",
     "ClosedError",
     "ConnectFailedError",
     "ConnectionLostError",
@@ -90,28 +88,27 @@ __all__ = [
     "Delivery",
     "DeniedError",
     "DisconnectedError",
-    "Doors",
-    "End",
     "Endpoint",
-    "Entry",
     "EpochFence",
-    "Eviction",
+    "EventDiff",
     "FatalBusError",
     "Follower",
-    "Forgetful",
     "FrontendEndpoints",
+    "FrontendVerbs",
     "InvalidMessageError",
     "KeyExistsError",
+    "LastEviction",
     "Leadership",
     "LostOwnershipError",
     "Membership",
     "Mirror",
+    "MirrorChanges",
+    "NoMemory",
     "NoStreamError",
     "NobodyAnswersError",
     "NotFoundError",
     "NotProvisionedError",
     "NotYetError",
-    "Obedient",
     "Outgoing",
     "OwnedSubject",
     "PayloadTooLargeError",
@@ -124,14 +121,17 @@ __all__ = [
     "Rejected",
     "RemoteError",
     "ReplayBrokenError",
+    "RequestEndpoints",
     "RetryableBusError",
     "Revisions",
     "Roster",
+    "RunEnd",
     "Service",
+    "StateChange",
     "Statements",
-    "Step",
     "Stored",
     "Tally",
+    "TopologyChange",
     "UnavailableError",
     "Worker",
     "WrongLastSequenceError",

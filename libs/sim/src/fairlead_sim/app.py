@@ -62,7 +62,7 @@ async def _serve(
         wake=wake,
         next_rev=cluster.next_rev,
         clock=wall_clock,
-        doors=FrontendEndpoints(
+        endpoints=FrontendEndpoints(
             bus, cluster.name, service, leadership, EpochFence(service.fence, service.obey)
         ),
         published=service.published,

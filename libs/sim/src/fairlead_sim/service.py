@@ -49,7 +49,7 @@ type Clock = Callable[[], Micros]
 class Audience(Protocol):
     """Who hears what was committed."""
 
-    def told(self, statements: Statements, outgoing: list[Outgoing]) -> None:
+    def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
         """These were committed."""
 
 
@@ -152,7 +152,7 @@ class SimService:
         Raises:
             StoreError: the file cannot be written. The process must end: what it believes is not recorded.
         """
-        audience.told(statements.everything(self._cluster), self._untold)
+        audience.update(statements.everything(self._cluster), self._untold)
         self._untold = []
         # What ended while nobody watched is due at once, and a resumed cluster may have room.
         self._wake.set()
@@ -166,7 +166,7 @@ class SimService:
                     if not request.done.done():
                         request.done.set_result(None)
                 if stated or outgoing:
-                    audience.told(stated, outgoing)
+                    audience.update(stated, outgoing)
                 self._happened(changes.events)
                 self._count(changes)
         finally:

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_bus import ConnectionSettings
 from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
-from fairlead_bus.server.accounts import Account, User, plain_config
+from fairlead_bus.server.accounts import Account, NatsUser, plain_config
 from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
 from fairlead_bus.server.permissions import Grants
 from fairlead_testkit.nats_server import NatsServer
@@ -107,4 +107,4 @@ def guarded_server(
 
 
 def _with_user(account: Account, name: str) -> Account:
-    return msgspec.structs.replace(account, users=[*account.users, User(name=name, grants=_EVERYTHING)])
+    return msgspec.structs.replace(account, users=[*account.users, NatsUser(name=name, grants=_EVERYTHING)])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.apply.level_applier import DryRunApplier, LevelApplier
-from fairlead_admitter.apply.lever_probe import LeverProbe, LeverWatch
+from fairlead_admitter.apply.lever_probe import LeverProber, LeverWatch
 from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
@@ -235,7 +235,7 @@ class Admitter:
     def _is_cleared(self) -> bool:
         return self._watch.policy.clearance(self._settings.cluster) is not None
 
-    def _lever_watch(self, probing: LeverProbe, lead: Callable[[], int | None]) -> LeverWatch:
+    def _lever_watch(self, probing: LeverProber, lead: Callable[[], int | None]) -> LeverWatch:
         cluster, policy = self._settings.cluster, self._watch.policy
         bucket = Bucket(self._bus, topology.POLICY)
         watch = LeverWatch(

@@ -7,12 +7,12 @@ from pathlib import Path
 from fairlead_bus import (
     Announcer,
     Bus,
-    Chronicle,
     ConnectionSettings,
     EpochFence,
-    Forgetful,
+    EventDiff,
     FrontendEndpoints,
     Leadership,
+    NoMemory,
     Revisions,
     connect,
 )
@@ -70,10 +70,10 @@ async def _serve(
         wake=led,
         next_rev=Revisions(wall_clock).next,
         clock=wall_clock,
-        doors=FrontendEndpoints(
+        endpoints=FrontendEndpoints(
             bus, settings.cluster, bridge, leadership, EpochFence(store.fence(), store.keep_fence)
         ),
-        story=Chronicle(Forgetful(), wall_clock, told).story,
+        story=EventDiff(NoMemory(), wall_clock, told).story,
         taken_over=traces.taken_over,
     )
     instruments.role(lambda: leadership.epoch is not None)

@@ -35,7 +35,7 @@ _GONE = LevelReply(verdict=Verdict.GONE)
 class Audience(Protocol):
     """Who hears what is stated differently from now on."""
 
-    def told(self, statements: Statements) -> None:
+    def update(self, statements: Statements) -> None:
         """This is so now."""
 
 
@@ -96,7 +96,7 @@ class Bridge:
             stated = {} if surroundings is None else self._view.surround(surroundings)
             changed, remembered = self._view.read(reading.jobs)
             self._store.remember(remembered.seen, remembered.forgotten)
-            audience.told(stated | changed)
+            audience.update(stated | changed)
             self._instruments.passed(self._view.phases, len(stated) + len(changed), reading.unreadable)
 
     # --- the verbs
@@ -116,7 +116,7 @@ class Bridge:
                 if wanted.id not in refused:
                     stated |= self._view.levelled(wanted.id, _level(wanted))
             if self._audience is not None and stated:
-                self._audience.told(stated)
+                self._audience.update(stated)
         self._wake.set()
         answered = [
             reply or _answer(refused.get(wanted.id)) for wanted, reply in zip(levels, replies, strict=True)

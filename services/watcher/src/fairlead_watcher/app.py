@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 from msgspec import to_builtins
 
-from fairlead_bus import Announcer, Bus, Chronicle, ConnectionSettings, Leadership, Revisions, connect
+from fairlead_bus import Announcer, Bus, ConnectionSettings, EventDiff, Leadership, Revisions, connect
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.events import Event
 from fairlead_kube import KubeClient, KubeSettings
@@ -91,7 +91,7 @@ class Parts:
             wake=led,
             next_rev=Revisions(wall_clock).next,
             clock=wall_clock,
-            story=Chronicle(Memory(self._view), wall_clock, self._told).story,
+            story=EventDiff(Memory(self._view), wall_clock, self._told).story,
             missing=self._sources.missing,
             taken_over=self._traces.taken_over,
         )
@@ -137,7 +137,7 @@ class Rehearsal:
     def __init__(self) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-    def told(self, statements: Statements) -> None:
+    def update(self, statements: Statements) -> None:
         """See `Audience`."""
         for subject, state in statements.items():
             self._log.info(

@@ -1,6 +1,6 @@
 """What became of Workloads, for the events between two statements of a job."""
 
-from fairlead_bus import End, Eviction
+from fairlead_bus import LastEviction, RunEnd
 from fairlead_contracts.messages.state import JobState
 from fairlead_kube import Key
 from fairlead_watcher.cluster_view import ClusterView
@@ -12,12 +12,12 @@ class Memory:
     def __init__(self, view: ClusterView) -> None:
         self._view = view
 
-    def end_of(self, job: JobState) -> End | None:
+    def end_of(self, job: JobState) -> RunEnd | None:
         """How a Workload ended that is stated no more."""
         end = self._view.end_of(Key(job.scope, job.id), job.uid)
-        return None if end is None else End(at=end.at, outcome=end.outcome, started=end.started)
+        return None if end is None else RunEnd(at=end.at, outcome=end.outcome, started=end.started)
 
-    def eviction_of(self, job: JobState) -> Eviction | None:
+    def eviction_of(self, job: JobState) -> LastEviction | None:
         """Its last eviction, by Kueue's own word."""
         eviction = self._view.eviction_of(Key(job.scope, job.id), job.uid)
-        return None if eviction is None else Eviction(reason=eviction.reason, at=eviction.at)
+        return None if eviction is None else LastEviction(reason=eviction.reason, at=eviction.at)

@@ -23,7 +23,7 @@ LONGEST_SLEEP = 60.0
 class Audience(Protocol):
     """Who hears what is stated differently from now on."""
 
-    def told(self, statements: Statements) -> None:
+    def update(self, statements: Statements) -> None:
         """This is so now."""
 
 
@@ -97,4 +97,4 @@ class Watcher:
         self._knows = True
         told, self._held_back = self._held_back, {}
         # Also without news: the audience may wait for the sources to be complete again.
-        self._audience.told(told)
+        self._audience.update(told)

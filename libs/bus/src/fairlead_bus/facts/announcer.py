@@ -16,7 +16,7 @@ import msgspec
 from fairlead_bus.connection.bus import RESTATED, Bus
 from fairlead_bus.errors import BusError, NotProvisionedError, PayloadTooLargeError
 from fairlead_bus.facts.comparison import UNSTAMPED, Comparison, differing
-from fairlead_bus.facts.repair import PuttingBack
+from fairlead_bus.facts.repair import Repair
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.streams.publisher import Publisher
@@ -44,7 +44,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     """Its number in the outbox of an owner that keeps one."""
 
 
-class Doors(Protocol):
+class RequestEndpoints(Protocol):
     """Where requests come in: open while we lead, as another leader's must not be answered by us."""
 
     async def open(self) -> None:
@@ -54,7 +54,7 @@ class Doors(Protocol):
         """Answer no longer; again changes nothing."""
 
 
-class Step(NamedTuple):
+class StateChange(NamedTuple):
     """An object as NATS has it and as it is; None where there is none."""
 
     subject: str
@@ -62,21 +62,21 @@ class Step(NamedTuple):
     after: State | None
 
 
-type Story = Callable[[Step], Iterable[Outgoing]]
+type Story = Callable[[StateChange], Iterable[Outgoing]]
 """The events that lie between the two. Told again after a failure, so their ids must be the same then."""
 
 
-class NoDoors:
+class NoEndpoints:
     """Of an owner whom nobody asks for anything."""
 
     async def open(self) -> None:
-        """See `Doors`."""
+        """See `RequestEndpoints`."""
 
     async def close(self) -> None:
-        """See `Doors`."""
+        """See `RequestEndpoints`."""
 
 
-def nothing_happened(_: Step) -> Iterable[Outgoing]:
+def nothing_happened(_: StateChange) -> Iterable[Outgoing]:
     """The story of an owner that keeps an outbox of its own."""
     return ()
 
@@ -101,13 +101,13 @@ class Announcer:
         wake: asyncio.Event,
         next_rev: Callable[[], int],
         clock: Callable[[], Micros],
-        doors: Doors | None = None,
+        endpoints: RequestEndpoints | None = None,
         story: Story = nothing_happened,
         missing: Callable[[], str | None] = nothing_is_missing,
         published: Callable[[list[int]], None] | None = None,
         taken_over: Callable[[Mapping[str, State]], None] | None = None,
     ) -> None:
-        """Say nothing yet, and nothing before the first `told`.
+        """Say nothing yet, and nothing before the first `update`.
 
         Args:
             bus: the connection.
@@ -116,7 +116,7 @@ class Announcer:
             wake: set when there is something to do.
             next_rev: a revision above all that were given: for the mark, for deletes and for unstamped statements.
             clock: now, for the mark.
-            doors: opened and closed with the leadership.
+            endpoints: opened and closed with the leadership.
             story: the events between what NATS has and what is. They are acked before the state that hides
                 the transition is sent, so that one is told even if this process dies in between.
             missing: why what was told is not all there is. Without all, nothing is reconciled and no mark given.
@@ -125,10 +125,10 @@ class Announcer:
         """
         self._bus, self._leadership, self._cluster, self._wake = bus, leadership, cluster, wake
         self._next_rev, self._clock = next_rev, clock
-        self._doors: Doors = doors or NoDoors()
+        self._endpoints: RequestEndpoints = endpoints or NoEndpoints()
         self._story, self._missing, self._published = story, missing, published
         self._taken_over = taken_over
-        self._putting_back = PuttingBack(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
+        self._putting_back = Repair(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
         self._publisher = Publisher(bus, acked=self._putting_back.foreign.wrote)
         self._events = Publisher(bus)
         self._notes = SparingNotes(bus.observer)
@@ -156,7 +156,7 @@ class Announcer:
         """Times that an object was stated again because somebody else had written its subject."""
         return self._putting_back.put_back
 
-    def told(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
+    def update(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
         """This is so now, and these happened: say it."""
         for subject, state in statements.items():
             if state is None:
@@ -194,7 +194,7 @@ class Announcer:
         finally:
             forget()
             listening.cancel()
-            await self._doors.close()
+            await self._endpoints.close()
 
     async def _woken(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -205,14 +205,14 @@ class Announcer:
     async def _follow_leadership(self) -> None:
         epoch = self._leadership.epoch
         if epoch is None:
-            await self._doors.close()
+            await self._endpoints.close()
             # A standby need not remember for days what changed: whoever leads again compares everything first. That
             # holds for a short lapse of trust in the same epoch, too.
             self._unsaid.clear()
             self._putting_back.end()
             self._agreed = None
             return
-        await self._doors.open()
+        await self._endpoints.open()
         if not self._bus.connected:
             return  # the reconnect wakes us
         try:
@@ -309,7 +309,9 @@ class Announcer:
         restated: Collection[str] = frozenset(),
     ) -> None:
         """The events first: once the state is said, nobody could know any more that they are due."""
-        steps = [Step(subject, self._said.get(subject), self._truth.get(subject)) for subject in changed]
+        steps = [
+            StateChange(subject, self._said.get(subject), self._truth.get(subject)) for subject in changed
+        ]
         try:
             news = [event for step in steps for event in self._story(step)]
             for event in (*outbox, *news):
@@ -331,14 +333,14 @@ class Announcer:
         if outbox and self._published is not None:
             self._published([event.seq for event in outbox])
 
-    def _acked(self, steps: Iterable[Step]) -> None:
+    def _acked(self, steps: Iterable[StateChange]) -> None:
         for subject, _, after in steps:
             if after is None:
                 self._said.pop(subject, None)
             else:
                 self._said[subject] = after
 
-    async def _state(self, step: Step, epoch: int, headers: Mapping[str, str] | None) -> None:
+    async def _state(self, step: StateChange, epoch: int, headers: Mapping[str, str] | None) -> None:
         if step.after is None:
             self._too_large.pop(step.subject, None)
             # The tombstone's stamp is above all that the object had: a late copy of it is refused everywhere.

@@ -1,7 +1,7 @@
 """What happened to a job between two statements of it, as events. Pure.
 
 A transition that happened while nobody watched shows in the difference as well. Ids are made of the uid, the kind of
-transition and the instant of the run that it is about: a story told again says the same ids.
+transition and the instant of the run that it is about: what is told again has the same ids.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Protocol, TypeIs
 
 import msgspec
 
-from fairlead_bus.facts.announcer import Outgoing, Step
+from fairlead_bus.facts.announcer import Outgoing, StateChange
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros, to_seconds
@@ -28,7 +28,7 @@ EVICTED = "Evicted"
 """The reason where the frontend's own is gone: the job was admitted again before anybody looked."""
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended that is stated no more, and its last run."""
 
     at: Micros
@@ -36,38 +36,38 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     started: Micros | None
 
 
-class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+class LastEviction(msgspec.Struct, frozen=True, kw_only=True):
     """The last eviction of a job."""
 
     reason: str
     at: Micros
 
 
-class Memory(Protocol):
+class JobMemory(Protocol):
     """What an owner of state knows of its jobs beyond what it states."""
 
-    def end_of(self, job: JobState) -> End | None:
+    def end_of(self, job: JobState) -> RunEnd | None:
         """How a job ended that is stated no more; None where nobody knows."""
 
-    def eviction_of(self, job: JobState) -> Eviction | None:
+    def eviction_of(self, job: JobState) -> LastEviction | None:
         """Its last eviction; None where nobody knows."""
 
 
-class Forgetful:
+class NoMemory:
     """The memory of an owner whose statements say all that it knows."""
 
-    def end_of(self, job: JobState) -> End | None:
-        """See `Memory`."""
+    def end_of(self, job: JobState) -> RunEnd | None:
+        """See `JobMemory`."""
         del job
         return None
 
-    def eviction_of(self, job: JobState) -> Eviction | None:
-        """See `Memory`."""
+    def eviction_of(self, job: JobState) -> LastEviction | None:
+        """See `JobMemory`."""
         del job
         return None
 
 
-class Chronicle:
+class EventDiff:
     """Tells the steps of jobs.
 
     Args:
@@ -76,12 +76,12 @@ class Chronicle:
         told: hears of each event; counts.
     """
 
-    def __init__(self, memory: Memory, clock: Callable[[], Micros], told: Callable[[Event], None]) -> None:
+    def __init__(self, memory: JobMemory, clock: Callable[[], Micros], told: Callable[[Event], None]) -> None:
         self._memory = memory
         self._clock = clock
         self._told = told
 
-    def story(self, step: Step) -> list[Outgoing]:
+    def story(self, step: StateChange) -> list[Outgoing]:
         """The events between the two statements, in order."""
         before = step.before if _is_one_job(step.before) else None
         after = step.after if _is_one_job(step.after) else None

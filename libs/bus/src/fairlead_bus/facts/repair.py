@@ -17,7 +17,7 @@ QUIET_SECONDS = 60.0
 """After so long without anything to put back the first pause holds again."""
 
 
-class PuttingBack:
+class Repair:
     """Which subjects of a cluster are due to be said again, and when.
 
     Args:

@@ -25,7 +25,7 @@ ANSWER_ONCE = {"max": 1, "expires": "30s"}
 """A question may be answered once, and not for ever."""
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class NatsUser(msgspec.Struct, frozen=True, kw_only=True):
     """One who connects, with a key of its own."""
 
     name: str
@@ -38,7 +38,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """One account and its users."""
 
     name: str
-    users: list[User]
+    users: list[NatsUser]
     tenants: list[str] = []
     """Whose it is; empty for the services'."""
 
@@ -138,24 +138,26 @@ def _plain_account(
     return {"users": users, "imports": imports}
 
 
-def _service_users(layout: Layout) -> list[User]:
+def _service_users(layout: Layout) -> list[NatsUser]:
     users = [
-        User(name="provisioner", grants=permissions.provisioner(layout.clusters)),
-        User(name="scorer", grants=permissions.scorer()),
-        User(name="watchdog", grants=permissions.watchdog()),
+        NatsUser(name="provisioner", grants=permissions.provisioner(layout.clusters)),
+        NatsUser(name="scorer", grants=permissions.scorer()),
+        NatsUser(name="watchdog", grants=permissions.watchdog()),
     ]
     for cluster in layout.clusters:
         token = encode_token(cluster)
         users += [
-            User(name=f"watcher.{token}", grants=permissions.watcher(cluster)),
-            User(name=f"admitter.{token}", grants=permissions.admitter(cluster)),
-            User(name=f"checker.{token}", grants=permissions.checker(cluster)),
+            NatsUser(name=f"watcher.{token}", grants=permissions.watcher(cluster)),
+            NatsUser(name=f"admitter.{token}", grants=permissions.admitter(cluster)),
+            NatsUser(name=f"checker.{token}", grants=permissions.checker(cluster)),
         ]
     return users + [
-        User(name=f"operator.{encode_token(name)}", grants=permissions.operator())
+        NatsUser(name=f"operator.{encode_token(name)}", grants=permissions.operator())
         for name in layout.operators
     ]
 
 
-def _submitter(tenant: str) -> User:
-    return User(name=f"tenant.{encode_token(tenant)}", grants=permissions.submitter(tenant), tenant=tenant)
+def _submitter(tenant: str) -> NatsUser:
+    return NatsUser(
+        name=f"tenant.{encode_token(tenant)}", grants=permissions.submitter(tenant), tenant=tenant
+    )

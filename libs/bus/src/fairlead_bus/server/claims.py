@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_bus.connection.identity import KeyKind, new_seed, public_key, sign
-from fairlead_bus.server.accounts import SERVICES, SYSTEM, Account, User, user_permissions
+from fairlead_bus.server.accounts import SERVICES, SYSTEM, Account, NatsUser, user_permissions
 from fairlead_bus.server.permissions import SHARES_OF_ALL, Grants, Share
 
 OPERATOR = "OPERATOR"
@@ -56,7 +56,7 @@ def operator_token(signers: Signers) -> str:
 def system_account() -> Account:
     """The system's, with the one user that hands tokens to a server."""
     grants = Grants(publish=["$SYS.REQ.CLAIMS.UPDATE"], subscribe=[])
-    return Account(name=SYSTEM, users=[User(name="system", grants=grants)])
+    return Account(name=SYSTEM, users=[NatsUser(name="system", grants=grants)])
 
 
 def account_token(signers: Signers, account: Account, *, revoked: Mapping[str, int]) -> str:

@@ -23,7 +23,7 @@ from fairlead_bus.errors import (
     NobodyAnswersError,
 )
 from fairlead_bus.observer import Tally
-from fairlead_bus.server.accounts import SERVICES, Account, User, user_permissions
+from fairlead_bus.server.accounts import SERVICES, Account, NatsUser, user_permissions
 from fairlead_contracts import subjects, topology
 
 EXPECTED_STREAM = {"Nats-Expected-Stream": "fairlead-check-none"}
@@ -40,13 +40,15 @@ _AT_ONCE = 32
 class Login(msgspec.Struct, frozen=True, kw_only=True):
     """One user and how it connects."""
 
-    user: User
+    user: NatsUser
     account: str
     key: str
     settings: ConnectionSettings
 
 
-def logins(accounts: Iterable[Account], how: Callable[[User], tuple[str, ConnectionSettings]]) -> list[Login]:
+def logins(
+    accounts: Iterable[Account], how: Callable[[NatsUser], tuple[str, ConnectionSettings]]
+) -> list[Login]:
     """All users.
 
     Args:

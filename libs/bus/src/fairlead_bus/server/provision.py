@@ -38,7 +38,7 @@ class _StreamInfo(msgspec.Struct):
 _stream_info = msgspec.json.Decoder(_StreamInfo)
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class TopologyChange(msgspec.Struct, frozen=True, kw_only=True):
     """What makes one stream, bucket or durable as it is wanted."""
 
     what: str
@@ -86,7 +86,7 @@ async def provision(bus: Bus, topology: Topology, *, replicas: int | None = None
             return list(made)
 
 
-async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = None) -> list[Change]:
+async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = None) -> list[TopologyChange]:
     """What the server lacks, and what it has otherwise; in the order in which it is to be made. Changes nothing.
 
     Subjects are only ever added: a submit stream keeps the clusters that it knows.
@@ -110,7 +110,7 @@ async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = N
     return [change for change in found if change is not None]
 
 
-async def make(bus: Bus, change: Change) -> None:
+async def make(bus: Bus, change: TopologyChange) -> None:
     """Makes one change.
 
     Raises:
@@ -141,7 +141,9 @@ async def require_durables(bus: Bus, *durables: tuple[str, str]) -> None:
             return
 
 
-async def _stream_change(bus: Bus, wanted: Config, replicas: int | None, *, keeps_age: bool) -> Change | None:
+async def _stream_change(
+    bus: Bus, wanted: Config, replicas: int | None, *, keeps_age: bool
+) -> TopologyChange | None:
     name = str(wanted["name"])
     what = f"stream {name}"
     if replicas is not None:
@@ -149,7 +151,7 @@ async def _stream_change(bus: Bus, wanted: Config, replicas: int | None, *, keep
     try:
         found = _stream_info.decode(await bus.jetstream.call(f"STREAM.INFO.{name}")).config
     except NotFoundError:
-        return Change(what=what, differing=[], config=wanted, stream=name)
+        return TopologyChange(what=what, differing=[], config=wanted, stream=name)
     wanted = {**wanted, "subjects": _union(found.get("subjects"), wanted["subjects"])}
     if keeps_age and found.get("max_age"):  # an operator's word, or the default that it had from us
         wanted = {**wanted, "max_age": found["max_age"]}
@@ -157,15 +159,15 @@ async def _stream_change(bus: Bus, wanted: Config, replicas: int | None, *, keep
     if not differing:
         return None
     # Trap: an update replaces the whole configuration. What is set and not ours stays as it is.
-    return Change(what=what, differing=differing, config={**found, **wanted}, stream=name)
+    return TopologyChange(what=what, differing=differing, config={**found, **wanted}, stream=name)
 
 
-async def _durable_change(bus: Bus, spec: DurableSpec) -> Change | None:
+async def _durable_change(bus: Bus, spec: DurableSpec) -> TopologyChange | None:
     what, wanted = f"durable {spec.stream}/{spec.name}", _of_durable(spec)
     try:
         found = (await bus.jetstream.consumer(spec.stream, spec.name)).config
     except NotFoundError:
-        return Change(what=what, differing=[], config=wanted, stream=spec.stream, is_durable=True)
+        return TopologyChange(what=what, differing=[], config=wanted, stream=spec.stream, is_durable=True)
     metadata = found.get("metadata")
     if isinstance(metadata, dict):  # the server adds keys of its own
         wanted = {**wanted, "metadata": {**metadata, **_limits(spec)}}
@@ -173,7 +175,7 @@ async def _durable_change(bus: Bus, spec: DurableSpec) -> Change | None:
     if not differing:
         return None
     config = {**found, **wanted}
-    return Change(what=what, differing=differing, config=config, stream=spec.stream, is_durable=True)
+    return TopologyChange(what=what, differing=differing, config=config, stream=spec.stream, is_durable=True)
 
 
 def _differences(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:

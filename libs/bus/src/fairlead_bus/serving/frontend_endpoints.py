@@ -34,7 +34,7 @@ from fairlead_contracts.frontend.verbs import (
 from fairlead_contracts.subjects import FrontendVerb
 
 
-class Obedient(Protocol):
+class FrontendVerbs(Protocol):
     """A frontend: does what it is asked for and says of each item what became of it, once that is durable.
 
     Each verb may raise `Rejected` for the request as a whole; nothing of it may be lost by asking again.
@@ -86,7 +86,7 @@ class EpochFence:
 
 
 class FrontendEndpoints:
-    """The subjects of a frontend's verbs; the doors of its announcer.
+    """The subjects of a frontend's verbs; the endpoints of its announcer.
 
     Args:
         bus: the connection.
@@ -97,7 +97,7 @@ class FrontendEndpoints:
     """
 
     def __init__(
-        self, bus: Bus, cluster: str, frontend: Obedient, leadership: Leadership, fence: EpochFence
+        self, bus: Bus, cluster: str, frontend: FrontendVerbs, leadership: Leadership, fence: EpochFence
     ) -> None:
         self._bus = bus
         self._cluster = cluster
@@ -112,14 +112,14 @@ class FrontendEndpoints:
         self._endpoints: list[Endpoint] = []
 
     async def open(self) -> None:
-        """See `Doors`."""
+        """See `RequestEndpoints`."""
         if self._endpoints:
             return
         for verb, handle in self._handlers.items():
             self._endpoints.append(await self._bus.serve(subjects.frontend(self._cluster, verb), handle))
 
     async def close(self) -> None:
-        """See `Doors`."""
+        """See `RequestEndpoints`."""
         endpoints, self._endpoints = self._endpoints, []
         for endpoint in endpoints:
             await endpoint.close()

@@ -16,7 +16,7 @@ _DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
 _BY = "Fairlead-By"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class BucketEntry(msgspec.Struct, frozen=True):
     """A value and the revision that an update must name."""
 
     value: bytes
@@ -61,10 +61,10 @@ class Bucket:
         self._name = name
         self._stream = bucket_stream(name)
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> BucketEntry | None:
         """The value, from the stream's leader; None where there is none, it was deleted or has expired."""
         found = await self._bus.last(self._stream, self._subject(key))
-        return None if found is None or is_deletion(found.headers) else Entry(found.payload, found.seq)
+        return None if found is None or is_deletion(found.headers) else BucketEntry(found.payload, found.seq)
 
     async def put(self, key: str, value: bytes) -> int:
         """Writes whatever stands there; returns the revision."""

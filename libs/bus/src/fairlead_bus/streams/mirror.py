@@ -20,7 +20,7 @@ from fairlead_bus.errors import (
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
-from fairlead_bus.streams.tombstones import Grave, Graves, Stamp
+from fairlead_bus.streams.tombstones import Stamp, Tombstone, Tombstones
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 
 REPLAY_SECONDS = 300.0
@@ -44,7 +44,7 @@ class Decodes[T](Protocol):
         """The value in the payload; raises ContractError where it cannot be read."""
 
 
-class Changes[T](msgspec.Struct, frozen=True):
+class MirrorChanges[T](msgspec.Struct, frozen=True):
     """What changed since the last look."""
 
     changed: dict[str, T | None]
@@ -113,7 +113,7 @@ class Mirror[T]:
         self._values: dict[str, T] = {}
         self._prints: dict[str, int] = {}
         """By subject, what tells the message that the value was read from; see `_print`."""
-        self._buried = Graves(remember)
+        self._tombstones = Tombstones(remember)
         self._created = ""
         self._gone_at: float | None = None
         """Monotonic seconds, since when there is no such stream."""
@@ -157,10 +157,10 @@ class Mirror[T]:
         """What changed since the last take, by subject; None for deleted."""
         return self._changed
 
-    def take(self) -> Changes[T]:
+    def take(self) -> MirrorChanges[T]:
         """What changed since the last take; several changes of a subject are one."""
         changed, self._changed = self._changed, {}
-        return Changes(changed, self.seq, self.complete)
+        return MirrorChanges(changed, self.seq, self.complete)
 
     async def wait_complete(self) -> None:
         """Returns as soon as the mirror is complete."""
@@ -223,7 +223,7 @@ class Mirror[T]:
         self._gone_at = None
         if self._created and created != self._created:
             self._prints.clear()
-            self._buried.clear()
+            self._tombstones.clear()
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
         self._created = created
 
@@ -317,10 +317,10 @@ class Mirror[T]:
                 return False
             self._bus.observer.count("mirror.stale")
             return True
-        if not self._buried or subject not in self._buried:
+        if not self._tombstones or subject not in self._tombstones:
             return False
         if headers is not None and RESTATED in headers:
-            self._buried.forget(subject)
+            self._tombstones.forget(subject)
             return False
         return self._is_zombie(subject, stamp, seq)
 
@@ -329,15 +329,17 @@ class Mirror[T]:
 
         The stamp tells both, where it is known; one that was overwritten before it got here is not.
         """
-        grave = self._buried.of(subject)
-        if grave is not None and (stamp <= grave.stamp if grave.stamp is not None else seq < grave.seq):
+        tombstone = self._tombstones.of(subject)
+        if tombstone is not None and (
+            stamp <= tombstone.stamp if tombstone.stamp is not None else seq < tombstone.seq
+        ):
             self._bus.observer.count("mirror.zombies")
             return True
-        self._buried.forget(subject)
+        self._tombstones.forget(subject)
         return False
 
     def _bury(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
-        before = self._buried.of(subject)
+        before = self._tombstones.of(subject)
         known = [_told_stamp(headers)]
         if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
             known += [self._stamp_of(subject), before.stamp if before else None]
@@ -345,7 +347,7 @@ class Mirror[T]:
         if self._stamp is None:
             return
         stamp = max((one for one in known if one is not None), default=None)
-        if forgotten := self._buried.dig(subject, Grave(stamp, seq)):
+        if forgotten := self._tombstones.dig(subject, Tombstone(stamp, seq)):
             self._bus.observer.count("mirror.forgotten_deletes", forgotten)
 
     def _drop(self, subject: str) -> None:

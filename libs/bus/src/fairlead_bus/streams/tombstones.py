@@ -6,7 +6,7 @@ type Stamp = tuple[int, int]
 """Epoch of the writer and revision of the object."""
 
 
-class Grave(NamedTuple):
+class Tombstone(NamedTuple):
     """What is known of a deleted object."""
 
     stamp: Stamp | None
@@ -15,7 +15,7 @@ class Grave(NamedTuple):
     """Stream sequence of the tombstone."""
 
 
-class Graves:
+class Tombstones:
     """The last deletes, in little memory: a cluster that ends twenty jobs a second makes 70,000 an hour.
 
     There are two generations. Where the younger is full, the older is forgotten. Subjects are known by their hash, which
@@ -39,20 +39,20 @@ class Graves:
     def __contains__(self, subject: str) -> bool:
         return hash(subject) in self._young or hash(subject) in self._old
 
-    def of(self, subject: str) -> Grave | None:
+    def of(self, subject: str) -> Tombstone | None:
         """What is remembered of the object; None where nothing is."""
         key = hash(subject)
         found = self._young.get(key) or self._old.get(key)
         return None if found is None else _unpacked(found)
 
-    def dig(self, subject: str, grave: Grave) -> int:
+    def dig(self, subject: str, tombstone: Tombstone) -> int:
         """Remembers a delete; returns how many others are forgotten for that."""
         self.forget(subject)
         forgotten = 0
         if len(self._young) >= self._half:
             forgotten = len(self._old)
             self._young, self._old = {}, self._young
-        self._young[hash(subject)] = _packed(grave)
+        self._young[hash(subject)] = _packed(tombstone)
         return forgotten
 
     def forget(self, subject: str) -> None:
@@ -66,11 +66,11 @@ class Graves:
         self._old.clear()
 
 
-def _packed(grave: Grave) -> bytes:
+def _packed(tombstone: Tombstone) -> bytes:
     """As text: whoever may write a subject may give a stamp of any size."""
-    return b" ".join(b"%d" % number for number in (grave.seq, *(grave.stamp or ())))
+    return b" ".join(b"%d" % number for number in (tombstone.seq, *(tombstone.stamp or ())))
 
 
-def _unpacked(packed: bytes) -> Grave:
+def _unpacked(packed: bytes) -> Tombstone:
     seq, *stamp = (int(number) for number in packed.split())
-    return Grave((stamp[0], stamp[1]) if stamp else None, seq)
+    return Tombstone((stamp[0], stamp[1]) if stamp else None, seq)

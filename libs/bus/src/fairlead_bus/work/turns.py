@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 from fairlead_bus.streams.delivery import Delivery
 
 
-class Waiting(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A message that waits for its turn."""
 
     line: str
@@ -21,7 +21,7 @@ class Turns:
     """Messages by line, each line in the order of arrival."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[Waiting]] = {}
+        self._lines: dict[str, deque[QueuedMessage]] = {}
         """In the order of their turns; none is empty."""
         self._count = 0
         self.bytes = 0
@@ -30,7 +30,7 @@ class Turns:
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[QueuedMessage]:
         for line in self._lines.values():
             yield from line
 
@@ -43,13 +43,13 @@ class Turns:
         """How many wait in this line."""
         return len(self._lines.get(line, ()))
 
-    def put(self, waiting: Waiting) -> None:
+    def put(self, waiting: QueuedMessage) -> None:
         """Stand in line."""
         self._lines.setdefault(waiting.line, deque()).append(waiting)
         self._count += 1
         self.bytes += len(waiting.delivery.payload)
 
-    def take(self, may: Callable[[str], bool]) -> Waiting | None:
+    def take(self, may: Callable[[str], bool]) -> QueuedMessage | None:
         """The first of the next line that may be served; the line's next turn comes after all others'."""
         name = next((name for name in self._lines if may(name)), None)
         if name is None:
@@ -62,7 +62,7 @@ class Turns:
         self.bytes -= len(waiting.delivery.payload)
         return waiting
 
-    def clear(self) -> list[Waiting]:
+    def clear(self) -> list[QueuedMessage]:
         """Send everybody away."""
         gone = list(self)
         self._lines.clear()

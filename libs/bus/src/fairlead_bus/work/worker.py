@@ -26,7 +26,7 @@ from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.work.attempts import Attempts
 from fairlead_bus.work.overtaking import LOOK_SECONDS, Overtaking
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
-from fairlead_bus.work.turns import Turns, Waiting
+from fairlead_bus.work.turns import QueuedMessage, Turns
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import DeadLetter
@@ -145,8 +145,8 @@ class Worker:
         self._inbox = ""
         self._subscription: Subscription | None = None
         self._wanted = 0
-        self._busy: dict[asyncio.Task[None], Waiting] = {}
-        self._parked: dict[asyncio.Task[None], Waiting] = {}
+        self._busy: dict[asyncio.Task[None], QueuedMessage] = {}
+        self._parked: dict[asyncio.Task[None], QueuedMessage] = {}
         self._returning: deque[tuple[asyncio.Task[None], asyncio.Future[None]]] = deque()
         """Parked ones whose time has come, and who wait for a place."""
         self._heard = 0.0
@@ -298,7 +298,7 @@ class Worker:
             self._settling.put(message.reply, b"+ACK")
         else:
             self._held[delivery.subject] += 1
-            self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
+            self._turns.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
         self._give_place()
         if self._is_crowded:
             self._crowded.set()
@@ -333,7 +333,7 @@ class Worker:
 
     def _take_ahead(self, delivery: Delivery) -> None:
         message = Msg(_client=None, subject=delivery.subject, data=delivery.payload)  # type: ignore[arg-type] # says nothing
-        self._turns.put(Waiting(self._line_of(delivery.subject), message, delivery))
+        self._turns.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
         self._bus.observer.count("worker.overtook")
         self._give_place()
 
@@ -366,7 +366,7 @@ class Worker:
         if not self._held[subject]:
             del self._held[subject]
 
-    def _leave_place(self, waiting: Waiting) -> None:
+    def _leave_place(self, waiting: QueuedMessage) -> None:
         self._serving[waiting.line] -= 1
         if not self._serving[waiting.line]:
             del self._serving[waiting.line]
@@ -386,7 +386,7 @@ class Worker:
 
     # --- one message
 
-    async def _work_on(self, waiting: Waiting) -> None:
+    async def _work_on(self, waiting: QueuedMessage) -> None:
         _, message, delivery = waiting
         try:
             unfinished = self._attempts.unfinished(delivery)
@@ -408,7 +408,7 @@ class Worker:
             self._bus.observer.count("worker.unsettled")
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
-    async def _park(self, waiting: Waiting, not_yet: NotYetError) -> None:
+    async def _park(self, waiting: QueuedMessage, not_yet: NotYetError) -> None:
         """Its place is another's until it is handled again. What comes back goes before what is pulled."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 # a coroutine runs in a task

@@ -43,7 +43,7 @@ class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
     """For people."""
 
 
-class LeverProbe(Protocol):
+class LeverProber(Protocol):
     """Asks a frontend which lever it obeys."""
 
     @property
@@ -74,7 +74,7 @@ class LeverWatch:
 
     def __init__(
         self,
-        probing: LeverProbe,
+        probing: LeverProber,
         *,
         clearance: Callable[[], Clearance | None],
         found: Callable[[], LeverFound | None],

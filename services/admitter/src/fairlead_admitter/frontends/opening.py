@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead_admitter.apply.level_applier import LevelWriter
-from fairlead_admitter.apply.lever_probe import LeverProbe
+from fairlead_admitter.apply.lever_probe import LeverProber
 from fairlead_admitter.apply.release import Sweep
 from fairlead_admitter.frontends.bus.frontend import BusFrontend
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
@@ -50,7 +50,7 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
     """Cleans what runs or finished, where that carries marks."""
     objections: EventSink | None = None
     """Says what speaks against jobs, where their authors can be told at all."""
-    lever: LeverProbe | None = None
+    lever: LeverProber | None = None
     """Tells which lever it obeys, where there is more than one."""
     background: Mapping[str, Background] = {}
     """By name, what must run beside them."""

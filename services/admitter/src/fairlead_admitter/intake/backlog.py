@@ -170,7 +170,7 @@ class _StreamConfig(msgspec.Struct):
     max_bytes: int = -1
 
 
-class _StreamInfo(msgspec.Struct):
+class _StreamReply(msgspec.Struct):
     state: _StreamUse
     config: _StreamConfig
 
@@ -185,5 +185,5 @@ class _Account(msgspec.Struct):
 
 
 _durable = msgspec.json.Decoder(_Durable)
-_stream = msgspec.json.Decoder(_StreamInfo)
+_stream = msgspec.json.Decoder(_StreamReply)
 _account = msgspec.json.Decoder(_Account)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlead_bus import ConnectionSettings
-from fairlead_bus.server.accounts import User
+from fairlead_bus.server.accounts import NatsUser
 from fairlead_bus.server.probing import find_faults, logins
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.console import say, write_line
@@ -31,7 +31,7 @@ async def checked(directory: Path, nats: str | None) -> int:
     stated, made = stated_in(directory), NatsDirectory(directory)
     plain = reaching(stated, nats)
 
-    def how(user: User) -> tuple[str, ConnectionSettings]:
+    def how(user: NatsUser) -> tuple[str, ConnectionSettings]:
         return made.key(user.name), as_user(plain, stated, made, user.name)
 
     everybody = logins(stated.layout.accounts, how)

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
 from fairlead_bus.errors import InvalidCredentialsError
-from fairlead_bus.server.accounts import Account, Layout, User, plain_config
+from fairlead_bus.server.accounts import Account, Layout, NatsUser, plain_config
 from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
 from fairlead_cli.errors import InputError
 from fairlead_contracts.base.errors import FieldError
@@ -151,7 +151,7 @@ class NatsDirectory:
                     revoked.setdefault(account.name, {})[self.key(user.name)] = int(time.time())
         return msgspec.structs.replace(stated, revoked=revoked)
 
-    def _give_seed(self, user: User, *, anew: bool) -> bool:
+    def _give_seed(self, user: NatsUser, *, anew: bool) -> bool:
         path = self.seed_path(user.name)
         if path.exists() and not anew:
             return False

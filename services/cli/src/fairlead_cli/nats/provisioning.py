@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import Change, RefusedError, find_changes, make
+from fairlead_bus import RefusedError, TopologyChange, find_changes, make
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
@@ -101,5 +101,5 @@ def _age(name: str, text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def _attempt(change: Change) -> str:
+def _attempt(change: TopologyChange) -> str:
     return change.sentence("cannot be made")
