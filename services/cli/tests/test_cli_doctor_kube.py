@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
+from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
 from fairlead_cli.kueue.clusters import target
-from fairlead_cli.kueue.doctor import leave
 from fairlead_cli.kueue.doctor.rendering import Report
 from fairlead_cli.kueue.doctor.running import DoctorFlags, look, run_doctor
 from fairlead_contracts import topology

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fairlead_cli.options import CHECK, Output
+from fairlead_cli.options import CHECK, HERE, Output, Reach
 
 slurm = App(name="slurm", help="Check a Slurm cluster, and batch scripts.", group=CHECK)
 
@@ -14,11 +14,20 @@ SlurmConf = Annotated[Path | None, Parameter(env_var="SLURM_CONF")]
 
 
 @slurm.command
-def check(*, slurm_conf: SlurmConf = None, user: str | None = None, output: Output = "table") -> int:
+def check(
+    *,
+    slurm_conf: SlurmConf = None,
+    user: str | None = None,
+    cluster: str | None = None,
+    by: str | None = None,
+    revoke: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> int:
     """Look a Slurm cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.
 
-    Asks the running slurmctld, and changes nothing. `fairlead up --slurm-conf` looks at the same and writes nothing where there is
-    an error.
+    Asks the running slurmctld, and changes nothing there. `fairlead up --slurm-conf` looks at the same and writes nothing where
+    there is an error. Where services were started one by one, --cluster gives the leave that `fairlead up` gives.
 
     Ends with 0 where nothing is open but what is good to know, 1 with warnings, 2 with errors, 3 where it could not look.
 
@@ -28,14 +37,30 @@ def check(*, slurm_conf: SlurmConf = None, user: str | None = None, output: Outp
         Path of slurm.conf; where Slurm's own commands look, unless given.
     user:
         Who shall write levels; whoever runs this unless given.
+    cluster:
+        What Fairlead calls the cluster: where no error is open, levels may be written to it from now on.
+    by:
+        Who says so; the user of this machine unless given.
+    revoke:
+        Take the leave for --cluster back, without a look: nothing is written to it any more.
     output:
         Words (wide: the same); json, yaml; name: the names of open findings.
     """
     from fairlead_cli.client.connection import run
+    from fairlead_cli.client.steering import this_user
+    from fairlead_cli.errors import InputError
+    from fairlead_cli.slurm import leaving
     from fairlead_cli.slurm.examining import check
     from fairlead_cli.slurm.survey import effective_user
 
-    return run(check(slurm_conf, user or effective_user(), output))
+    if cluster is None:
+        if revoke:
+            raise InputError("--revoke: of which cluster? Name it with --cluster")
+        return run(check(slurm_conf, user or effective_user(), output))
+    wish = leaving.Wish(cluster=cluster, by=by or this_user(), nats=reach.nats)
+    if revoke:
+        return run(leaving.revoke(wish))
+    return run(leaving.check_and_clear(wish, slurm_conf, user or effective_user(), output))
 
 
 @slurm.command

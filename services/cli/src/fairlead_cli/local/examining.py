@@ -41,7 +41,7 @@ async def examined_slurm(
     targets: Sequence[SlurmTarget], bus: Bus, *, dry_run: bool, end: asyncio.Event
 ) -> None:
     """As `examined`, for clusters of Slurm."""
-    from fairlead_cli.kueue.doctor import leave
+    from fairlead_cli.client import leave
     from fairlead_cli.slurm.examining import look, view
     from fairlead_cli.slurm.survey import effective_user
     from fairlead_contracts.messages.clearance import Clearance

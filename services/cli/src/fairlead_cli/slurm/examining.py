@@ -64,11 +64,16 @@ async def check(conf: Path | None, user: str, form: Format) -> int:
         ClusterError: slurmctld cannot be asked.
     """
     found = await look(conf, user)
+    print_report(found, form)
+    return found.exit_code
+
+
+def print_report(found: SlurmReport, form: Format) -> None:
+    """All of it, as it was asked for."""
     result = Result(
         document=lambda: published(found), view=lambda _columns: view(found), names=lambda: _open_names(found)
     )
     print_result(result, form)
-    return found.exit_code
 
 
 def view(found: SlurmReport, *, quiet: bool = False) -> RenderableType:

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from fairlead_bus import Bus, NoStreamError, NotFoundError
+from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
-from fairlead_cli.kueue.doctor import leave
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.reading import Question, take
 from fairlead_cli.kueue.doctor.rendering import Report, acceptance, closing, open_names, report, view

@@ -1,0 +1,54 @@
+"""Leave to write levels to a Slurm cluster, where its services were started one by one: `fairlead slurm check --cluster`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from fairlead_cli.client import leave
+from fairlead_cli.client.connection import connected
+from fairlead_cli.console import say, warn
+from fairlead_cli.options import Format
+from fairlead_cli.slurm.examining import look, print_report
+from fairlead_contracts.messages.clearance import Clearance
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose leave, and who says so."""
+
+    cluster: str
+    """As Fairlead calls it."""
+    by: str
+    nats: str | None
+
+
+async def check_and_clear(wish: Wish, conf: Path | None, user: str, form: Format) -> int:
+    """Look, print what is found, and give leave where no error is open; the exit code is the look's.
+
+    Raises:
+        ClusterError: slurmctld cannot be asked.
+        NotRunningError: nobody is there on NATS.
+    """
+    found = await look(conf, user)
+    print_report(found, form)
+    if not found.passed:
+        warn(f"{wish.cluster}: no leave was given. Mend what is said above")
+        return found.exit_code
+    now = datetime.now(UTC)
+    async with connected(wish.nats) as bus:
+        await leave.give(bus, Clearance(cluster=wish.cluster, lever="site-factor", at=now, by=wish.by))
+    say(f"{wish.cluster}: levels may be written from now on, as SiteFactor (--revoke takes it back)")
+    return found.exit_code
+
+
+async def revoke(wish: Wish) -> int:
+    """Take the leave back; whoever writes there takes the levels that stand away first.
+
+    Raises:
+        NotRunningError: nobody is there on NATS.
+    """
+    async with connected(wish.nats) as bus:
+        there = await leave.take_back(bus, wish.cluster, by=wish.by)
+    said = "nothing is written from now on; its admitter takes the levels that stand away first"
+    say(f"{wish.cluster}: {said if there else 'there was no leave to write'}")
+    return 0
