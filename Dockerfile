@@ -4,6 +4,8 @@
 #   docker build --tag fairlead:local .
 #   docker buildx build --platform linux/amd64,linux/arm64 --tag registry.example/fairlead:1 --push .
 #
+#   docker build --target slurm --tag fairlead-slurm:local .        # with Slurm's commands, for a bridge in a container
+#
 # Every package comes from requirements.lock, by its hash. None needs a compiler, so arm64 is built like amd64; nkeys alone
 # has no wheel, and is packed by the setuptools that the index has that day.
 # BASE is a Debian with Python 3.13; give it by digest where builds must be the same bytes.
@@ -30,7 +32,7 @@ RUN backend/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --no-
 COPY deploy/images/healthy.py /opt/fairlead/bin/fairlead-healthy
 RUN chmod 0755 /opt/fairlead/bin/fairlead-healthy
 
-FROM ${BASE}
+FROM ${BASE} AS fairlead
 ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Fairlead" \
@@ -56,3 +58,19 @@ EXPOSE 8080
 # What `--health-check` of a service does, without loading the service: two seconds of processor time less each time.
 HEALTHCHECK --interval=10s --timeout=20s --start-period=120s --retries=6 CMD ["fairlead-healthy"]
 CMD ["fairlead", "--help"]
+
+# Slurm's commands, of the base's Debian: SLURM_PACKAGES may name others. They may not be newer than the slurmctld that they ask, nor
+# two releases older. No munge: a token says who asks. SlurmUser of slurm.conf has to be a user here, too.
+FROM fairlead AS slurm
+ARG SLURM_PACKAGES="slurm-client slurm-wlm-jwt-plugin"
+ARG SLURM_USER=slurm
+USER root
+RUN apt-get update --quiet \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends ${SLURM_PACKAGES} \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/archives \
+ && (id "${SLURM_USER}" || useradd --system --no-create-home --shell /usr/sbin/nologin "${SLURM_USER}") \
+ && install --directory --owner fairlead --group fairlead --mode 0750 /var/lib/fairlead/slurm
+USER 10001:10001
+
+# What is built without --target.
+FROM fairlead

@@ -38,6 +38,7 @@ def main() -> int:
     try:
         size = build()
         say("image", f"{size / 1e6:.0f} MB beside its base")
+        with_slurm()
         try:
             services = start()
             for look in (not_root, read_only, ordered, scraped):
@@ -64,6 +65,21 @@ def build() -> int:
     run("docker", "build", *more, "--build-arg", f"BASE={base}", "--tag", IMAGE, str(ROOT))
     say("built", f"{time.monotonic() - began:.0f} s")
     return size_of(IMAGE) - size_of(base)
+
+
+def with_slurm() -> None:
+    """The image that has Slurm's commands, too: they start as its user, on a root file system that is read-only."""
+    base = os.environ.get("FAIRLEAD_BASE", "python:3.13-slim")
+    more = shlex.split(os.environ.get("BUILD_OPTIONS", ""))
+    tag = f"{IMAGE}-slurm"
+    run("docker", "build", *more, "--build-arg", f"BASE={base}", "--target", "slurm", "--tag", tag, str(ROOT))
+    alone = ("docker", "run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL", tag)
+    version = run(*alone, "squeue", "--version").stdout.strip()
+    run(*alone, "python", "-m", "fairlead_slurm_bridge", "--help")
+    user = run(*alone, "id", "-u").stdout.strip()
+    if user == "0":
+        raise Failed(f"{tag} runs as root")
+    say("slurm", f"{version} as user {user}, {(size_of(tag) - size_of(IMAGE)) / 1e6:.0f} MB more")
 
 
 def size_of(image: str) -> int:

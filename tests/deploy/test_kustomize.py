@@ -25,12 +25,13 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions, things
 from fairlead_testkit.kubelab.containers import Container, read_container
+from fairlead_testkit.slurmlab import OPERATOR, SlurmLab, SlurmOptions
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "fairlead"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 STEP_SECONDS = 120
-OVERLAYS = ("dev", "production", "site-example", "keda")
+OVERLAYS = ("dev", "production", "site-example", "keda", "whole")
 
 type KubeObject = dict[str, Any]
 
@@ -132,9 +133,10 @@ def site(kube_kit: Kit, deploy_kit: Kit, tmp_path_factory: pytest.TempPathFactor
         lab.apply_examples()
         found = Site(lab, folder, free_ports(3))
         shutil.rmtree(found.keys, ignore_errors=True)  # of whoever builds the overlay in this checkout
-        found.fairlead("operator.me", "nats", "config", str(found.keys), "prod", "--operator=setup", "--operator=me", f"--url={found.url}")  # fmt: skip
+        found.fairlead("operator.me", "nats", "config", str(found.keys), "prod", "hpc", "--operator=setup", "--operator=me", f"--url={found.url}")  # fmt: skip
         write_certificates(found.keys)
         write_autoscaled(found.overlays / "keda")
+        write_whole(found.overlays)
         try:
             yield found
         finally:
@@ -158,6 +160,13 @@ def write_autoscaled(folder: Path) -> None:
     (folder / "kustomization.yaml").write_text(
         "resources: [../../base]\ncomponents: [../../components/autoscaling-keda]\n"
     )
+
+
+def write_whole(overlays: Path) -> None:
+    """Production with all that it offers: what its lines say that begin with `#-`."""
+    shutil.copytree(overlays / "production", overlays / "whole")
+    path = overlays / "whole" / "kustomization.yaml"
+    path.write_text(path.read_text().replace("  #- ", "  - "))
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -192,7 +201,7 @@ WRITES = ("create", "update", "patch", "delete")
 MAY: dict[str, set[tuple[str, str, str, str]]] = {
     # account: verb, group, resource, namespace ("" is all of them)
     "fairlead-watcher": {
-        *((verb, KUEUE, kind, "") for verb in READS for kind in ("workloads", "clusterqueues", "localqueues", "cohorts")),
+        *((verb, KUEUE, kind, "") for verb in READS for kind in ("workloads", "clusterqueues", "localqueues", "cohorts", "admissionchecks")),
         *((verb, "", kind, "") for verb in READS for kind in ("nodes", "namespaces", "pods")),
         *((verb, "batch", "jobs", "") for verb in READS),
     },
@@ -202,18 +211,26 @@ MAY: dict[str, set[tuple[str, str, str, str]]] = {
         ("create", KUEUE, "workloads", NAMESPACE),
     },
     "fairlead-operator": {
-        *((verb, KUEUE, kind, "") for verb in READS for kind in ("workloads", "clusterqueues", "localqueues", "cohorts")),
+        *((verb, KUEUE, kind, "") for verb in READS for kind in ("workloads", "clusterqueues", "localqueues", "cohorts", "admissionchecks")),
         *((verb, "", kind, "") for verb in READS for kind in ("nodes", "namespaces", "pods")),
         *((verb, "batch", "jobs", "") for verb in READS),
         ("create", KUEUE, "workloads", NAMESPACE),
     },
-    "fairlead-scorer": set(),
-    "fairlead-setup": set(),
-    "nats": set(),
+    "fairlead-checker": {
+        *((verb, KUEUE, kind, "") for verb in ("list", "watch") for kind in ("workloads", "admissionchecks")),
+        *(("patch", KUEUE, f"{kind}/status", "") for kind in ("workloads", "admissionchecks")),
+        *((verb, "", kind, "") for verb in ("list", "watch") for kind in ("nodes", "pods")),
+    },
+    "fairlead-check-watchdog": {
+        *((verb, KUEUE, "workloads", "") for verb in ("list", "watch")),
+        ("patch", KUEUE, "workloads/status", ""),
+    },
+    **{name: set() for name in ("fairlead-scorer", "fairlead-setup", "fairlead-slurm-admitter", "fairlead-slurm", "nats")},
 }  # fmt: skip
 ASKED = {
     *((verb, KUEUE, kind, "") for verb in (*READS, *WRITES) for kind in ("workloads", "clusterqueues", "localqueues", "cohorts")),
     *((verb, "", kind, "") for verb in (*READS, *WRITES) for kind in ("nodes", "namespaces", "pods", "secrets", "events")),
+    *((verb, KUEUE, kind, "") for verb in (*READS, *WRITES) for kind in ("admissionchecks", "workloads/status", "admissionchecks/status")),
     *((verb, "batch", "jobs", "") for verb in (*READS, *WRITES)),
     *(("impersonate", "", kind, "") for kind in ("users", "groups", "serviceaccounts")),
     *((verb, "", "secrets", NAMESPACE) for verb in READS),
@@ -225,15 +242,16 @@ ASKED = {
 
 
 @pytest.fixture(scope="module")
-def dev(site: Site) -> Site:
-    """With the overlay for who tries it applied."""
-    assert "Warning" not in site.apply("dev")
+def deployed(site: Site) -> Site:
+    """With production applied, and all that it offers, over what somebody tried before."""
+    for overlay in ("dev", "whole"):
+        assert "Warning" not in site.apply(overlay)
     return site
 
 
 @pytest.mark.parametrize("account", MAY)
-def test_each_account_may_do_what_it_has_to_and_nothing_else(dev: Site, account: str) -> None:
-    allowed = {asked for asked in ASKED if may(dev.lab, account, asked)}
+def test_each_account_may_do_what_it_has_to_and_nothing_else(deployed: Site, account: str) -> None:
+    allowed = {asked for asked in ASKED if may(deployed.lab, account, asked)}
     assert allowed == MAY[account]
 
 
@@ -258,33 +276,71 @@ def may(lab: KubeLab, account: str, asked: tuple[str, str, str, str]) -> bool:
     return bool(lab.api.create(review)["status"]["allowed"])
 
 
-def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_no_trace(site: Site) -> None:
-    lab = site.lab
-    said = site.apply("production")
-    assert "Warning" not in said
-    start_nats(site)
-    set_up(site)
-    site.fairlead("operator.me", "nats", "check", str(site.keys))
+@pytest.fixture(scope="module")
+def served(deployed: Site) -> Site:
+    """With NATS running, and what the Job of the overlay makes on it."""
+    start_nats(deployed)
+    set_up(deployed)
+    deployed.fairlead("operator.me", "nats", "check", str(deployed.keys))
+    return deployed
 
-    old = [start_service(site, f"fairlead-{name}", "old") for name in ("watcher", "scorer", "admitter")]
-    await_ready(site, old)
-    doctor = ["doctor", f"--kubeconfig={site.token('fairlead-operator')}", "--cluster=prod"]
-    assert "levels may be written" in site.fairlead(
+
+@pytest.mark.slurm
+@pytest.mark.skipif(
+    not SlurmOptions().accounting, reason="an operator of Slurm needs accounting, and that root"
+)
+def test_a_bridge_in_the_cluster_orders_a_slurm_elsewhere(served: Site, slurm_lab: SlurmLab) -> None:
+    token = slurm_lab.run("scontrol", "token", f"username={OPERATOR}", "lifespan=3600").strip()
+    without_munge = re.sub(r"socket=[^,\s]+", "socket=/nonexistent", slurm_lab.conf.read_text())
+    words = ("create", "secret", "generic", "fairlead-slurm", f"--from-literal=slurm.conf={without_munge}")
+    served.kubectl("-n", NAMESPACE, *words, f"--from-literal=token={token.removeprefix('SLURM_JWT=')}")
+    running = [
+        start_service(served, "fairlead-slurm-bridge", "slurm", "statefulsets"),
+        start_service(served, "fairlead-slurm-admitter", "slurm"),
+        start_service(served, "fairlead-scorer", "slurm"),
+    ]
+    await_ready(served, running)
+    check = ("slurm", "check", "--cluster=hpc", f"--user={OPERATOR}", f"--slurm-conf={slurm_lab.conf}")
+    assert "levels may be written" in served.fairlead("operator.me", *check)
+    for _ in range(4):
+        slurm_lab.submit("spare", "--gres=gpu:8")
+    slurm_lab.until(lambda: len(slurm_lab.jobs("%i", "--states=RUNNING")) == 4, "all nodes are taken")
+    many = [slurm_lab.submit("vision", "--gres=gpu:8") for _ in range(3)]
+    other = slurm_lab.submit("speech", "--gres=gpu:8")
+
+    def fair() -> bool:
+        stands = dict(line.split() for line in slurm_lab.jobs("%i %Q"))
+        return int(stands[other]) > max(int(stands[job]) for job in many[1:])
+
+    slurm_lab.until(fair, "the tenant who has nothing is not behind all of who came first")
+    revoked = served.fairlead("operator.me", "slurm", "check", "--cluster=hpc", "--revoke")
+    assert "takes the levels that stand away" in revoked
+    slurm_lab.until(lambda: no_levels(slurm_lab), "every level is taken away")
+    stop(served, running)
+
+
+def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_no_trace(served: Site) -> None:
+    lab, names = served.lab, [f"fairlead-{name}" for name in ("watcher", "scorer", "admitter", "checker")]
+    old = [start_service(served, name, "old") for name in names]
+    watchdog = start_service(served, "fairlead-check-watchdog", "only")
+    await_ready(served, old)
+    doctor = ["doctor", f"--kubeconfig={served.token('fairlead-operator')}", "--cluster=prod"]
+    assert "levels may be written" in served.fairlead(
         "operator.me", *doctor, f"--service-accounts={NAMESPACE}", code=1
     )
-    submit(site, "team-c", 8)
-    submit(site, "team-a", 2)
+    submit(served, "team-c", 8)
+    submit(served, "team-a", 2)
     lab.until(lambda: boosts(lab), 120, "a level is written")
+    lab.until(lambda: is_answered(lab), 120, "the check has somebody who answers")
 
     # As a rolling update does it: the new pods are ready, then the old ones go, one after the other.
-    new = [start_service(site, f"fairlead-{name}", "new") for name in ("watcher", "scorer", "admitter")]
-    await_ready(site, new)
-    for service in old:
-        service.process.terminate()
-        assert service.process.wait(60) == 0, site.logs()
+    new = [start_service(served, name, "new") for name in names]
+    await_ready(served, new)
+    stop(served, old)
     before = boosts(lab)
-    submit(site, "team-b", 1)  # of a tenant who has nothing: first, before all that wait
+    submit(served, "team-b", 1)  # of a tenant who has nothing: first, before all that wait
     lab.until(lambda: set(boosts(lab)) - set(before), 120, "the order goes on")
+    assert watchdog.process.poll() is None, served.logs()
 
     written = {line.user for line in lab.audit_lines(verb="patch", resource="workloads") if line.code == 200}
     assert (
@@ -293,13 +349,21 @@ def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_n
     )
     assert f"system:serviceaccount:{NAMESPACE}:fairlead-admitter" in written
 
-    site.fairlead("operator.me", "release")
+    served.fairlead("operator.me", "release")
     lab.until(lambda: not boosts(lab), 120, "no level is left")
-    for service in new:
-        service.process.terminate()
-        assert service.process.wait(60) == 0, site.logs()
-    site.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=site.built("production"))
+    stop(served, [*new, watchdog])
+    served.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=served.built("whole"))
     lab.until(lambda: not left(lab), 120, "nothing is left of it")
+
+
+def no_levels(lab: SlurmLab) -> bool:
+    return all(line.split()[1] == "0" for line in lab.run("sprio", "-h", "-o", "%i %S").splitlines())
+
+
+def is_answered(lab: KubeLab) -> bool:
+    check = lab.api.get("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/gang-fit")
+    conditions = check.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Active" and one["status"] == "True" for one in conditions)
 
 
 @dataclass
@@ -373,19 +437,26 @@ def ended_well(told: Container) -> bool:
     return done.returncode == 0
 
 
-def start_service(site: Site, name: str, mark: str) -> Service:
-    """A pod of a Deployment: its command and environment, its keys, a token of its service account."""
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}"
+def start_service(site: Site, name: str, mark: str, kind: str = "deployments") -> Service:
+    """A pod of a Deployment or another kind: its command and environment, its keys, a token of its service account."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/{kind}/{name}"
     pod = site.lab.api.get(path)["spec"]["template"]["spec"]
     [container] = pod["containers"]
     [port] = free_ports(1)
     folder = site.folder / f"{name}-{mark}"
     instead = {"FAIRLEAD_NATS_URL": site.url, "FAIRLEAD_HEALTH_PORT": str(port)}
     if pod["automountServiceAccountToken"]:
-        instead["FAIRLEAD_KUBECONFIG"] = str(site.token(pod["serviceAccountName"]))
+        instead["KUBECONFIG"] = str(site.token(pod["serviceAccountName"]))
     told = read_container(site.lab.api, NAMESPACE, pod, container, folder, **instead)
-    assert set(told.probes) == {"startupProbe", "livenessProbe", "readinessProbe"}
+    assert bool(told.probes) is (name != "fairlead-check-watchdog")
     return Service(name, site.start(f"{name}-{mark}", told.command, told.environ), told, port)
+
+
+def stop(site: Site, services: list[Service]) -> None:
+    """As a pod ends: each is asked to, and does."""
+    for service in services:
+        service.process.terminate()
+        assert service.process.wait(60) == 0, site.logs()
 
 
 def await_ready(site: Site, services: list[Service]) -> None:

@@ -73,7 +73,14 @@ def _environment(api: Api, namespace: str, container: KubeObject) -> dict[str, s
         found |= api.get(f"/api/v1/namespaces/{namespace}/configmaps/{source['configMapRef']['name']}")[
             "data"
         ]
-    return found | {one["name"]: one["value"] for one in container.get("env", [])}
+    for one in container.get("env", []):
+        if "value" in one:
+            found[one["name"]] = one["value"]
+        else:
+            told = one["valueFrom"]["configMapKeyRef"]
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{told['name']}"
+            found[one["name"]] = api.get(path)["data"][told["key"]]
+    return found
 
 
 def _mount(
@@ -85,7 +92,7 @@ def _mount(
     for mount in container.get("volumeMounts", []):
         place = folder / container["name"] / mount["name"]
         place.mkdir(parents=True, exist_ok=True)
-        for name, content in _files(api, namespace, volumes[mount["name"]]).items():
+        for name, content in _files(api, namespace, volumes.get(mount["name"], {})).items():
             (place / name).touch(mode=0o600)
             (place / name).write_bytes(content)
         found[mount["mountPath"]] = place
