@@ -464,7 +464,6 @@ def _variable(name: str, label: str, query: str) -> dict[str, object]:
         "label": label,
         "datasource": _METRICS,
         "query": {"query": query, "refId": name},
-        "definition": query,
         "refresh": 2,
         "multi": True,
         "includeAll": True,
