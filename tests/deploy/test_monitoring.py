@@ -13,6 +13,7 @@ from types import ModuleType
 import aiohttp
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
@@ -40,6 +41,9 @@ NOT_ON_A_SIMULATED_CLUSTER = {"Admissions out of order", "Fit, and held back by 
 """Its queues state no quota, so that nobody knows whether a job would have fitted: tests/e2e/test_kueue_adherence.py gives
 both their data, on a real Kueue, by admissions that it provokes."""
 _SUFFIX = re.compile(r"_(bucket|total|count|sum)$")
+_JOB = re.compile(r"team-[ab]-\d")
+MOST_SERIES = 500
+"""Of one metric and process, a histogram's buckets among them."""
 _METRIC = re.compile(r"\bfairlead[a-z0-9_:]+")
 
 
@@ -193,7 +197,9 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
         try:
             with Prometheus(tmp_path, ports, [RULES, quick_alerts(tmp_path)]) as prometheus:
                 await check_all_gives_data(prometheus)
-                await check_all_is_declared(prometheus, [port for known in ports.values() for port in known])
+                pages = [port for known in ports.values() for port in known]
+                await check_all_is_declared(prometheus, pages)
+                await check_labels_are_few_and_known(pages)
                 for latency in ("fairlead_admitter_wait", "fairlead_admitter_event_to_level"):
                     assert await asyncio.to_thread(prometheus.exemplars, f"{latency}_seconds_bucket")
                 assert not await asyncio.to_thread(prometheus.alerts), "nothing is wrong"
@@ -243,6 +249,28 @@ async def check_all_is_declared(prometheus: Prometheus, ports: list[int]) -> Non
     named = {name for _, text in asked() for name in _METRIC.findall(text)}
     named |= {name for rule in rules(ALERTS) for name in _METRIC.findall(str(rule["expr"]))}
     assert {name for name in named if not {name, _SUFFIX.sub("", name)} & declared} == set()
+
+
+LABELS = {
+    "pool", "tenant", "class", "resource", "kind", "reason", "why", "outcome", "phase", "state", "what", "cause", "error", "found", "of",
+    "owner", "question", "verdict",
+    "le", "generation", "implementation", "major", "minor", "patchlevel", "version",
+}  # fmt: skip
+
+
+async def check_labels_are_few_and_known(ports: list[int]) -> None:
+    """No label's values grow with jobs or people; a tenant is one on the scorers' pages alone."""
+    async with aiohttp.ClientSession() as session:
+        for port in ports:
+            async with session.get(f"http://127.0.0.1:{port}/metrics") as page:
+                families = list(text_string_to_metric_families(await page.text()))
+            for family in families:
+                for sample in family.samples:
+                    assert sample.labels.keys() <= LABELS, (sample.name, sample.labels)
+                    assert "tenant" not in sample.labels or sample.name.startswith("fairlead_scorer_tenant_")
+                    of_jobs = [value for value in sample.labels.values() if _JOB.search(value)]
+                    assert not of_jobs, (sample.name, sample.labels)
+                assert len(family.samples) < MOST_SERIES, f"{family.name}: {len(family.samples)} series"
 
 
 async def check_alerts_fire(prometheus: Prometheus) -> None:
