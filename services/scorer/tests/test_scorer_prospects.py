@@ -9,11 +9,13 @@ import pytest
 
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.base.instants import from_datetime
+from fairlead_contracts.base.instants import Micros, from_datetime
+from fairlead_contracts.messages.explanations import Prospects
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.query.counterfactuals import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
@@ -85,6 +87,12 @@ async def explain(arena: Arena, job: str, tenant: str | None = None) -> tuple[Ex
     return found, from_datetime(reply.at)
 
 
+def _prospects(order: PoolOrder, uid: str, at: Micros) -> Prospects:
+    place = order.place(uid, at)
+    assert place is not None
+    return prospects_in(order.at(at), place)
+
+
 async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, PolicyDocument]) -> None:
     opened, document = arena
     cache = ClusterCache()
@@ -94,7 +102,7 @@ async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, Poli
     causes = set()
     for job in [*(f"a{number}" for number in range(5)), *(f"b{number}" for number in range(3))]:
         found, at = await explain(opened, job)
-        assert found.prospects == prospects_in(order, found.uid, at)
+        assert found.prospects == _prospects(order, found.uid, at)
         assert found.prospects is not None
         causes |= {move.cause for move in found.prospects.moves}
     # A start out of turn is told of tenants that stand alone.
@@ -118,7 +126,7 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
         cache.learn({subject_of(state): state for state in facts})
         order = cache.pools["c1/gpu"].order
         found, at = await explain(opened, "b")
-        assert found.prospects == prospects_in(order, found.uid, at)
+        assert found.prospects == _prospects(order, found.uid, at)
         assert found.rank == 2
         assert "Number 2 if 2 of its own tenant's 2 tpu that run end." in found.reasons
 

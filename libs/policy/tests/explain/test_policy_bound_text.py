@@ -54,9 +54,8 @@ def place_in(order: PoolOrder, uid: str, now: Micros = 0) -> Place:
 
 
 def told(order: PoolOrder, uid: str, now: Micros = 0) -> str:
-    found = prospects_in(order, uid, now)
-    assert found is not None
-    return "\n".join(prospects_in_words(found, place_in(order, uid, now), order.rules, now))
+    place = place_in(order, uid, now)
+    return "\n".join(prospects_in_words(prospects_in(order.at(now), place), place, order.rules, now))
 
 
 def test_ten_days_for_each_part_are_told_with_the_day() -> None:

@@ -51,9 +51,9 @@ def order_of(scored_by: PoolRules, use: dict[str, int], *jobs: WaitingJob) -> Po
 
 def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob) -> str:
     order = order_of(scored_by, use, *jobs)
-    place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
+    place = order.place(uid, NOW)
     assert place is not None
-    assert found is not None
+    found = prospects_in(order.at(NOW), place)
     return "\n".join(prospects_in_words(found, place, scored_by, NOW))
 
 
@@ -164,9 +164,9 @@ def test_past_use_is_told_and_that_it_fades() -> None:
     order.remember("bob", {GPU: 4000})
     order.wait(a_job("first", "ada"))
     order.wait(a_job("late", "bob"))
-    place, found = order.place("late", NOW), prospects_in(order, "late", NOW)
+    place = order.place("late", NOW)
     assert place is not None
-    assert found is not None
+    found = prospects_in(order.at(NOW), place)
     text = "\n".join(prospects_in_words(found, place, order.rules, NOW))
     assert "gpu: 4 of past use: a share of 4.0 %, over 100.0 % by weight 1: 4.0 %." in text
     assert "Past use counts here and fades" in text
@@ -378,7 +378,7 @@ def test_many_equal_jobs_are_ranked_exactly() -> None:
     for rank, uid in enumerate(uids):
         place = order.place(uid, NOW)
         assert place is not None
-        assert sum(count_before(order, place, NOW).values()) == rank
-        found = around_place(order, place, NOW, 2)
+        assert sum(count_before(order.at(NOW), place).values()) == rank
+        found = around_place(order.at(NOW), place, 2)
         assert [one.uid for one in found.nearest] == uids[max(0, rank - 2) : rank][::-1]
         assert [one.uid for one in found.behind] == uids[rank + 1 : rank + 3]

@@ -46,9 +46,9 @@ def told(
         order.run(f"runs-{tenant}", tenant, held)
     for job in jobs:
         order.wait(job)
-    place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
+    place = order.place(uid, NOW)
     assert place is not None
-    assert found is not None
+    found = prospects_in(order.at(NOW), place)
     wording = Wording(scored_by, {one.tenant: one for one in order.standings()}, NOW)
     return [*wording.reasons(place), *prospects_in_words(found, place, scored_by, NOW)]
 

@@ -142,9 +142,9 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Sce
     order, found = pool(scene), picks(scene)
     tenants = {pick.job.uid: pick.job.tenant for pick in found}
     for pick in found:
-        place, prospects = order.place(pick.job.uid, scene.now), prospects_in(order, pick.job.uid, scene.now)
+        place = order.place(pick.job.uid, scene.now)
         assert place is not None
-        assert prospects is not None
+        prospects = prospects_in(order.at(scene.now), place)
         check_place(place, pick)
         for told in prospects.nearest:
             if tenants[told.uid] == pick.job.tenant:

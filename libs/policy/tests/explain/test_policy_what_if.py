@@ -16,7 +16,7 @@ from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_be
 from fairlead_policy.explain.explanation import NEIGHBOURS, prospects_in, targets_of
 from fairlead_policy.explain.forecast_text import prospects_in_words
 from fairlead_policy.explain.surroundings import around_place, count_before
-from fairlead_policy.explain.what_if import breakdown_of, if_promoted
+from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
@@ -138,9 +138,9 @@ def is_before(order: PoolOrder, first: str, second: str, now: Micros) -> bool:
 
 
 def moves_of(order: PoolOrder, uid: str) -> list[Move]:
-    found = prospects_in(order, uid, NOW)
-    assert found is not None
-    return found.moves
+    place = order.place(uid, NOW)
+    assert place is not None
+    return prospects_in(order.at(NOW), place).moves
 
 
 @settings(max_examples=cases())
@@ -160,7 +160,7 @@ def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: 
         place = order.place(job.uid, NOW)
         assert place is not None
         claimed = {move.passed for move in ends}
-        for target in targets_of(place, around_place(order, place, NOW, NEIGHBOURS), case.rules, NOW):
+        for target in targets_of(place, around_place(order.at(NOW), place, NEIGHBOURS), case.rules, NOW):
             if target.uid not in claimed:
                 idle = case.order({(job.tenant, name): -held for name, held in case.use[job.tenant].items()})
                 assert not before(idle, job.uid, target.uid)
@@ -332,8 +332,9 @@ def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> 
     for parents, mode, told in tried:
         scored_by = replace(stated, parents=parents, class_mode=mode)
         order = Case(waiting, use, {}, scored_by).order()
-        found = prospects_in(order, "j1", NOW)
-        assert found is not None
+        place = order.place("j1", NOW)
+        assert place is not None
+        found = prospects_in(order.at(NOW), place)
         assert [move.cause for move in found.moves].count("time") == told
         assert not found.still
 
@@ -345,11 +346,10 @@ def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> 
     places = order.order(NOW)
     for rank in (0, len(places) // 2, len(places) - 1):
         place = places[rank]
-        found = around_place(order, place, NOW, 3)
+        found = around_place(order.at(NOW), place, 3)
         assert [one.uid for one in found.nearest] == [one.uid for one in places[:rank]][::-1][:3]
         assert [one.uid for one in found.behind] == [one.uid for one in places[rank + 1 :]][:3]
-        prospects = prospects_in(order, place.uid, NOW)
-        assert prospects is not None
+        prospects = prospects_in(order.at(NOW), place)
         assert prospects.room is not None
         for name, asked in place.demand.items():
             used = sum(part[name] for part in case.use.values())
@@ -357,7 +357,7 @@ def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> 
             assert found.asked.get(name, 0) == sum(one.demand.get(name, 0) for one in places[:rank])
             missing = used + asked - case.rules.capacity[name]
             assert prospects.room.missing.get(name, 0) == max(0, missing)
-        makeup = breakdown_of(order, place.uid, NOW)
+        makeup = breakdown_of(order.at(NOW), place)
         assert makeup is not None
         assert max(makeup.shares.values(), default=0.0) == place.tag
 
@@ -381,7 +381,7 @@ def test_a_turn_is_of_all_that_can_start_and_of_resources_that_do_not_count_too(
     order = case.order()
     places = order.order(NOW)
     for rank, place in enumerate(places):
-        found = around_place(order, place, NOW, 3)
+        found = around_place(order.at(NOW), place, 3)
         start = [
             one
             for one in places[:rank]
@@ -431,22 +431,21 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
         )
     uids = order.uids(NOW)
     for rank, uid in enumerate(uids):
-        place, found = order.place(uid, NOW), prospects_in(order, uid, NOW)
+        place = order.place(uid, NOW)
         assert place is not None
-        assert found is not None
+        found = prospects_in(order.at(NOW), place)
         assert all(prospects_in_words(found, place, scored_by, NOW))
         assert msgspec.json.decode(msgspec.json.encode(found), type=Prospects) == found
-        assert sum(count_before(order, place, NOW).values()) == rank
-        nearby = around_place(order, place, NOW, 3)
+        assert sum(count_before(order.at(NOW), place).values()) == rank
+        nearby = around_place(order.at(NOW), place, 3)
         assert [one.uid for one in nearby.nearest] == uids[max(0, rank - 3) : rank][::-1]
         assert [one.uid for one in nearby.behind] == uids[rank + 1 : rank + 4]
 
 
-def test_place_of_nobody_has_no_prospects() -> None:
+def test_place_of_nobody_stands_alone() -> None:
     order = PoolOrder(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
-    assert prospects_in(order, "nobody", NOW) is None
-    assert if_promoted(order, "nobody", "normal", NOW) is None
+    assert order.place("nobody", NOW) is None
     stranger = Place(
         uid="x", scope="", id="x", tenant="t", urgency="normal", dominant="", use=0, tag=0, key=0, submitted=0
     )
-    assert around_place(order, stranger, NOW, 3).nearest == []
+    assert around_place(order.at(NOW), stranger, 3).nearest == []

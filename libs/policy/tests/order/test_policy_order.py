@@ -215,7 +215,7 @@ def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snap
     assert whole == sorted(whole, key=lambda place: sort_key(place, snapshot.rules, snapshot.now))
     for rank, place in enumerate(whole):
         assert order.place(place.uid, snapshot.now) == place
-        assert count_before(order, place, snapshot.now) == Counter(ahead.tenant for ahead in whole[:rank])
+        assert count_before(order.at(snapshot.now), place) == Counter(ahead.tenant for ahead in whole[:rank])
     assert order.place("nobody", snapshot.now) is None
 
 

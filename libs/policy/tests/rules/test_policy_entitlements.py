@@ -219,8 +219,10 @@ def test_above_the_weight_that_is_told_a_job_stands_where_it_says(rng: random.Ra
     ]
     runs = [(tenant, rng.randrange(4)) for tenant in tenants]
     whose = rng.choice([job for job in jobs if job.tenant in {"a", "b", "stranger"}] or jobs)
-    found = prospects_in(pool_of(policy, jobs, runs), whose.uid, 9 * HOUR)
-    assert found is not None
+    order = pool_of(policy, jobs, runs).at(9 * HOUR)
+    place = order.place(whose)
+    assert place is not None
+    found = prospects_in(order, place)
     for move in found.moves:
         if move.cause == "weight":
             others = [tenant for tenant in policy.tenants if tenant.name != whose.tenant]

@@ -160,7 +160,7 @@ def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int
     assert whole == sorted(whole, key=lambda place: sort_key(place, scene.rules, now))
     for rank, place in enumerate(whole):
         assert order.place(place.uid, now) == place
-        assert count_before(order, place, now) == Counter(ahead.tenant for ahead in whole[:rank])
+        assert count_before(order.at(now), place) == Counter(ahead.tenant for ahead in whole[:rank])
     some = ["a", "d"]
     assert order.order(now, some) == [place for place in whole if place.tenant in some]
     assert order.front(now, window, some) == {

@@ -13,7 +13,7 @@ import numpy as np
 from fairlead_contracts.messages.decisions import UnboundedBy
 from fairlead_policy.exact.multipliers import UnitShares
 from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, join, ratio
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import QueueNumbers, WaitingJob
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules, override_of
 
 _NEAR = 2.0**-49
@@ -57,10 +57,15 @@ class Measure:
     """How the pool measures use: the resources that count, and which of them dominates. Shared by its tenants.
 
     What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
+
+    Args:
+        rules: of the pool.
+        queues: numbers that queues have already.
     """
 
-    def __init__(self, rules: PoolRules) -> None:
+    def __init__(self, rules: PoolRules, queues: QueueNumbers | None = None) -> None:
         self.rules = rules
+        self.queues = QueueNumbers() if queues is None else queues
         self.multipliers = Multipliers()
         self.grades = Grades(rules, self.multipliers)
         self.units = UnitShares(rules)
@@ -69,7 +74,16 @@ class Measure:
         self.numerators = [int(share * self.denominator) for share in rules.unit_shares]
         """Of the unit shares, over one denominator."""
         divisor = gcd(*self.numerators) or 1
-        self._scales = [scale // divisor for scale in self.numerators]
+        self._integers = [scale // divisor for scale in self.numerators]
+        self._scales: dict[Fraction, Scale] = {}
+
+    def scale_of(self, tenant: str) -> "Scale":
+        """What a tenant is scored by; those of one entitlement share it."""
+        entitled = self.rules.entitlement_of(tenant)
+        found = self._scales.get(entitled)
+        if found is None:
+            found = self._scales[entitled] = Scale(self, entitled)
+        return found
 
     @cached_property
     def uncapped(self) -> "Measure":
@@ -83,7 +97,7 @@ class Measure:
 
     def _otherwise(self, rules: PoolRules) -> "Measure":
         """The same numbers under rules that age otherwise."""
-        other = Measure(rules)
+        other = Measure(rules, self.queues)
         other.multipliers, other.grades = self.multipliers, self.grades
         return other
 
@@ -108,9 +122,9 @@ class Measure:
         """As integers over the shares' common denominator; of 64 bits where they fit."""
         # A scale counts by itself, too: of what nobody uses it may still be larger than 64 bits hold.
         most = (max(int(column.max()), 1) for column in use.T)
-        largest = max(amount * scale for amount, scale in zip(most, self._scales, strict=True))
+        largest = max(amount * scale for amount, scale in zip(most, self._integers, strict=True))
         kind = np.int64 if largest <= LARGEST else np.object_
-        exact = use.astype(kind) * np.array(self._scales, kind)
+        exact = use.astype(kind) * np.array(self._integers, kind)
         position: Ints = exact.argmax(axis=1)
         return position
 

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.tenant_queue import counted_amount
+from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 
 
 def leaves_out(rules: PoolRules) -> bool:

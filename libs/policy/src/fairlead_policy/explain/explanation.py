@@ -30,7 +30,7 @@ from fairlead_policy.explain.counterfactuals import (
 )
 from fairlead_policy.explain.surroundings import around_place, count_others_before
 from fairlead_policy.explain.what_if import breakdown_of, if_ended, if_promoted, least_ends_to_pass
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 NEIGHBOURS = 8
@@ -58,32 +58,28 @@ class Found(NamedTuple):
     """(class, the rank that it would have there), from 0."""
 
 
-def prospects_in(order: PoolOrder, uid: str, now: Micros) -> Prospects | None:
-    """Of a job of an order that holds the whole pool; None where it does not wait."""
-    place, rules = order.place(uid, now), order.rules
-    if place is None:
-        return None
-    found = around_place(order, place, now, NEIGHBOURS)
+def prospects_in(order: Order, place: Place) -> Prospects:
+    """Of the job at a place of an order that holds the whole pool."""
+    rules, now = order.rules, order.now
+    found = around_place(order, place, NEIGHBOURS)
     targets = targets_of(place, found, rules, now)
     promotions = []
     for urgency in higher_classes(place, rules):
-        promoted = if_promoted(order, uid, urgency, now)
+        promoted = if_promoted(order, place, urgency)
         if promoted is not None:
-            promotions.append((urgency, promoted.own + count_others_before(order, promoted.place, now)))
-    ends = least_ends_to_pass(order, uid, targets, now)
-    ended = ended_of(order, place, ends, now)
-    ranks = [None if one is None else one.own + count_others_before(order, one.place, now) for one in ended]
-    makeup = breakdown_of(order, uid, now)
+            promotions.append((urgency, promoted.own + count_others_before(order, promoted.place)))
+    ends = least_ends_to_pass(order, place, targets)
+    ended = ended_of(order, place, ends)
+    ranks = [None if one is None else one.own + count_others_before(order, one.place) for one in ended]
+    makeup = breakdown_of(order, place)
     return prospects_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
 
 
-def ended_of(
-    order: PoolOrder, place: Place, ends: Sequence[Amounts | None], now: Micros
-) -> list[Promoted | None]:
+def ended_of(order: Order, place: Place, ends: Sequence[Amounts | None]) -> list[Promoted | None]:
     """Where a job would stand after each of these ends; None where there is none, or it is known without trying."""
     if not _tried(place):
         return [None for _ in ends]
-    return [if_ended(order, place, one, now) if one else None for one in ends]
+    return [if_ended(order, place, one) if one else None for one in ends]
 
 
 def _tried(place: Place) -> bool:

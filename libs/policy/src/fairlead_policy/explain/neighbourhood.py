@@ -13,7 +13,7 @@ from fairlead_contracts.messages.explanations import Around, Holder
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.side_by_side import SideBySide
 from fairlead_policy.order.merging import merge_places
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
@@ -21,7 +21,7 @@ MOST_HOLDERS = 3
 """Told of each resource."""
 
 
-def around(order: PoolOrder, side: SideBySide, place: Place, count: int) -> Around:
+def around(order: Order, side: SideBySide, place: Place, count: int) -> Around:
     """What stands around a place, of these jobs; who holds what is not known here.
 
     Args:
@@ -48,8 +48,8 @@ def around(order: PoolOrder, side: SideBySide, place: Place, count: int) -> Arou
     )
 
 
-def _places(order: PoolOrder, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> list[Place]:
-    return [order.place_at(side.sequences[sequence], at, side.now) for sequence, at in jobs]
+def _places(order: Order, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> list[Place]:
+    return [order.place_at(side.sequences[sequence], at) for sequence, at in jobs]
 
 
 def holders_of(tenant_queues: Iterable[TenantQueue], place: Place) -> tuple[dict[str, int], list[Holder]]:

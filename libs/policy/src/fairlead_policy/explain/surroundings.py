@@ -4,24 +4,19 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Around
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.neighbourhood import around, holders_of
 from fairlead_policy.explain.side_by_side import SideBySide
 from fairlead_policy.order.merging import sort_key
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.order import Order
 
 
-def count_before(
-    order: PoolOrder, place: Place, now: Micros, tenants: Iterable[str] | None = None
-) -> dict[str, int]:
+def count_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> dict[str, int]:
     """How many jobs stand before the place, by tenant; of these tenants, or of all."""
-    trees = order.chosen_trees(tenants)
-    side = SideBySide(
-        [tree.sequence(now) for tree, _ in trees], sort_key(place, order.rules, now), order.rules, now
-    )
+    trees, rules, now = order.chosen_trees(tenants), order.rules, order.now
+    side = SideBySide([tree.sequence(now) for tree, _ in trees], sort_key(place, rules, now), rules, now)
     counts: dict[str, int] = {}
     for (_, chosen), sequence, ahead in zip(trees, side.sequences, side.ahead.tolist(), strict=True):
         found = sequence.count_by_tenant(ahead)
@@ -29,43 +24,32 @@ def count_before(
     return counts
 
 
-def count_others_before(
-    order: PoolOrder, place: Place, now: Micros, tenants: Iterable[str] | None = None
-) -> int:
+def count_others_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> int:
     """How many jobs of other top-level tenants stand before the place."""
-    counts, top = count_before(order, place, now, tenants), top_of(place)
+    counts, top = count_before(order, place, tenants), top_of(place)
     return sum(count for tenant, count in counts.items() if order.rules.top_of(tenant) != top)
 
 
-def around_place(
-    order: PoolOrder, place: Place, now: Micros, count: int, tenants: Iterable[str] | None = None
-) -> Around:
+def around_place(order: Order, place: Place, count: int, tenants: Iterable[str] | None = None) -> Around:
     """What stands around a place among the jobs of these tenants, or all.
 
     Args:
         order: of these jobs.
         place: of the job.
-        now: the instant.
         count: how many neighbours on each side.
         tenants: with each of them, all below its top-level tenant.
     """
-    names = None if tenants is None else list(tenants)
+    names, now = None if tenants is None else list(tenants), order.now
     trees = {tree: tree.sequence(now) for tree, _ in order.chosen_trees(names)}
     side = SideBySide(list(trees.values()), sort_key(place, order.rules, now), order.rules, now)
     found = around(order, side, place, count)
-    tenant_queues = order.tenant_queues
-    held = (
-        tenant_queues.values()
-        if names is None
-        else [tenant_queues[name] for name in names if name in tenant_queues]
-    )
-    used, holders = holders_of(held, place)
+    used, holders = holders_of(order.snapshot.tenant_queues(names), place)
     tops = {top_of(one) for one in (place, *found.nearest, *found.behind)}
     flips = [tree.next_flip(sequence) for tree, sequence in trees.items() if tree.top in tops]
     return msgspec.structs.replace(
         found,
         used=used,
         holders=holders,
-        fading=order.remembers,
+        fading=bool(order.snapshot.past),
         moves_at=min((flip for flip in flips if flip is not None), default=None),
     )

@@ -1,6 +1,6 @@
 """The order of one pool.
 
-`pool_order` is kept up as facts change, a `view` puts its tenants side by side. `batch` puts a flat pool in order at once.
-`positions` are what others see, and merge shards; `position_columns` and `tree_columns` hold them as columns, made for
-many jobs at once by `batch_positions` and, of what `table_sources` finds, by `position_table`. `shares` are told beside tags.
+A `pool_snapshot` is what an `order` is made from; `pool_order` knows jobs by uid and makes snapshots of what it is told.
+A `view` puts tenants side by side. `batch` puts a flat pool in order at once. `positions` are what others see, and merge
+shards; `position_columns` and `levels_below` hold them as columns. `shares` are told beside tags.
 """

@@ -23,3 +23,19 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     queue: Queue
     override: float | None = None
     """A granted number in place of its class's weight, where classes are not strict."""
+
+
+class QueueNumbers:
+    """Numbers of a pool's queues, so that arrays can hold them. A queue keeps its number."""
+
+    def __init__(self) -> None:
+        self.queues: list[Queue] = []
+        self._numbers: dict[Queue, int] = {}
+
+    def number(self, queue: Queue) -> int:
+        """The queue's number."""
+        found = self._numbers.get(queue)
+        if found is None:
+            found = self._numbers[queue] = len(self.queues)
+            self.queues.append(queue)
+        return found

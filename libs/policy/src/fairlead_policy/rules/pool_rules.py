@@ -33,6 +33,11 @@ def exactly(decimal: float) -> Fraction:
     return Fraction(repr(decimal))
 
 
+def counted_amount(stated: int) -> int:
+    """A stated quantity as it counts: facts are not refused, they are bounded."""
+    return min(max(stated, 0), LARGEST)
+
+
 def override_of(stated: float | None) -> Fraction | None:
     """The number in place of a class's weight, to nine decimals."""
     return None if stated is None else round(exactly(stated), 9)
@@ -166,7 +171,7 @@ class PoolRules:
 
     def way_up(self, tenant: str) -> tuple[str, ...]:
         """From the tenant to its top-level tenant, both among them."""
-        way = self._ways.get(tenant)
+        way = self.ways.get(tenant)
         return (tenant,) if way is None else way
 
     def stands_alone(self, top: str) -> bool:
@@ -182,7 +187,8 @@ class PoolRules:
         return {parent: tuple(children) for parent, children in found.items()}
 
     @cached_property
-    def _ways(self) -> Mapping[str, tuple[str, ...]]:
+    def ways(self) -> Mapping[str, tuple[str, ...]]:
+        """`way_up` of each tenant that has a parent."""
         ways: dict[str, tuple[str, ...]] = {}
         for tenant in self.parents:
             way = [tenant]

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.messages.explanations import Prospects
 from fairlead_contracts.snapshot.types import Snapshot
@@ -42,16 +43,15 @@ def explain_in_snapshot(snapshot: Snapshot, job: str) -> list[ExplainedJob]:
     if not uids:
         return []
     orders = orders_of(snapshot)
-    found = (_explained(pool, orders[pool], uid, snapshot) for pool, uid in uids)
+    found = (_explained(pool, orders[pool], uid, snapshot.now) for pool, uid in uids)
     return [one for one in found if one is not None]
 
 
-def _explained(pool: str, order: PoolOrder, uid: str, snapshot: Snapshot) -> ExplainedJob | None:
-    now, rules = snapshot.now, order.rules
-    place, prospects = order.place(uid, now), prospects_in(order, uid, now)
-    if place is None or prospects is None:
+def _explained(pool: str, known: PoolOrder, uid: str, now: Micros) -> ExplainedJob | None:
+    place, order, rules = known.place(uid, now), known.at(now), known.rules
+    if place is None:
         return None
-    counts = count_before(order, place, now)
+    prospects, counts = prospects_in(order, place), count_before(order, place)
     standings = {one.tenant: one for one in order.standings([place.tenant])}
     standing = standings.get(top_of(place))
     return ExplainedJob(

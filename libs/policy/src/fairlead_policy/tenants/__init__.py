@@ -1,6 +1,6 @@
 """What one top-level tenant is served, in its own sequence.
 
-`tenant_queue` is one tenant's own jobs, `columns` takes in many at once. `tenant_tree` is a tree of them: `merging` makes the
+`tenant_queue` is what one tenant has, `own_line` its waiting jobs. `tenant_tree` is a tree of them, all values: `merging` makes the
 sequences of its nodes, `service_order` is that of its top. With H-DRF `serving` serves them one by one by the shares of
 `rescaling`, and `served` is what others read of that. `tenant_share` is what a tenant has and may have.
 """

@@ -15,7 +15,8 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.exact.scoring import Jobs, Measure, Scale, Scores, Tenants, score
-from fairlead_policy.tenants.tenant_queue import Columns, TenantQueue
+from fairlead_policy.tenants.own_line import Columns
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Field:
         """All uids."""
         return np.concatenate(
             [
-                tenant_queue.uids()[:count]
+                tenant_queue.uids[:count]
                 for tenant_queue, count in zip(self.tenant_queues, np.diff(self.starts).tolist(), strict=True)
             ]
         )

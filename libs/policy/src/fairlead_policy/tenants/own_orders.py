@@ -33,6 +33,18 @@ class Numbered(Protocol):
         """Base units, of the whole job."""
 
 
+class OwnJob(Numbered, Protocol):
+    """A job, as far as its place among those of its tenant depends on it."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def override(self) -> float | None:
+        """A granted number in place of its class's weight, where classes are not strict."""
+
+
 class PoolColumns(NamedTuple):
     """The waiting jobs of one pool, as equal columns in any order."""
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Rows, join
-from fairlead_policy.exact.scoring import Measure, Scale
+from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, ranked, score_node
 from fairlead_policy.tenants.rescaling import scored
 from fairlead_policy.tenants.serving import Branch, Leaf, Serving
@@ -72,7 +72,7 @@ class _Telling:
 def _node(branch: Branch, measure: Measure) -> Node:
     return Node(
         branch.tenant,
-        Scale(measure, branch.entitlement),
+        measure.scale_of(branch.tenant),
         branch.counted,
         branch.holds_lacking,
     )

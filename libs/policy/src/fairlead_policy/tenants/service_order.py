@@ -12,7 +12,8 @@ from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.merging import Field, Stretch, ranked
-from fairlead_policy.tenants.tenant_queue import Columns, TenantQueue
+from fairlead_policy.tenants.own_line import Columns
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _FEW = 64
 """Up to so many jobs are picked one by one."""
@@ -140,7 +141,7 @@ class ServiceOrder:
         numbered: Names = np.empty(len(self.field.row), np.object_)
         for number, tenant_queue in enumerate(self.field.tenant_queues):
             start, end = self.field.starts[number : number + 2].tolist()
-            numbered[start:end] = tenant_queue.jobs_at(np.arange(end - start))
+            numbered[start:end] = tenant_queue.line.jobs[: end - start]
         picked: Names = numbered[self.stretch.at]
         return picked
 

@@ -10,7 +10,7 @@ of integers, told apart by their nearest floats where these differ.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import mul
 from typing import NamedTuple, Protocol
@@ -18,10 +18,10 @@ from typing import NamedTuple, Protocol
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure, lacking_of
-from fairlead_policy.rules.pool_rules import LARGEST, NOTHING
+from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, counted_amount
 from fairlead_policy.tenants.least import Least
 from fairlead_policy.tenants.rescaling import Exact, Holding, Kin, Vector, parts_of
-from fairlead_policy.tenants.tenant_queue import TenantQueue, counted_amount
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _BLOCK = 32
 """Rows of a tenant that are looked up at once, at first."""
@@ -95,6 +95,8 @@ class _Keys:
 
 type Member = Leaf | Branch
 """A tenant of the tree."""
+type Path = tuple[int, ...]
+"""Numbers of children, from the top down."""
 
 
 class Leaf:
@@ -109,7 +111,7 @@ class Leaf:
             use = facts.use_below(tenant)
         else:
             use = {} if self.tenant_queue is None else self.tenant_queue.counted
-        self.use = dict(use)  # of the moment: the tenant queue goes on
+        self.use = use
         self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
         self.started = 0
         self._measure = measure
@@ -230,6 +232,7 @@ class Branch:
         """Takes what it changes from now on as its own."""
         self.children, self.line, self._owned = self.children.copy(), Line(), set()
         self.heads, self._kin = self.heads.copy(), self._kin.copy()
+        self.use = self.use.copy()
 
     def own(self, number: int) -> Member:
         """A child of this future's own: what stands before any start is not touched."""
@@ -276,15 +279,16 @@ class Branch:
         else:
             self.heads.put(number, head)
 
-    def ages(self, keys: _Keys) -> None:
-        """The heads count from another instant."""
-        self.heads = Least()
+    def aged(self, keys: _Keys) -> "Branch":
+        """The same tenant, its heads and those below it counted from another instant."""
+        other = self.copy()
+        other.heads = Least()
         for number, child in enumerate(self.children):
-            if isinstance(child, Branch):
-                child.ages(keys)
-            head = child.head(keys)
+            aged = other.children[number] = child.aged(keys) if isinstance(child, Branch) else child
+            head = aged.head(keys)
             if head is not None:
-                self.heads.put(number, head)
+                other.heads.put(number, head)
+        return other
 
     def takes(self, use: Mapping[str, int], sign: int) -> None:
         """So much more runs below."""
@@ -329,78 +333,110 @@ class Branch:
 
 
 class LiveTree:
-    """A tree as it stands before any of its jobs starts, kept up as these come and go.
+    """A tree as it stands before any of its jobs starts. A value: a change of one tenant copies the nodes above it.
 
     Args:
-        top: the top-level tenant.
+        top: its root.
+        paths: by tenant with jobs of its own or nobody below it, the children that lead to it from the top down.
         measure: of the pool.
-        facts: of the tree.
+        horizon: submit instants before it count as it; None where none is.
     """
 
-    def __init__(self, top: str, measure: Measure, facts: Facts) -> None:
-        self._measure, self._facts = measure, facts
-        self._leaves: list[Leaf] = []
-        self._keys = _Keys(measure, None)
-        self._horizon: Micros | None = None
-        self._above: list[list[tuple[Branch, int]]] = []
-        """By leaf: the nodes above it, from the lowest up, each with the child that leads to it."""
-        self._numbers: dict[str, int] = {}
-        self._top = self._planted(top, [])
+    def __init__(
+        self, top: Member, paths: Mapping[str, Path], measure: Measure, horizon: Micros | None = None
+    ) -> None:
+        self._top, self._paths = top, paths
+        self._measure, self._horizon = measure, horizon
+        self._keys = _Keys(measure, horizon)
 
-    def change(self, tenant: str) -> bool:
-        """Something that runs or waits in a tenant is another.
+    @classmethod
+    def of(cls, top: str, measure: Measure, facts: Facts) -> "LiveTree":
+        """A whole tree."""
+        planting = _Planting(measure, facts)
+        root = planting.plant(top, (), [])
+        return cls(root, planting.paths, measure)
 
-        Returns:
-            False where the tree itself may be another by it.
-        """
-        number = self._numbers.get(tenant)
-        if number is None or tenant in self._measure.rules.children:
-            return False
-        before = self._leaves[number]
-        after = self._leaves[number] = Leaf(tenant, self._facts, self._measure, number)
-        above = self._above[number]
-        if not above:
-            self._top = after
-        for at, (branch, child) in enumerate(above):
-            if not at:
-                branch.children[child] = after
-            branch.takes(before.use, -1)
+    def with_tenants(self, tenants: Iterable[str], facts: Facts) -> "LiveTree | None":
+        """The tree with these tenants as they are now; None where the tree itself may be another by it."""
+        top = self._top.copy()
+        for tenant in sorted(tenants):
+            path = self._paths.get(tenant)
+            if path is None or tenant in self._measure.rules.children:
+                return None
+            top = self._grafted(top, path, tenant, facts)
+        return LiveTree(top, self._paths, self._measure, self._horizon)
+
+    def _grafted(self, top: Member, path: Path, tenant: str, facts: Facts) -> Member:
+        above: list[tuple[Branch, int]] = []
+        node = top
+        for number in path:
+            if isinstance(node, Branch):
+                above.append((node, number))
+                node = node.own(number)
+        after = Leaf(tenant, facts, self._measure, node.number if isinstance(node, Leaf) else 0)
+        for branch, number in reversed(above):
+            if branch.children[number] is node:
+                branch.children[number] = after
+            branch.takes(node.use, -1)
             branch.takes(after.use, 1)
-            branch.stands(child, self._keys)
-        return True
+            branch.stands(number, self._keys)
+        return top if above else after
 
-    def serving(self, horizon: Micros | None) -> "Serving":
-        """Its jobs, to be served from the first.
+    def at(self, horizon: Micros | None) -> "LiveTree":
+        """The tree with submit instants before the horizon counted as it."""
+        if horizon == self._horizon:
+            return self
+        other = LiveTree(self._top, self._paths, self._measure, horizon)
+        if isinstance(other._top, Branch):
+            other._top = other._top.aged(other._keys)
+        return other
 
-        Args:
-            horizon: submit instants before it count as it; None where none is.
-        """
-        if horizon != self._horizon:
-            self._horizon, self._keys = horizon, _Keys(self._measure, horizon)
-            if isinstance(self._top, Branch):
-                self._top.ages(self._keys)
-        return Serving(self._top, self._keys, horizon)
+    def serving(self) -> "Serving":
+        """Its jobs, to be served from the first."""
+        return Serving(self._top, self._keys, self._horizon)
 
-    def _planted(self, tenant: str, above: list[tuple[Branch, int]]) -> Member:
+
+class _Planting:
+    """Makes the nodes of a tree."""
+
+    def __init__(self, measure: Measure, facts: Facts) -> None:
+        self.paths: dict[str, Path] = {}
+        self._measure, self._facts = measure, facts
+        self._keys = _Keys(measure, None)
+
+    def plant(self, tenant: str, path: Path, above: Sequence[Branch]) -> Member:
         """The node of a tenant, with all below it."""
         tenant_queue = self._facts.tenant_queues.get(tenant)
         below = self._measure.rules.children.get(tenant, ())
         if not below or (tenant_queue is not None and len(tenant_queue)):
-            leaf = Leaf(tenant, self._facts, self._measure, len(self._leaves))
-            self._leaves.append(leaf)
-            self._numbers[tenant] = leaf.number
-            self._above.append(above[::-1])
-            for branch, _ in above:
+            leaf = Leaf(tenant, self._facts, self._measure, len(self.paths))
+            self.paths[tenant] = path
+            for branch in above:
                 branch.takes(leaf.use, 1)
             return leaf
         found = Branch(tenant, self._facts, self._measure)
-        for branch, _ in (*above, (found, 0)):
+        for branch in (*above, found):
             branch.takes(self._facts.own_past(tenant), 1)
             branch.takes({} if tenant_queue is None else tenant_queue.counted, 1)
         for number, child in enumerate(below):
-            found.children.append(self._planted(child, [*above, (found, number)]))
+            found.children.append(self.plant(child, (*path, number), (*above, found)))
             found.stands(number, self._keys)
         return found
+
+
+class Planted(NamedTuple):
+    """A tree as somebody looked at it last, and whose state is another by now."""
+
+    tree: LiveTree
+    since: frozenset[str]
+
+    def changed(self, tenants: Iterable[str]) -> "Planted":
+        """The state of these tenants is another, too."""
+        return Planted(self.tree, self.since.union(tenants))
+
+    def grown(self, facts: Facts) -> LiveTree | None:
+        """The tree as it is now; None where it has to be planted anew."""
+        return self.tree.with_tenants(self.since, facts)
 
 
 class Serving:

@@ -1,11 +1,12 @@
 """A top-level tenant and all tenants below it: what runs and waits there, and in which sequence it is served.
 
 Its sequence depends on its own jobs and the pool's capacity alone, so shards of whole trees need no word from each
-other. One event makes it anew, as deep as readers look.
+other. A tree is a value: a change of a tenant gives another one, which shares the other tenants, and its sequence is
+made when somebody looks, as deep as they look.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,15 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, Rows
-from fairlead_policy.exact.scoring import Measure, Scale, Scores, lacking_of
-from fairlead_policy.rules.jobs import Queue, WaitingJob
-from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
+from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
+from fairlead_policy.tenants.own_orders import OwnJob
 from fairlead_policy.tenants.served import served
 from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.serving import LiveTree, Serving
-from fairlead_policy.tenants.tenant_queue import QueueNumbers, TenantQueue, counted_amount
+from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
+from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _SHALLOW = 64
 """Jobs of each tenant, beside the window, that a front is first looked for among."""
@@ -55,43 +57,49 @@ class TenantTree:
     Args:
         top: the top-level tenant.
         measure: of the pool.
-        queues: of the pool.
+        tenant_queues: of the tenants that wait or run, or did of late.
+        past: use of tenants with children: it is nobody's below.
+        planted: what an earlier state of the tree was served from (H-DRF).
     """
 
-    def __init__(self, top: str, measure: Measure, queues: QueueNumbers) -> None:
+    def __init__(
+        self,
+        top: str,
+        measure: Measure,
+        tenant_queues: Mapping[str, TenantQueue],
+        past: Mapping[str, Mapping[str, int]],
+        planted: Planted | None = None,
+    ) -> None:
         self.top = top
-        self.tenant_queues: dict[str, TenantQueue] = {}
-        self._past: dict[str, Mapping[str, int]] = {}
+        self.tenant_queues = tenant_queues
+        self._past = past
         self._measure = measure
-        self._queues = queues
-        self._made: tuple[Micros | None, int, ServiceOrder] | None = None
-        self._tree: LiveTree | None = None
-        """With H-DRF, as it stood when somebody looked last."""
-        self._serving: Serving | None = None
-        self._touched: set[str] = set()
-        """What changed in it since."""
         self._alone = measure.rules.stands_alone(top)
+        self._planted = planted
+        # What somebody looked at last:
+        self._made: tuple[Micros | None, int, ServiceOrder] | None = None
+        self._serving: Serving | None = None
         self._front: tuple[int, Front] | None = None
         """Of a tenant that stands alone, by its window: instants do not change it."""
 
-    def changed(self, tenant: str) -> None:
-        """Something in a tenant is another: the sequence is made anew when somebody looks."""
-        self._made = self._serving = self._front = None
-        if self.rules.rescaled:
-            self._touched.add(tenant)
+    def changed(
+        self, tenant_queues: Iterable[TenantQueue], past: Mapping[str, Mapping[str, int]]
+    ) -> "TenantTree":
+        """The tree with other queues in place of those of the same tenants, and other past use of tenants with children."""
+        found, remembered, names = {**self.tenant_queues}, {**self._past, **past}, set(past)
+        for tenant_queue in tenant_queues:
+            names.add(tenant_queue.tenant)
+            found[tenant_queue.tenant] = tenant_queue
+            if tenant_queue.idle:
+                del found[tenant_queue.tenant]
+        planted = None if self._planted is None else self._planted.changed(names)
+        kept = {name: amounts for name, amounts in remembered.items() if amounts}
+        return TenantTree(self.top, self._measure, found, kept, planted)
 
     @property
     def idle(self) -> bool:
         """Whether nothing waits, runs or is remembered."""
         return not self.tenant_queues and not self._past
-
-    def remember(self, tenant: str, past: Mapping[str, int]) -> None:
-        """The past use of a tenant with children: it is nobody's below."""
-        if past:
-            self._past[tenant] = past
-        else:
-            self._past.pop(tenant, None)
-        self.changed(tenant)
 
     def past_below(self, tenant: str) -> Counter[str]:
         """Past use of a tenant and those below it that is no tenant queue's."""
@@ -173,17 +181,20 @@ class TenantTree:
         self, now: Micros, window: int, tenants: Collection[str] | None
     ) -> tuple[ServiceOrder, Ints]:
         waiting = self._waiting(tenants)
-        wanted = {self._queues.number(queue): min(window, count) for queue, count in waiting.items()}
+        number = self._measure.queues.number
+        wanted = {number(queue): min(window, count) for queue, count in waiting.items()}
         self._served_so_far(now).until(wanted, tenants)
         sequence = self._as_served(now)
         first = self._first_of_queues(sequence, window, tenants)
         # Nothing is missing but jobs below a tenant that has some of its own: these are in no sequence.
         return sequence, self.positions(sequence, tenants) if first is None else first
 
-    def find(self, job: WaitingJob, now: Micros) -> tuple[ServiceOrder, int]:
-        """The sequence as far as a job that waits here takes it, and the job's position."""
-        tenant_queue = self.tenant_queues[job.tenant]
-        row = tenant_queue.row_of(job)
+    def find(self, job: OwnJob, now: Micros) -> tuple[ServiceOrder, int] | None:
+        """The sequence as far as a job takes it, and the job's position; None where it does not wait here."""
+        tenant_queue = self.tenant_queues.get(job.tenant)
+        row = None if tenant_queue is None else tenant_queue.row_of(job)
+        if tenant_queue is None or row is None:
+            return None
         if self._alone:
             return self.sequence(now, row + 1), row
         sequence = self.sequence(now)
@@ -220,10 +231,11 @@ class TenantTree:
         )
         horizon = self._horizon(tenant_queues, now)
         if self._serving is None or self._serving.horizon != horizon:
-            touched, self._touched = self._touched, set()
-            if self._tree is None or not all(map(self._tree.change, sorted(touched))):
-                self._tree = LiveTree(self.top, self._measure, self)
-            self._serving, self._made = self._tree.serving(horizon), None
+            tree = None if self._planted is None else self._planted.grown(self)
+            tree = LiveTree.of(self.top, self._measure, self) if tree is None else tree
+            tree = tree.at(horizon)
+            self._planted, self._made = Planted(tree, frozenset()), None
+            self._serving = tree.serving()
         return self._serving
 
     def _as_served(self, now: Micros) -> ServiceOrder:
@@ -244,7 +256,7 @@ class TenantTree:
         numbers = sequence.queues[among]
         found = []
         for queue, count in waiting.items():
-            first = among[np.flatnonzero(numbers == self._queues.number(queue))[:window]]
+            first = among[np.flatnonzero(numbers == self._measure.queues.number(queue))[:window]]
             if len(first) < min(window, count):
                 return None
             found.append(first)
@@ -269,8 +281,7 @@ class TenantTree:
         rules = self._measure.rules
         use = self.use_below(tenant)
         counted = self.amounts(use)
-        scale = Scale(self._measure, rules.entitlement_of(tenant))
-        return Node(tenant, scale, counted, lacking_of(use, rules) is not None)
+        return Node(tenant, self._measure.scale_of(tenant), counted, lacking_of(use, rules) is not None)
 
     def amounts(self, use: Mapping[str, int]) -> list[int]:
         """By resource of the pool, as it counts."""

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, ShardQuestion, ShardReply
@@ -11,7 +10,7 @@ from fairlead_policy.explain.explanation import NEIGHBOURS, ended_of, higher_cla
 from fairlead_policy.explain.surroundings import around_place, count_others_before
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
 from fairlead_policy.order.merging import merge_places
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.order import Order
 from fairlead_scorer.state.pool import ScoredPool
 
 MOST_PLACES = 2000
@@ -45,27 +44,27 @@ def _reply(
 
 def _foreseen(reply: ShardReply, pool: ScoredPool, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
     """The reply with what is asked of a job's prospects."""
-    order, at = pool.order, asked.at
+    order = pool.order.at(asked.at)
     own = reply.places[0] if reply.places else None
     ends = [] if own is None else _ends(order, own, asked)
     return msgspec.structs.replace(
         reply,
-        makeup=breakdown_of(order, own.uid, at) if own is not None and asked.prospects else None,
-        promoted=_promoted(order, own, at) if own is not None and asked.prospects else [],
-        around=None if asked.below is None else around_place(order, asked.below, at, NEIGHBOURS, tenants),
-        higher=[count_others_before(order, place, at, tenants) for place in asked.higher],
+        makeup=breakdown_of(order, own) if own is not None and asked.prospects else None,
+        promoted=_promoted(order, own) if own is not None and asked.prospects else [],
+        around=None if asked.below is None else around_place(order, asked.below, NEIGHBOURS, tenants),
+        higher=[count_others_before(order, place, tenants) for place in asked.higher],
         ends=ends,
-        ended=[] if own is None else ended_of(order, own, ends, at),
+        ended=[] if own is None else ended_of(order, own, ends),
     )
 
 
-def _promoted(order: PoolOrder, own: Place, at: Micros) -> list[Promoted]:
-    found = (if_promoted(order, own.uid, urgency, at) for urgency in higher_classes(own, order.rules))
+def _promoted(order: Order, own: Place) -> list[Promoted]:
+    found = (if_promoted(order, own, urgency) for urgency in higher_classes(own, order.rules))
     return [one for one in found if one is not None]
 
 
-def _ends(order: PoolOrder, own: Place, asked: ShardQuestion) -> list[dict[str, int] | None]:
-    found = least_ends_to_pass(order, own.uid, asked.passing, asked.at)
+def _ends(order: Order, own: Place, asked: ShardQuestion) -> list[dict[str, int] | None]:
+    found = least_ends_to_pass(order, own, asked.passing)
     return [None if ends is None else dict(ends) for ends in found]
 
 

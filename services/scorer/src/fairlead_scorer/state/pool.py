@@ -210,7 +210,7 @@ class ScoredPool:
 
     def count_before(self, place: Place, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
         """How many jobs of each of these tenants stand before the place."""
-        return count_before(self._order, place, now, tenants)
+        return count_before(self._order.at(now), place, tenants)
 
     def standings(self, tenants: Iterable[str]) -> list[Standing]:
         """What these tenants have and may have."""

@@ -1,0 +1,137 @@
+"""The order of one pool's waiting jobs at one instant: a pure function of a snapshot, worked out as far as somebody looks.
+
+What is worked out of a tenant stays with it in the snapshot, and in all others that share the tenant. So from scratch and
+step by step are the same code: an order depends on what waits and runs, never on how it came to.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_policy.order.pool_snapshot import PoolSnapshot
+from fairlead_policy.order.positions import Positions
+from fairlead_policy.order.view import OneSequence, View
+from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.own_orders import OwnJob
+from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_share import standing_of
+from fairlead_policy.tenants.tenant_tree import Front, TenantTree
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What waits in a pool, in order."""
+
+    snapshot: PoolSnapshot
+    now: Micros
+
+    @property
+    def rules(self) -> PoolRules:
+        """What the pool is scored by."""
+        return self.snapshot.rules
+
+    def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[Queue, list[Place]]:
+        """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
+        view = self._view(tenants, window)
+        fronts = {}
+        for number in np.unique(view.queue).tolist():
+            rows = np.flatnonzero(view.queue == number)
+            queue = self.snapshot.measure.queues.queues[number]
+            fronts[queue] = view.positions(view.first(rows, window))[:]
+        return fronts
+
+    def places(self, tenants: Iterable[str] | None = None) -> Positions:
+        """Every place, in order, of these tenants or all; each made when somebody looks at it."""
+        view = self._view(tenants)
+        return view.positions(view.ranked())
+
+    def uids(self, tenants: Iterable[str] | None = None) -> list[str]:
+        """The uids of `places`, without the terms behind them."""
+        view = self._view(tenants)
+        return view.uids(view.ranked())
+
+    def place(self, job: OwnJob) -> Place | None:
+        """The job's place; None where it does not wait."""
+        found = self.find(job)
+        return None if found is None else self.place_at(*found)
+
+    def find(self, job: OwnJob) -> tuple[ServiceOrder, int] | None:
+        """The sequence that the job waits in, as far as its place takes it, and its position; None where it does not wait."""
+        tree = self.snapshot.trees.get(self.rules.top_of(job.tenant))
+        return None if tree is None else tree.find(job, self.now)
+
+    def place_at(self, sequence: ServiceOrder, position: int) -> Place:
+        """The place of a job of a top-level tenant's sequence."""
+        return Positions(OneSequence(sequence), np.array([position]), self.snapshot.measure, self.now)[0]
+
+    def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
+        """What each of these tenants may have and has, by name, and what those above them have.
+
+        By default of each that is named, waits or runs.
+        """
+        named = set(self._named() if tenants is None else tenants)
+        names = {one for name in named for one in self.rules.way_up(name)}
+        return [self._standing(name) for name in sorted(names)]
+
+    def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
+        """How many jobs wait in each queue."""
+        counts: dict[Queue, int] = {}
+        for tenant_queue in self.snapshot.tenant_queues(tenants):
+            for queue, count in tenant_queue.waiting_by_queue.items():
+                counts[queue] = counts.get(queue, 0) + count
+        return dict(sorted(counts.items()))
+
+    def next_flip(self, tenants: Iterable[str] | None = None, *, window: int | None = None) -> Micros | None:
+        """An instant after now before which time alone does not change the order; None where it never does.
+
+        In a flat pool with strict classes the order does change then. Elsewhere it may: see `next_flip_of`.
+
+        Args:
+            tenants: whose jobs; all by default.
+            window: look only at the jobs that fronts of this size are made from.
+        """
+        if self.rules.cap is None or not self.rules.rate:
+            return None
+        parts = self._fronts(None if tenants is None else list(tenants), window)
+        flips = [View(self.snapshot.measure, parts, self.now).flip_of_tuples()]
+        flips += [self.snapshot.trees[part.sequence.top].next_flip(part.sequence) for part in parts]
+        return min((flip for flip in flips if flip is not None), default=None)
+
+    def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
+        """By top-level tenant, what one of these tenants waits in, with those of them; None for all."""
+        trees, ways = self.snapshot.trees, self.rules.ways
+        if tenants is None:
+            return [(tree, None) for tree in trees.values() if any(map(len, tree.tenant_queues.values()))]
+        chosen: dict[str, list[str]] = {}
+        for name in dict.fromkeys(tenants):
+            top = ways[name][-1] if name in ways else name
+            tree = trees.get(top)
+            if tree is not None and name in tree.tenant_queues and len(tree.tenant_queues[name]):
+                chosen.setdefault(top, []).append(name)
+        return [(trees[top], names) for top, names in chosen.items()]
+
+    def _named(self) -> Iterable[str]:
+        snapshot = self.snapshot
+        running = (tenant_queue.tenant for tenant_queue in snapshot.tenant_queues())
+        return (*self.rules.entitlements, *running, *snapshot.past)
+
+    def _standing(self, tenant: str) -> Standing:
+        tree = self.snapshot.trees.get(self.rules.top_of(tenant))
+        if tree is None:
+            return standing_of(tenant, [], self.rules)
+        return standing_of(
+            tenant, list(tree.tenant_queues_below(tenant)), self.rules, tree.past_below(tenant)
+        )
+
+    def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[Front]:
+        return [
+            tree.all(self.now, names) if window is None else tree.front(self.now, window, names)
+            for tree, names in self.chosen_trees(tenants)
+        ]
+
+    def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> View:
+        return View(self.snapshot.measure, self._fronts(tenants, window), self.now)

@@ -1,0 +1,178 @@
+"""One pool at one moment: what waits, what runs and what was used, by tenant. The one thing that an order is made from.
+
+A snapshot never changes. What is done to it gives another one, which shares all tenants that are the same, and with them
+what was worked out of these: so an event costs its own tenant, and what-if costs what an event does.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.tenants.own_line import OwnLine, own_lines
+from fairlead_policy.tenants.tenant_queue import Held, TenantQueue
+from fairlead_policy.tenants.tenant_tree import TenantTree
+
+
+@dataclass(slots=True)
+class TenantChange:
+    """What becomes of one tenant from one snapshot to the next."""
+
+    come: dict[str, WaitingJob] = field(default_factory=dict)
+    """By uid, the jobs that wait from now on."""
+    gone: dict[str, WaitingJob] = field(default_factory=dict)
+    """By uid, those that waited and wait no more, as they were."""
+    running: int = 0
+    """So many more jobs run."""
+    use: Counter[str] = field(default_factory=Counter)
+    """What these take, base units."""
+    past: Mapping[str, int] | None = None
+    """Past use from now on; None where it stays."""
+
+    def held(self, before: Held) -> Held:
+        """What the tenant holds after the change; past use is not looked at."""
+        use = before.use
+        if self.use:
+            sums = ((name, use.get(name, 0) + self.use[name]) for name in {**use, **self.use})
+            use = {name: amount for name, amount in sums if amount}
+        return Held(before.running + self.running, use, before.past)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolSnapshot:
+    """A value; made by `of_nobody` and by what is done to one."""
+
+    measure: Measure
+    trees: Mapping[str, TenantTree]
+    """By top-level tenant, what waits and runs below it."""
+    past: Mapping[str, Mapping[str, int]]
+    """By tenant, past use as stated, base units."""
+
+    @classmethod
+    def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":
+        """Nothing waits or runs."""
+        return cls(Measure(rules), {}, {})
+
+    @property
+    def rules(self) -> PoolRules:
+        """What the pool is scored by."""
+        return self.measure.rules
+
+    def tenant_queue(self, tenant: str) -> TenantQueue | None:
+        """What runs and waits of a tenant; None where nothing does."""
+        tree = self.trees.get(self.rules.top_of(tenant))
+        return None if tree is None else tree.tenant_queues.get(tenant)
+
+    def tenant_queues(self, tenants: Iterable[str] | None = None) -> Iterable[TenantQueue]:
+        """Those of these tenants, or of all, that have any."""
+        if tenants is None:
+            return chain.from_iterable(tree.tenant_queues.values() for tree in self.trees.values())
+        found = map(self.tenant_queue, dict.fromkeys(tenants))
+        return (queue for queue in found if queue is not None)
+
+    def with_job(self, job: WaitingJob, *, instead_of: WaitingJob | None = None) -> "PoolSnapshot":
+        """One more job waits, or a job waits that was known as another."""
+        found = self if instead_of is None else self.without_job(instead_of)
+        return found.with_changes({job.tenant: TenantChange(come={job.uid: job})})
+
+    def without_job(self, job: WaitingJob) -> "PoolSnapshot":
+        """A job waits no more."""
+        return self.with_changes({job.tenant: TenantChange(gone={job.uid: job})})
+
+    def without_use(self, tenant: str, use: Mapping[str, int]) -> "PoolSnapshot":
+        """A job of a tenant that takes so much runs no more."""
+        less = Counter({name: -amount for name, amount in use.items()})
+        return self.with_changes({tenant: TenantChange(use=less, running=-1)})
+
+    def with_changes(self, changes: Mapping[str, TenantChange]) -> "PoolSnapshot":
+        """Each of these tenants changes."""
+        if not changes:
+            return self
+        rules = self.rules
+        come = own_lines([job for change in changes.values() for job in change.come.values()], self.measure)
+        queues = {}
+        for tenant, change in changes.items():
+            before = self.tenant_queue(tenant)
+            line = OwnLine.of_none(rules) if before is None else before.line
+            line = line.without(list(change.gone.values()), rules)
+            if tenant in come:
+                line = line.joined_by(come[tenant], self.measure)
+            queues[tenant] = line, change.held(Held() if before is None else before.held)
+        past = {tenant: change.past for tenant, change in changes.items() if change.past is not None}
+        return _replaced(self, queues, past)
+
+    def under(self, rules: PoolRules) -> "PoolSnapshot":
+        """The same facts by other rules."""
+        if rules == self.rules:
+            return self
+        measure = Measure(rules, self.measure.queues)
+        queues = list(self.tenant_queues())
+        if _same_numbers(self.rules, rules):
+            lines = {queue.tenant: queue.line for queue in queues}
+        else:
+            lines = own_lines([job for queue in queues for job in queue.line.jobs], measure)
+        none = OwnLine.of_none(rules)
+        held = {
+            queue.tenant: (lines.get(queue.tenant, none), queue.held._replace(past={})) for queue in queues
+        }
+        return _replaced(PoolSnapshot(measure, {}, {}), held, self.past)
+
+
+def _replaced(
+    before: PoolSnapshot,
+    queues: Mapping[str, tuple[OwnLine, Held]],
+    past: Mapping[str, Mapping[str, int]],
+) -> PoolSnapshot:
+    """The snapshot with what waits and runs of some tenants, and past use of some, in place of what was known of these."""
+    rules, measure = before.rules, before.measure
+    found = {tenant: TenantQueue(tenant, measure, *queue) for tenant, queue in queues.items()}
+    of_parents: dict[str, Mapping[str, int]] = {}
+    for tenant, stated in past.items():
+        # Use of what the pool has no more of must not put its tenant behind all others.
+        counted = {name: amount for name, amount in stated.items() if not rules.lacks(name)}
+        if tenant in rules.children:
+            of_parents[tenant] = counted
+            continue
+        queue = found[tenant] if tenant in found else before.tenant_queue(tenant)
+        line, held = (OwnLine.of_none(rules), Held()) if queue is None else (queue.line, queue.held)
+        found[tenant] = TenantQueue(tenant, measure, line, held._replace(past=counted))
+    trees = dict(before.trees)
+    for top, tree in _changed_trees(before, found, of_parents).items():
+        trees[top] = tree
+        if tree.idle:
+            del trees[top]
+    kept = {tenant: stated for tenant, stated in {**before.past, **past}.items() if stated}
+    return PoolSnapshot(measure, trees, kept if past else before.past)
+
+
+def _changed_trees(
+    before: PoolSnapshot, queues: Mapping[str, TenantQueue], past: Mapping[str, Mapping[str, int]]
+) -> dict[str, TenantTree]:
+    """The trees in which tenants have other queues, or, with children, other past use."""
+    top_of = before.rules.top_of
+    by_top: dict[str, tuple[list[TenantQueue], dict[str, Mapping[str, int]]]] = {}
+    for tenant, queue in queues.items():
+        by_top.setdefault(top_of(tenant), ([], {}))[0].append(queue)
+    for tenant, used in past.items():
+        by_top.setdefault(top_of(tenant), ([], {}))[1][tenant] = used
+    nobody: Mapping[str, TenantQueue] = {}
+    trees = {
+        top: before.trees[top] if top in before.trees else TenantTree(top, before.measure, nobody, {})
+        for top in by_top
+    }
+    return {top: tree.changed(*by_top[top]) for top, tree in trees.items()}
+
+
+def _same_numbers(before: PoolRules, after: PoolRules) -> bool:
+    """Whether what jobs were numbered by under some rules holds under others."""
+    return (
+        before.resources == after.resources
+        and before.classes == after.classes
+        and before.resource_weights == after.resource_weights
+        and before.strict
+        and after.strict
+        and before.saturated == after.saturated
+    )
