@@ -38,6 +38,7 @@ from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, r
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import JobEvicted
+from fairlead_policy.exact.ranking import warm_up
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Lifecycle, wall_clock
 
@@ -48,6 +49,7 @@ _ANSWERS_IN_PROGRESS = 64
 
 async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
     """Serve one cluster until the process is asked to stop."""
+    warm_up()
     wake = asyncio.Event()
     async with connect(ConnectionSettings.of(settings), name=ADMITTER, observer=lifecycle.observer) as bus:
         watch = Watch(bus, settings.cluster, wake)

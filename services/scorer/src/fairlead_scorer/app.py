@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 
 from fairlead_bus import Bus, ConnectionSettings, Roster, connect, require_durables
 from fairlead_contracts import subjects, topology
+from fairlead_policy.exact.ranking import warm_up
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer.dry_run import DryRun
 from fairlead_scorer.query.explaining import Explainer
@@ -24,6 +25,7 @@ from fairlead_scorer.state.state_view import StateView
 
 async def main(settings: ScorerSettings, lifecycle: Lifecycle) -> None:
     """Runs one replica until it is asked to stop."""
+    warm_up()
     record = ScorerRecord(lifecycle.metrics)
     wake = asyncio.Event()
     async with connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus:

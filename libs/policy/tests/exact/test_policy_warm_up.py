@@ -1,0 +1,18 @@
+"""What numpy loads at its first use: told by a process of its own, as this one has long used it."""
+
+import subprocess
+import sys
+
+_LOADED = """
+import sys
+from fairlead_policy.exact.ranking import warm_up
+before = "numpy.ma" in sys.modules
+warm_up()
+print(before, "numpy.ma" in sys.modules)
+"""
+
+
+def test_masked_arrays_are_loaded_before_the_first_reaction() -> None:
+    """Where numpy loads them by itself, or not at all, nothing is to be warmed up any more."""
+    told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True"]
