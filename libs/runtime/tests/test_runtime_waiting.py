@@ -1,8 +1,9 @@
 """Waits of event loops: no wake is lost, and a wait ends in time."""
 
 import asyncio
+import time
 
-from fairlead_runtime import pause_after, wake_or_timeout
+from fairlead_runtime import Pacing, pause_after, wake_or_timeout
 
 PLENTY = 30.0
 SHORT = 0.02
@@ -37,3 +38,39 @@ def test_pauses_double_up_to_the_longest_and_differ() -> None:
     for row, most in ((0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (10_000, 5.0)):
         pauses = [pause_after(row, first=1.0, longest=5.0) for _ in range(50)]
         assert most / 2 <= min(pauses) < max(pauses) <= most
+
+
+async def test_the_first_pass_begins_at_once_and_those_that_follow_on_its_heels_together() -> None:
+    wake, pacing = asyncio.Event(), Pacing(least=PLENTY, most=PLENTY)
+    wake.set()
+    async with asyncio.timeout(PLENTY / 2):
+        assert await pacing.wake_or_timeout(wake, PLENTY)
+    wake, pacing = asyncio.Event(), Pacing(least=10 * SHORT, most=PLENTY)
+    wake.set()
+    await pacing.wake_or_timeout(wake, PLENTY)
+    wake.set()
+    asyncio.get_running_loop().call_later(SHORT, wake.set)
+    began = time.monotonic()
+    assert await pacing.wake_or_timeout(wake, PLENTY)
+    assert time.monotonic() - began >= 9 * SHORT
+    assert not wake.is_set(), "what came while it rested is looked at by this pass"
+
+
+async def test_a_pass_is_followed_by_a_rest_as_long_as_its_own_work_within_bounds() -> None:
+    spent = iter([0.0, 0.1, 0.1, 1000.0, 1000.0])
+    wake = asyncio.Event()
+    pacing = Pacing(most=0.3, times=2.0, spent=lambda: next(spent))
+    wake.set()
+    await pacing.wake_or_timeout(wake, None)
+    for least in (0.2, 0.3):
+        wake.set()
+        began = time.monotonic()
+        await pacing.wake_or_timeout(wake, None)
+        assert time.monotonic() - began >= 0.9 * least
+
+
+async def test_a_rest_that_is_over_delays_nothing() -> None:
+    wake, pacing = asyncio.Event(), Pacing(least=SHORT)
+    wake.set()
+    await pacing.wake_or_timeout(wake, PLENTY)
+    assert not await pacing.wake_or_timeout(wake, 2 * SHORT)

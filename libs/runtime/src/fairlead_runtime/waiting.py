@@ -6,6 +6,8 @@ before the caller looks, so that a change during its work wakes it again and non
 
 import asyncio
 import random
+import time
+from collections.abc import Callable
 
 _ENDLESS = 32
 """Failures in a row after which none of them makes a pause any longer."""
@@ -36,3 +38,50 @@ async def wake_or_timeout(wake: asyncio.Event, seconds: float | None) -> bool:
         return False
     wake.clear()
     return True
+
+
+class Pacing:
+    """Rests between the passes of a loop, so that what comes in quick succession is looked at together.
+
+    The first pass after a quiet time begins at once. While one wake follows the other, a pass begins so many times the
+    CPU time of the one before after its end, within bounds: however much comes in, the loop takes a bounded part of a core.
+
+    Args:
+        least: seconds from the end of a pass to the beginning of the next.
+        most: seconds, likewise.
+        times: the CPU time of the last pass.
+        clock: monotonic seconds.
+        spent: seconds of CPU.
+    """
+
+    def __init__(
+        self,
+        *,
+        least: float = 0.0,
+        most: float = 0.05,
+        times: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._least = least
+        self._most = most
+        self._times = times
+        self._clock = clock
+        self._spent = spent
+        self._began: float | None = None
+
+    async def wake_or_timeout(self, wake: asyncio.Event, seconds: float | None) -> bool:
+        """As the function of that name, rested: to be called at the end of each pass, once."""
+        rested = self._clock() + self._due()
+        woken = await wake_or_timeout(wake, seconds)
+        if (left := rested - self._clock()) > 0:
+            await asyncio.sleep(left)
+            woken = woken or wake.is_set()
+            wake.clear()
+        self._began = self._spent()
+        return woken
+
+    def _due(self) -> float:
+        if self._began is None:
+            return 0.0
+        return max(self._least, min(self._most, self._times * (self._spent() - self._began)))

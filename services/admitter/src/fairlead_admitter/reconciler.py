@@ -28,7 +28,7 @@ from fairlead_admitter.report.reserve_events import ReserveEvents
 from fairlead_admitter.report.staleness import Staleness
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import Phase
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime import Pacing
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 
@@ -108,11 +108,12 @@ class Reconciler:
         self._wake = wake
         self._tick = tick
         self._arrivals = Arrivals()
+        self._pacing = Pacing()
 
     async def run(self) -> None:
         """Turn after turn, until cancelled."""
         while True:
-            await wake_or_timeout(self._wake, self._rest())
+            await self._pacing.wake_or_timeout(self._wake, self._rest())
             await self.turn()
 
     def _rest(self) -> float:

@@ -17,6 +17,7 @@ from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.report.fairness_metrics import FairnessMetrics
 from fairlead_scorer.report.record import ScorerRecord
+from fairlead_scorer.report.shard_metrics import ShardMetrics
 from fairlead_scorer.route.router import Router
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
@@ -67,8 +68,9 @@ async def _score(
         now=wall_clock,
         spans=lifecycle.spans,
     )
-    fairness = FairnessMetrics(scorer.decided, lambda: state_view.cache.pools, wall_clock)
-    lifecycle.metrics.registry.register(fairness)
+    pools = lambda: state_view.cache.pools  # noqa: E731 # one line of wiring
+    lifecycle.metrics.registry.register(FairnessMetrics(scorer.decided, pools, wall_clock))
+    lifecycle.metrics.registry.register(ShardMetrics(scorer.owned, scorer.dirty, pools))
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
     steering = SteeringView(state_view.cache, state_view.words, roster)
     reserved = ReserveView(state_view.cache, roster)

@@ -16,7 +16,7 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
-from fairlead_runtime import Spans, wake_or_timeout
+from fairlead_runtime import Pacing, Spans
 from fairlead_scorer.decide import decision as decisions
 from fairlead_scorer.decide.decision import Content, Stamp
 from fairlead_scorer.decide.shard_assignment import ShardAssignment
@@ -32,6 +32,8 @@ from fairlead_scorer.state.state_view import StateView
 ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
 """Seconds between two passes at most: clocks are set right now and then, and timers of the far future with them."""
+_REST_SECONDS = 0.01
+"""Between two passes at least: one follows from each state that is told, and one from each decision that left."""
 _CONFIRMS_PER_SECOND = 50.0
 _KINDS: dict[str, subjects.Question] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
 
@@ -83,6 +85,7 @@ class Scorer:
         self._holdings: list[Holding] = []
         self._doubtful = False
         self._fit = asyncio.Event()
+        self._pacing = Pacing(least=_REST_SECONDS)
         self.membership = Membership(bus, roster, role=ROLE, replica=replica, describe=self.lease)
 
     # The loop -----------------------------------------------------------------------------------------------------
@@ -93,7 +96,7 @@ class Scorer:
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
-                    await wake_or_timeout(self._wake, self._until_next_flip())
+                    await self._pacing.wake_or_timeout(self._wake, self._until_next_flip())
                     await self._observe()
                     self._arrange(tasks)
                     self._decide()
@@ -145,12 +148,7 @@ class Scorer:
             ownership.look()
 
     def _report(self) -> None:
-        pools = self._state_view.cache.pools
-        dirty = sum(self.is_behind(shard) for shard in self._ownerships)
-        owned = [shard for shard, ownership in self._ownerships.items() if ownership.owned]
-        past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
-        self._record.stands(pools.values(), len(owned), dirty, past)
-        self._report_withheld(pools)
+        self._report_withheld(self._state_view.cache.pools)
         holdings = self._new_holdings()
         if holdings != self._holdings:
             self._holdings = holdings
@@ -248,6 +246,14 @@ class Scorer:
         """Whether we have claimed the shard and know of no other claim."""
         ownership = self._ownerships.get(shard)
         return ownership is not None and ownership.owned
+
+    def dirty(self) -> int:
+        """How many of our shards wait to be decided."""
+        return sum(self.is_behind(shard) for shard in self._ownerships)
+
+    def owned(self) -> list[ShardName]:
+        """The shards that we have claimed, and know of no other claim."""
+        return [shard for shard, ownership in self._ownerships.items() if ownership.owned]
 
     def decided(self) -> Iterator[tuple[ShardName, Content]]:
         """What stands as our word on each shard that we own."""

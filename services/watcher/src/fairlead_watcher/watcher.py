@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime import Pacing
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.sources import Sources
 
 AT_ONCE = 500
 """Workloads to translate before other tasks have a turn: some 20 ms."""
+REST_SECONDS = 0.01
+"""Between two passes at least: each waits twice for NATS, whether it states one change or many."""
 LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 
@@ -55,6 +57,7 @@ class Watcher:
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
+        self._pacing = Pacing(least=REST_SECONDS)
         self._knows = False
         self._held_back: Statements = {}
 
@@ -77,7 +80,7 @@ class Watcher:
         wait = LONGEST_SLEEP
         if due is not None:
             wait = min(max(to_seconds(due - self._clock()), 0.0), LONGEST_SLEEP)
-        await wake_or_timeout(self._wake, wait)
+        await self._pacing.wake_or_timeout(self._wake, wait)
 
     async def _settle(self) -> Statements:
         """In parts: leases are renewed meanwhile."""

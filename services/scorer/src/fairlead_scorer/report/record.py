@@ -1,16 +1,10 @@
 """What a scorer counts and logs."""
 
-from collections.abc import Iterable
-
 import structlog
 
 from fairlead_runtime import Metrics
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
-from fairlead_scorer.state.pool import ScoredPool
 
-_LABELLED_POOLS = 50
-"""Pools with a label of their own in metrics; the waiting jobs of further ones are summed under `other`."""
-_OTHER = "other"
 _SCORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
@@ -38,9 +32,6 @@ class ScorerRecord:
         )
         self._claims = metrics.counter("claims", "Shards claimed.")
         self._losses = metrics.counter("lost_ownership", "Shards lost to another scorer's claim.")
-        self._owned = metrics.gauge("owned", "Shards owned.", unit="shards")
-        self._dirty = metrics.gauge("dirty", "Owned shards that wait to be decided.", unit="shards")
-        self._waiting = metrics.gauge("waiting", "Jobs that wait.", unit="jobs", labels=["pool"])
         self._questions = metrics.counter("questions", "Questions answered.", labels=["question", "outcome"])
         self._routes = metrics.counter("routes", "Submissions for any cluster.", labels=["outcome"])
         self._runs = metrics.counter(
@@ -52,7 +43,6 @@ class ScorerRecord:
             labels=["owner"],
         )
         self._said_ahead: set[tuple[str, int]] = set()
-        self._past = metrics.gauge("past", "Tenants of owned shards that have past use.", unit="tenants")
         self._policies = metrics.counter("policies", "Policy documents read.", labels=["outcome"])
 
     # Owned shards -------------------------------------------------------------------------------------------------
@@ -112,19 +102,6 @@ class ScorerRecord:
             gained=[str(shard) for shard in gained],
             given_up=[str(shard) for shard in given_up],
         )
-
-    def stands(self, pools: Iterable[ScoredPool], owned: int, dirty: int, past: int) -> None:
-        """How things stand after a pass."""
-        self._past.set(past)
-        self._owned.set(owned)
-        self._dirty.set(dirty)
-        waiting: dict[str, int] = {}
-        for pool in pools:
-            label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
-            waiting[label] = waiting.get(label, 0) + pool.waiting
-        self._waiting.clear()
-        for label, jobs in waiting.items():
-            self._waiting.labels(label).set(jobs)
 
     def withheld(self, pool: str, clusters: list[str]) -> None:
         """A pool is not scored: clusters have not confirmed their state."""
