@@ -19,6 +19,9 @@ from fairlead_testkit.kubelab import ADMITTER, KubeLab, LabOptions
 from fairlead_testkit.kubelab.audit import AuditLine
 
 WAITING = 15_000
+IDLE_WAITING = 5_000
+IDLE_ROUNDS = 3
+IDLE_SECONDS = 20.0
 TENANTS = [f"team-{number}" for number in range(20)]
 URGENT = "on-call"
 SAMPLES = 200
@@ -55,13 +58,43 @@ async def kueue() -> None:
             await cpu(fleet, "arrivals", ARRIVALS_PER_SECOND, estate)
 
 
-def fill(estate: Estate) -> None:
+async def kueue_idle() -> None:
+    """5 k Workloads wait behind a full ClusterQueue, and nothing happens: what each service costs, and Kueue itself."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KubeLab(OPTIONS) as lab,
+        Estate(lab, [*TENANTS, "keeper"]) as estate,
+    ):
+        pool = estate.queue("shared", 64)
+        estate.workload("keeper", "keeper", 64)
+        fill(estate, IDLE_WAITING)
+        fleet = KubeFleet(Path(folder), lab, policy=fair_policy(estate, dict.fromkeys(TENANTS, 1.0), pool))
+        async with fleet.running() as bus:
+
+            async def known() -> bool:
+                return (await whole_queue(bus, POOL)).waiting >= IDLE_WAITING
+
+            await eventually(known, 240, what="all Workloads have a place")
+            await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
+            pids = {service.name: service.pid for service in fleet.services.values()}
+            pids["kueue"] = lab.pids()["kueue"]
+            for number in range(IDLE_ROUNDS):
+                before, start = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.perf_counter()
+                await asyncio.sleep(IDLE_SECONDS)
+                took = time.perf_counter() - start
+                cores = {
+                    name: round((cpu_seconds(pid) - before[name]) / took, 4) for name, pid in pids.items()
+                }
+                say("kueue_idle", waiting=IDLE_WAITING, number=number, aim_admitter=0.01, **cores)
+
+
+def fill(estate: Estate, waiting: int = WAITING) -> None:
     """The backlog, made by eight threads."""
     start = time.perf_counter()
-    names = [(tenant, f"w-{number}") for number in range(WAITING // len(TENANTS)) for tenant in TENANTS]
+    names = [(tenant, f"w-{number}") for number in range(waiting // len(TENANTS)) for tenant in TENANTS]
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda name: estate.workload(*name), names))
-    say("kueue_filled", workloads=WAITING, per_second=WAITING / (time.perf_counter() - start))
+    say("kueue_filled", workloads=waiting, per_second=waiting / (time.perf_counter() - start))
 
 
 async def starts_of_the_watcher(fleet: KubeFleet) -> None:

@@ -38,6 +38,7 @@ BENCHES = {
     "growth": bench_growth.growth,
     "tracing": bench_tracing.tracing,
     "kueue": bench_kueue.kueue,
+    "kueue-idle": bench_kueue.kueue_idle,
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-order": bench_kueue_order.kueue_order,
     "slurm": bench_slurm.slurm,
