@@ -17,6 +17,7 @@ import bench_recovery
 import bench_slurm
 import bench_stack
 import bench_steps
+import bench_telling
 import bench_tracing
 import bench_trees
 
@@ -36,6 +37,7 @@ BENCHES = {
     "steps": bench_steps.steps,
     "recovery": bench_recovery.recovery,
     "growth": bench_growth.growth,
+    "telling": bench_telling.telling,
     "tracing": bench_tracing.tracing,
     "kueue": bench_kueue.kueue,
     "kueue-idle": bench_kueue.kueue_idle,

@@ -11,6 +11,7 @@ of its id, as in OpenTelemetry's TraceIdRatioBased sampler.
 import hashlib
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -28,6 +29,8 @@ _TRACEPARENT = re.compile(
 )
 _LONGEST = 512
 _SAMPLED = 1
+_REMEMBERED = 4096
+"""Of the jobs that were asked for last: each is asked for at every stage of its life, most of them for nothing."""
 _LOW_BITS = 1 << 64
 """So many values have the low 64 bits of an id."""
 
@@ -64,7 +67,12 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_traceparent(text: str | None) -> TraceContext | None:
     """The context in a W3C `traceparent`; None where there is none that can be read."""
-    found = _TRACEPARENT.fullmatch(text) if text and len(text) <= _LONGEST else None
+    return _read(text) if text and len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(text: str) -> TraceContext | None:
+    found = _TRACEPARENT.fullmatch(text)
     if found is None:
         return None
     return TraceContext(found[1], found[2], bool(int(found[3], 16) & _SAMPLED))
@@ -107,7 +115,12 @@ def trace_of_submission(
 
 def trace_of_job(uid: str, traceparent: str | None, ratio: float) -> TraceContext:
     """The root of a job's trace: the one that it carries, else the one that its uid hashes to."""
-    return read_traceparent(traceparent) or new_trace("job", uid, ratio=ratio)
+    return read_traceparent(traceparent) or _trace_of_uid(uid, ratio)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _trace_of_uid(uid: str, ratio: float) -> TraceContext:
+    return new_trace("job", uid, ratio=ratio)
 
 
 def stage_of(root: TraceContext, name: str, *which: str | int) -> TraceContext:
