@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -24,6 +25,12 @@ ROOT = Path(__file__).parents[2]
 PROJECT = "fairlead-images-check"
 IMAGE = "fairlead:images-check"
 MONITORING = {"tempo": "TEMPO_IMAGE", "prometheus": "PROMETHEUS_IMAGE", "grafana": "GRAFANA_IMAGE"}
+SLURM_CONF = """ClusterName=none
+SlurmctldHost=localhost
+SlurmUser=slurm
+NodeName=none
+PartitionName=none Nodes=none
+"""
 WAIT_SECONDS = 300
 DECIDED_SECONDS = 240
 SCRAPED_SECONDS = 60
@@ -73,10 +80,25 @@ def with_slurm() -> None:
     more = shlex.split(os.environ.get("BUILD_OPTIONS", ""))
     tag = f"{IMAGE}-slurm"
     run("docker", "build", *more, "--build-arg", f"BASE={base}", "--target", "slurm", "--tag", tag, str(ROOT))
-    alone = ("docker", "run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL", tag)
-    version = run(*alone, "squeue", "--version").stdout.strip()
-    run(*alone, "python", "-m", "fairlead_slurm_bridge", "--help")
-    user = run(*alone, "id", "-u").stdout.strip()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "slurm.conf").write_text(SLURM_CONF)  # without one its commands do not start
+        mount = ("--volume", f"{folder}:/etc/slurm:ro")
+        alone = (
+            "docker",
+            "run",
+            "--rm",
+            "--read-only",
+            "--network",
+            "none",
+            "--cap-drop",
+            "ALL",
+            *mount,
+            tag,
+        )
+        version = run(*alone, "squeue", "--version").stdout.strip()
+        run(*alone, "python", "-m", "fairlead_slurm_bridge", "--help")
+        user = run(*alone, "id", "-u").stdout.strip()
     if user == "0":
         raise Failed(f"{tag} runs as root")
     say("slurm", f"{version} as user {user}, {(size_of(tag) - size_of(IMAGE)) / 1e6:.0f} MB more")
