@@ -4,7 +4,7 @@ The servers have the shipped accounts: each service connects as its own user and
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from fairlead_bus import Bus, ConnectionSettings, connect, provision
@@ -29,11 +29,12 @@ class ProcessFleet:
 
     Args:
         directory: of logs, stores and configuration.
-        cluster: the one that is served.
+        cluster: the one that is served; of several the first.
         policy: stored before the services start.
         counts: of replicas, by service.
         settings: of all services, by field name.
         servers: how many nats-servers; of several each has a copy of each stream, and `servers` are they.
+        beside: the other clusters, where a subclass serves several.
     """
 
     def __init__(
@@ -45,12 +46,16 @@ class ProcessFleet:
         counts: Mapping[str, int],
         settings: Mapping[str, object] | None = None,
         servers: int = 1,
+        beside: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.cluster = cluster
+        self._clusters = [cluster, *beside]
         self.policy = policy
         tenants = [tenant.name for tenant in policy.tenants]
-        layout = Layout(clusters=[cluster], groups={name: [name] for name in tenants}, operators=[OPERATOR])
+        layout = Layout(
+            clusters=self._clusters, groups={name: [name] for name in tenants}, operators=[OPERATOR]
+        )
         self._keys = issue_keys(directory, layout)
         self._replicas = servers
         self.server = NatsServer(directory / "nats", config=self._keys.config)
@@ -88,7 +93,7 @@ class ProcessFleet:
         """Streams, buckets and the policy, before the first service looks for them."""
         if self._replicas > 1:
             await self.servers.quorum()
-        await provision(bus, topology.topology([self.cluster]), replicas=self._replicas)
+        await provision(bus, topology.topology(self._clusters), replicas=self._replicas)
         await self.apply(bus, self.policy)
 
     async def apply(self, bus: Bus, policy: PolicyDocument) -> int:
@@ -125,7 +130,8 @@ class ProcessFleet:
 
     def _process(self, service: str, name: str, own: Mapping[str, object]) -> ServiceProcess:
         user = _USERS.get(service, service)
-        seed = self._keys.seeds[user if service == "scorer" else f"{user}.{self.cluster}"]
+        cluster = own.get("cluster", self.cluster)
+        seed = self._keys.seeds[user if service == "scorer" else f"{user}.{cluster}"]
         settings = {"nats_url": self._url, "nats_nkey_seed": seed, "replica": name, **self._settings, **own}
         self.services[name] = ServiceProcess(service, self.directory, settings, name=name)
         return self.services[name]

@@ -1,0 +1,140 @@
+"""One pool over a real Slurm partition and a real Kueue queue: what an account uses on one side counts on the other.
+
+The judge sees what squeue and the API server say of jobs, and has no code of ours: by weighted DRF on one resource the next
+job is that of the account with the least use over its weight, of both systems together.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
+from fairlead_testkit.kubelab import KubeLab, KubeObject
+from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
+
+pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(480)]
+
+WEIGHTS = {"vision": 3, "speech": 2, "robots": 1}
+PART = ("--nodes=1", "--ntasks=1")
+QUOTA = 4
+"""GPUs of the Kueue queue; Slurm has 32."""
+EACH = 6
+
+
+def filled(waiting: Sequence[tuple[str, str]], holds: Counter[str], gpus: int = 1) -> list[str]:
+    """Names in the order of progressive filling; `waiting` are (name, account), first come first, all of one size."""
+    queues = {name: [job for job, account in waiting if account == name] for name in WEIGHTS}
+    came = {job: place for place, (job, _) in enumerate(waiting)}
+    use = Counter(holds)
+    order = []
+    while any(queues.values()):
+        account = min(
+            (name for name in WEIGHTS if queues[name]),
+            key=lambda name: (use[name] / WEIGHTS[name], came[queues[name][0]]),
+        )
+        order.append(queues[account].pop(0))
+        use[account] += gpus
+    return order
+
+
+class Both:
+    """What both systems say, and nobody else."""
+
+    def __init__(self, slurm: SlurmLab, estate: Estate) -> None:
+        self.slurm = slurm
+        self.estate = estate
+
+    def flood_kueue(self) -> None:
+        """As many of each account, in turns."""
+        for number in range(EACH):
+            for account in reversed(ACCOUNTS):
+                self.estate.workload(account, f"{account}-{number}")
+
+    def run_on_slurm(self, account: str, gpus: int) -> str:
+        """One job that starts at once: there is room."""
+        return self.slurm.submit(account, *PART, f"--gres=gpu:{gpus}")
+
+    def used(self) -> Counter[str]:
+        """GPUs by account, of what runs on either side."""
+        use: Counter[str] = Counter()
+        for account, gres in (line.split() for line in self.slurm.jobs("%a %b", "--states=RUNNING")):
+            use[account] += int(gres.rpartition(":")[2])
+        use.update(self.estate.tenant_of(item) for item in self.estate.admitted().values())
+        return use
+
+    def next_on_kueue(self) -> list[str]:
+        """What waits on Kueue, in the order of the oracle."""
+        waiting = sorted(self.estate.waiting().values(), key=_came)
+        return filled([(_name(item), self.estate.tenant_of(item)) for item in waiting], self.used())
+
+    async def kueue_follows(self, bus: Bus) -> str:
+        """Wait until the promised order, and Kueue's own, begin as the oracle has it; gives the first."""
+
+        async def follows() -> str:
+            wanted = self.next_on_kueue()
+            found = await whole_queue(bus, POOL)
+            order = [place.place.id for place in found.places]
+            # Kueue is given the levels of those alone that can start soon.
+            stands = not found.silent_shards and order == wanted and self.estate.kueue_order()[0] == wanted[0]
+            return wanted[0] if stands else ""
+
+        first = await eventually(
+            follows, 60, what="Kueue's order is the oracle's, with what Slurm runs in it"
+        )
+        await self.estate.settled()
+        return first
+
+    async def admits_next(self, bus: Bus, ends: str) -> str:
+        """One Workload ends; gives the one that Kueue admitted in its place, which is the oracle's first."""
+        first = await self.kueue_follows(bus)
+        before = set(self.estate.admitted())
+        self.estate.finish(ends.partition("-")[0], ends)
+
+        def came() -> set[str]:
+            return set(self.estate.admitted()) - before
+
+        [came_in] = await eventually(came, 30, what="the room is taken")
+        assert came_in == first
+        return came_in
+
+
+def _name(item: KubeObject) -> str:
+    name: str = item["metadata"]["name"]
+    return name
+
+
+def _came(item: KubeObject) -> tuple[str, str]:
+    """As the API server has it: whole seconds, and of one second no order but the uid's."""
+    return item["metadata"]["creationTimestamp"], item["metadata"]["uid"]
+
+
+async def test_what_an_account_uses_on_slurm_puts_it_back_on_kueue(
+    slurm_lab: SlurmLab, kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    with Estate(kube_lab, [*WEIGHTS, SPARE]) as estate:
+        queue = estate.queue("shared", QUOTA)
+        both = Both(slurm_lab, estate)
+        for number in range(QUOTA):
+            estate.workload(SPARE, f"{SPARE}-{number}")
+        await eventually(lambda: len(estate.admitted()) == QUOTA, 30, what="the queue is full")
+        heavy = both.run_on_slurm("vision", 8)
+        both.run_on_slurm("speech", 2)
+        both.flood_kueue()
+        await eventually(lambda: both.used()["vision"] == 8, 30, what="they run on Slurm")
+        policy = joined_policy(estate, WEIGHTS | {SPARE: 1}, queue)
+        async with JoinedFleet(tmp_path, slurm_lab, kube_lab, policy=policy).running() as bus:
+            # Of equal jobs vision would be the first by its weight: half of the pool is its part.
+            admitted = [await both.admits_next(bus, f"{SPARE}-{number}") for number in range(QUOTA)]
+            assert [name for name in admitted if name.startswith("vision")] == []
+            # What it gives back on Slurm puts it in front on Kueue, where nothing of its changed.
+            slurm_lab.run("scancel", heavy)
+            await eventually(lambda: both.used()["vision"] == 0, 30, what="it ended on Slurm")
+            # (These two ends change nothing of who is next; one that did would race with Kueue's own next step.)
+            then = [await both.admits_next(bus, name) for name in admitted[:2]]
+            assert [name.partition("-")[0] for name in then] == ["vision", "vision"]
