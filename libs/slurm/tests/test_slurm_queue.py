@@ -35,6 +35,10 @@ PLAIN = {
     "restartcnt": "2",
     "numnodes": "2",
     "tres-alloc": "cpu=2,mem=1.50G,node=2,billing=2,gres/gpu=16",
+    "numtasks": "2",
+    "tres-per-node": "gres:gpu:8",
+    "tres-per-job": "N/A",
+    "tres-per-task": "N/A",
     "dependency": "(null)",
     "reason": "Resources",
     "comment": "(null)",
@@ -76,6 +80,23 @@ def test_no_name_or_comment_can_add_or_hide_a_job(names: list[str]) -> None:
     assert found.unreadable == 0
     assert [job.id for job in found.jobs] == [row["jobarrayid"] for row in rows]
     assert [job.name for job in found.jobs] == [row["name"][:256] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus"),
+    [
+        ({"tres-per-node": "gres:gpu:h100:2"}, 4000),
+        ({"tres-per-node": "gres:gpu"}, 2000),
+        ({"tres-per-node": "N/A", "tres-per-job": "gres:gpu:3"}, 3000),
+        ({"tres-per-node": "N/A", "tres-per-task": "gres:gpu:1", "numtasks": "5"}, 5000),
+    ],
+)
+def test_gpus_that_accounting_does_not_track_count_as_they_were_asked_for(
+    asked: dict[str, str], gpus: int
+) -> None:
+    [job] = read(QueueFormat(), PLAIN | {"tres-alloc": "cpu=2,mem=1G"} | asked).jobs
+    assert job.resources["gres/gpu"] == gpus
+    assert job.resources["cpu"] == 2000
 
 
 def test_a_line_that_cannot_be_read_keeps_no_other_back() -> None:
@@ -152,6 +173,17 @@ def test_settings_give_the_sum_of_the_weights() -> None:
     )
     assert (found.cluster, found.version, found.own_priority) == ("lab", "22.05.8", 3310)
     assert found.weights == {"Age": 1000, "FairShare": 2000, "TRES/cpu": 10, "TRES/gres/gpu": 300}
+
+
+def test_gpus_that_accounting_does_not_track_are_the_nodes_all_the_same() -> None:
+    [node] = cluster.nodes(
+        "NodeName=n1 Partitions=gpu Gres=gpu:h100:4(S:0-1),gpu:a100:2 State=IDLE CfgTRES=cpu=16,mem=1G"
+    )
+    assert node.resources == {
+        "cpu": 16_000, "mem": 2**30, "gres/gpu": 6000, "gres/gpu:h100": 4000, "gres/gpu:a100": 2000,
+    }  # fmt: skip
+    [tracked] = cluster.nodes("NodeName=n1 Gres=gpu:8 State=IDLE CfgTRES=cpu=1,gres/gpu=7")
+    assert tracked.resources["gres/gpu"] == 7000
 
 
 def test_nodes_that_take_no_jobs_are_told() -> None:

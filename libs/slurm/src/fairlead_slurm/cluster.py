@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_slurm.quantities import duration, tres
+from fairlead_slurm.quantities import duration, gres, tres
 
 _WORD = re.compile(r"(?:^|\s)([A-Za-z/]+(?:\[\d+\])?)=")
 _SETTING = re.compile(r"^(\S+)\s*= ?(.*)$")
 _WEIGHT = "PriorityWeight"
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN", "FUTURE", "POWERING_DOWN", "INVAL", "NOT_RESPONDING")
 _ROOT = "root"
-_GRES = re.compile(r"([^:,()]+)(?::([^:,()]+))?:([0-9]+)")
+_THOUSANDTHS = 1000
 _NOTHING = ("", "(null)", "NONE", "none", "ALL")
 
 
@@ -23,7 +23,7 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     partitions: tuple[str, ...]
     resources: dict[str, int]
-    """What is configured, by Slurm's names."""
+    """What is configured, by Slurm's names: what accounting tracks, and beside it each GRES as `gres/<name>`."""
     usable: bool
     """Whether jobs may start on it."""
     features: tuple[str, ...]
@@ -98,10 +98,10 @@ def nodes(text: str) -> list[SlurmNode]:
         SlurmNode(
             name=words["NodeName"],
             partitions=_list(words.get("Partitions", "")),
-            resources=tres(words.get("CfgTRES", "")),
+            resources=_untracked(gres(words.get("Gres", ""))) | tres(words.get("CfgTRES", "")),
             usable=not any(state in words.get("State", "UNKNOWN") for state in _UNUSABLE),
             features=_list(words.get("ActiveFeatures", "")),
-            gres=_gres(words.get("Gres", "")),
+            gres=gres(words.get("Gres", "")),
         )
         for words in _lines(text, "NodeName")
     ]
@@ -161,14 +161,9 @@ def _parameters(text: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in parts}
 
 
-def _gres(text: str) -> dict[str, int]:
-    """Of `gpu:h100:8(S:0-1),gpu:a100:4,nvme:1`: a name's types add up."""
-    counts: dict[str, int] = {}
-    for name, kind, count in _GRES.findall(re.sub(r"\([^)]*\)", "", text)):
-        counts[name] = counts.get(name, 0) + int(count)
-        if kind:
-            counts[f"{name}:{kind}"] = counts.get(f"{name}:{kind}", 0) + int(count)
-    return counts
+def _untracked(counts: Mapping[str, int]) -> dict[str, int]:
+    """CfgTRES has a GRES only where AccountingStorageTRES names it; the node has it all the same."""
+    return {f"gres/{name}": _THOUSANDTHS * count for name, count in counts.items()}
 
 
 def _weights(found: Mapping[str, str]) -> dict[str, int]:

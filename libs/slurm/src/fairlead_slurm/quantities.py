@@ -38,6 +38,23 @@ def tres(text: str) -> dict[str, int]:
     return found
 
 
+@lru_cache(maxsize=1024)
+def gres(text: str) -> dict[str, int]:
+    """How many of each: of `gpu:h100:8(S:0-1),nvme:1` or `gres:gpu:2`, by name as `gpu` and by type as `gpu:h100`.
+
+    A name's types add up; one without a number is one. Shared: not to be changed.
+    """
+    counts: dict[str, int] = {}
+    for part in re.sub(r"\([^)]*\)", "", text).split(","):
+        words = part.removeprefix("gres:").removeprefix("gres/").split(":")
+        if words[0] in ("", "N/A"):
+            continue
+        count = int(words.pop()) if len(words) > 1 and words[-1].isdecimal() else 1
+        for name in {words[0], ":".join(words)}:
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
 @lru_cache(maxsize=8192)
 def instant(text: str) -> Micros | None:
     """Seconds since the epoch, as SLURM_TIME_FORMAT=%s gives them; None for `N/A`, `NONE`, `Unknown`."""

@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm.errors import UnreadableError
-from fairlead_slurm.quantities import duration, instant, tres
+from fairlead_slurm.quantities import duration, gres, instant, tres
 
 _FIELDS = (
     "jobarrayid",
@@ -32,6 +32,10 @@ _FIELDS = (
     "restartcnt",
     "numnodes",
     "tres-alloc",
+    "numtasks",
+    "tres-per-node",
+    "tres-per-job",
+    "tres-per-task",
     "dependency",
     "reason",
     "account",
@@ -46,6 +50,7 @@ _OWN = len(_FIELDS) - _OF_USERS
 _ANY = b"\x1d"
 """Stands for what is drawn anew, where lines of two readings are compared."""
 _NONE = ("(null)", "N/A", "")
+_THOUSANDTHS = 1000
 _LONGEST = 256
 """Characters kept of what users wrote."""
 
@@ -153,7 +158,7 @@ class QueueReader:
 def _job(fields: list[str]) -> SlurmJob:
     (
         name_in_array, number, state, priority, nice, user, partition, qos, submitted, started, ends,
-        eligible, limit, restarts, nodes, resources, dependency, reason, account, comment, name,
+        eligible, limit, restarts, nodes, tracked, tasks, per_node, per_job, per_task, dependency, reason, account, comment, name,
     ) = fields  # fmt: skip
     since = instant(submitted)
     if since is None:
@@ -178,12 +183,22 @@ def _job(fields: list[str]) -> SlurmJob:
         time_limit=duration(limit),
         restarts=int(restarts),
         nodes=int(nodes),
-        resources=tres(resources),
+        resources=_resources(tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks))),
         dependency=_given(dependency),
         reason=_given(reason),
         comment=_given(comment)[:_LONGEST],
         name=name[:_LONGEST],
     )
+
+
+@lru_cache(maxsize=4096)
+def _resources(tracked: str, *asked: tuple[str, int]) -> dict[str, int]:
+    """What accounting tracks; a GRES that it does not track counts as it was asked for, so many times."""
+    found: dict[str, int] = {}
+    for text, times in asked:
+        for name, count in gres(text).items():
+            found[f"gres/{name}"] = found.get(f"gres/{name}", 0) + _THOUSANDTHS * count * times
+    return found | tres(tracked)
 
 
 @lru_cache(maxsize=1024)
